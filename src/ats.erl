@@ -454,7 +454,7 @@ foldr(Function, Acc, Table) ->
 %% the keys of an `ordered_set'.
 -spec select(table(), match_spec()) -> [Match :: term()].
 select(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, all), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, up), [Table, MatchSpec]).
 
 %% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
 %% select/1}.
@@ -474,7 +474,7 @@ select(Continuation) ->
 %% it is the exact reverse, also among the objects of a key.
 -spec select_reverse(table(), match_spec()) -> [Match :: term()].
 select_reverse(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, reverse), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, down), [Table, MatchSpec]).
 
 %% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(table(), match_spec(), Limit :: pos_integer()) ->
@@ -491,7 +491,7 @@ select_reverse(Continuation) ->
 %% @doc Counts the objects for which the result of a match specification is `true'. Builds nothing.
 -spec select_count(table(), match_spec()) -> non_neg_integer().
 select_count(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, count), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
 %% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
@@ -499,20 +499,20 @@ select_count(Table, MatchSpec) ->
 select_delete(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?NATIVE(clear(Table), [Table, MatchSpec]);
 select_delete(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:delete(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
 %% the keys stay the same. Not for a `bag'.
 -spec select_replace(table(), match_spec()) -> non_neg_integer().
 select_replace(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, replace), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:replace(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
 -spec match(table(), match_pattern()) -> [Bindings :: [term()]].
 match(Table, Pattern) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], all), [Table, Pattern]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], up), [Table, Pattern]).
 
 %% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
 -spec match(table(), match_pattern(), Limit :: pos_integer()) ->
@@ -529,7 +529,7 @@ match(Continuation) ->
 %% @doc Returns the objects that match a pattern.
 -spec match_object(table(), match_pattern()) -> [Object :: tuple()].
 match_object(Table, Pattern) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], all), [Table, Pattern]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], up), [Table, Pattern]).
 
 %% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
 -spec match_object(table(), match_pattern(), Limit :: pos_integer()) ->
@@ -550,7 +550,7 @@ match_delete(Table, '_') ->
     ?NATIVE(delete_all_objects(Table), [Table, '_']);
 match_delete(Table, Pattern) ->
     MatchSpec = [{Pattern, [], [true]}],
-    Count = ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, Pattern]),
+    Count = ?WITH_ERROR_INFO(ats_select:delete(Table, MatchSpec), [Table, Pattern]),
     is_integer(Count).
 
 %% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that

@@ -27,7 +27,7 @@
 -export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
--export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
+-export([disk_write/2, disk_delete/2, disk_delete_unread/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
@@ -50,7 +50,7 @@
 -nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
--nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
+-nifs([disk_write/2, disk_delete/2, disk_delete_unread/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
@@ -63,7 +63,7 @@
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
--export_type([options/0, changes/0, information/0, stats/0, position/0]).
+-export_type([direction/0, options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
 -on_load(load/0).
@@ -88,18 +88,18 @@
 
 %% How a table in a directory is opened. What is `default' is as the table was made.
 -type disk_options() ::
-        {Create :: boolean(),
-         IsWritable :: boolean(),
-         Type :: default | ats:table_type(),
-         KeyPos :: default | pos_integer(),
-         Merge :: default | binary(),
-         Durability :: sync | system | (Milliseconds :: pos_integer()),
-         BlockSize :: default | pos_integer(),
-         Memory :: default | pos_integer(),
-         SnapshotAge :: default | (Milliseconds :: pos_integer()),
-         MemtableKeys :: default | pos_integer(),
-         Format :: default | binary(),
-         Compressed :: boolean()}.
+        #{create := boolean(),
+          access := read | read_write,
+          type := default | ats:table_type(),
+          keypos := default | pos_integer(),
+          merge := default | binary(),
+          formats := default | binary(),
+          durability := sync | system | {interval, Milliseconds :: pos_integer()},
+          block_size := default | pos_integer(),
+          memory := default | pos_integer(),
+          memtable_keys := default | pos_integer(),
+          compressed := boolean(),
+          snapshot_age := infinity | (Milliseconds :: pos_integer())}.
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
@@ -164,8 +164,12 @@
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %% What to do with objects that match.
--type how() :: all | reverse | objects | count | delete | take | replace | rows
-             | {up | down, Limit :: pos_integer()}.
+-type how() :: direction() | objects | count | delete | take | replace | rows
+             | {direction(), Limit :: pos_integer()}.
+%% A direction is that of a list of all results.
+
+%% Of the keys of an ordered table, and of the objects of a key; others have one order only.
+-type direction() :: up | down.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
 -type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}
@@ -174,7 +178,7 @@
 
 %% Where a query has come to.
 -type place() :: done
-               | {up | down, Step :: non_neg_integer(),
+               | {direction(), Step :: non_neg_integer(),
                   start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
                 | non_neg_integer()}.
 
@@ -441,14 +445,19 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
-%% Merges an object with that of its key, without reading it; or says which program is to be asked first.
+%% Merges an object with that of its key, without reading it; or says that it cannot be merged, or
+%% which program is to be asked first.
 -spec disk_write(ats:tid(), tuple()) ->
-          written | {ask, ats_merge:program(), Version :: non_neg_integer()}.
+          written | operand | {ask, ats_merge:program(), Version :: non_neg_integer()}.
 disk_write(_Table, _Object) -> ?NOT_LOADED.
 
-%% Removes a key, also if what was written to it cannot be merged.
+%% Removes the objects of a key, also if what was written to it cannot be merged.
 -spec disk_delete(ats:tid(), Key :: term()) -> true.
 disk_delete(_Table, _Key) -> ?NOT_LOADED.
+
+%% Removes a key of a table without bags, without reading what is there.
+-spec disk_delete_unread(ats:tid(), Key :: term()) -> true.
+disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
 
 %% The program that merges the values of a table, if one does, and a number that no other table has.
 -spec disk_program(ats:tid()) ->
@@ -475,10 +484,10 @@ disk_resolve(_Snapshot, _Values) -> ?NOT_LOADED.
 -spec disk_record(ats:tid(), Key :: term()) -> {object | pending, disk_record()} | none.
 disk_record(_Table, _Key) -> ?NOT_LOADED.
 
-%% Replaces the value of a key, or what it begins with, if that is still there.
+%% Replaces all of the value of a key, or what it begins with, if that is still there.
 -spec disk_replace(ats:tid(), Key :: binary(), Value :: binary(), New :: binary() | missing,
-                   All :: boolean()) -> boolean().
-disk_replace(_Table, _Key, _Value, _New, _All) -> ?NOT_LOADED.
+                   HowMuch :: all | beginning) -> boolean().
+disk_replace(_Table, _Key, _Value, _New, _HowMuch) -> ?NOT_LOADED.
 
 %% Some keys that are pending. They are not noted any more.
 -spec disk_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
@@ -489,8 +498,8 @@ disk_noted(_Table, _Most) -> ?NOT_LOADED.
 disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 
 %% Refuses what disk_operand/4 writes, or allows it again.
--spec disk_gate(ats:tid(), Closed :: boolean()) -> true.
-disk_gate(_Table, _Closed) -> ?NOT_LOADED.
+-spec disk_gate(ats:tid(), open | closed) -> true.
+disk_gate(_Table, _Gate) -> ?NOT_LOADED.
 
 %% Has another program, or version, merge from now on. All that was written must have been merged.
 -spec disk_set_program(ats:tid(), ats_merge:program(), Version :: non_neg_integer()) ->
@@ -543,14 +552,14 @@ disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
 %% The objects of some keys behind this one, as the external term format of a list, and the last of the
 %% keys; and whether there are more, or the values of the next key have to be merged first.
--spec disk_chunk(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+-spec disk_chunk(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
-disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
+disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.
 
 %% Like {@link disk_chunk/3}, with the objects of one key.
--spec disk_step(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+-spec disk_step(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
-disk_step(_Table, _Way, _Last) -> ?NOT_LOADED.
+disk_step(_Table, _Direction, _Last) -> ?NOT_LOADED.
 
 %% A key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().

@@ -35,9 +35,9 @@ stop(_State) ->
 %% needs.
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    ok = ats_merge_watch:prepare(),
+    ok = ats_merge_watchdog:prepare(),
     {ok, {#{strategy => one_for_one, intensity => 3, period => 5},
-          ats_disk_merger:child_specs({ats_disk_tables, ids}) ++
+          ats_merge_background:child_specs({ats_disk_tables, ids}) ++
               [#{id => ats_disk_tables,
                  start => {ats_disk_tables, start_link, []},
                  shutdown => infinity}]}}.

@@ -42,7 +42,7 @@ replace(Table, Key, Pos, Number, Cause) ->
                     erlang:error({ats_error, Cause});
                 Sum ->
                     New = setelement(Pos, Object, Sum),
-                    case ats_select:count(Table, exchange(Table, Object, New), replace) of
+                    case ats_select:replace(Table, exchange(Table, Object, New)) of
                         1 -> Sum;
                         0 -> add(Table, Key, {Pos, Number})
                     end

@@ -301,18 +301,12 @@ told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(
 
 %% @doc What the native library is told.
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
-native(#{directory := Directory, create := Create, access := Access, type := Type,
-         keypos := KeyPos, merge := Merge, durability := Durability, block_size := BlockSize,
-         memory := Memory, snapshot_age := Age, max_memory_entries := Keys,
-         formats := Formats, compressed := Compressed}) ->
-    Native = case Durability of
-                 {interval, Ms} -> Ms;
-                 Other -> Other
-             end,
+native(#{directory := Directory, merge := Merge, formats := Formats,
+         max_memory_entries := MemtableKeys} = Parsed) ->
+    Same = maps:with([create, access, type, keypos, durability, block_size, memory, snapshot_age,
+                      compressed], Parsed),
     {native_name(Directory),
-     {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory,
-      case Age of infinity -> default; _ -> Age end, Keys, formats(Formats),
-      Compressed}}.
+     Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 
 %% How the file that describes a table says it. What is replaced is not merged.
 -spec merge(term()) -> default | binary().

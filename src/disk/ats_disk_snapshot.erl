@@ -29,6 +29,6 @@ resolved(Snapshot, Read) ->
     try Read(Snapshot)
     catch
         error:{ats_error, pending} ->
-            ok = ats_disk_pending:resolve(Snapshot),
+            ok = ats_merge_pending:resolve(Snapshot),
             resolved(Snapshot, Read)
     end.

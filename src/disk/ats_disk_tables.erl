@@ -328,7 +328,7 @@ done({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Id),
     Options = Asked#{type := Type, keypos := KeyPos},
     true = ets:insert(?NAMES, {Name, Id, Options}),
-    ok = ats_disk_merger:watch(Id),
+    ok = ats_merge_background:watch(Id),
     {Waiting, Rest} = take_waiting(Name, State),
     gen_server:reply(From, ok),
     Table = #table{id = Id, place = Place, options = Options},

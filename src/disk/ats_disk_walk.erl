@@ -9,9 +9,9 @@
 
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
-fold(Function, Acc, Table, Way) ->
+fold(Function, Acc, Table, Direction) ->
     OfChunk = fun(Objects, Before) -> each(Function, Before, Objects) end,
-    fold_chunks(OfChunk, Acc, Table, Way).
+    fold_chunks(OfChunk, Acc, Table, Direction).
 
 %% What `lists:foldl/3' does, but no function is called that is none if there are no objects.
 -spec each(fun((tuple(), Acc) -> Acc), Acc, [tuple()]) -> Acc.
@@ -20,39 +20,39 @@ each(Function, Acc, [Object | Objects]) -> each(Function, Function(Object, Acc),
 
 %% @doc Folds a function over lists of objects, some of which may be empty.
 -spec fold_chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
-fold_chunks(Function, Acc, Table, Way) ->
+fold_chunks(Function, Acc, Table, Direction) ->
     ats_disk_snapshot:of_table(
-      Table, fun(Snapshot) -> chunks(Function, Acc, Snapshot, Way, start) end).
+      Table, fun(Snapshot) -> chunks(Function, Acc, Snapshot, Direction, start) end).
 
 -spec chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down, start | (Key :: binary())) ->
           Acc.
-chunks(Function, Before, Snapshot, Way, Last) ->
-    {Tag, Bytes, Next} = ats_nif:disk_chunk(Snapshot, Way, Last),
+chunks(Function, Before, Snapshot, Direction, Last) ->
+    {Tag, Bytes, Next} = ats_nif:disk_chunk(Snapshot, Direction, Last),
     Acc = Function(terms(Bytes), Before),
     case Tag of
         done ->
             Acc;
         more ->
-            chunks(Function, Acc, Snapshot, Way, Next);
+            chunks(Function, Acc, Snapshot, Direction, Next);
         pending ->
-            ok = ats_disk_pending:resolve(Snapshot),
-            chunks(Function, Acc, Snapshot, Way, Next)
+            ok = ats_merge_pending:resolve(Snapshot),
+            chunks(Function, Acc, Snapshot, Direction, Next)
     end.
 
 %% @doc The objects of some keys behind one, as the external term format of a list, as they are at the
 %% moment.
 -spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
           {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
-chunk(Table, Way, Last) ->
-    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> chunk_in(Snapshot, Way, Last) end).
+chunk(Table, Direction, Last) ->
+    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> chunk_in(Snapshot, Direction, Last) end).
 
 -spec chunk_in(ats:tid(), up | down, start | binary()) ->
           {done | more, binary(), start | binary()}.
-chunk_in(Snapshot, Way, Last) ->
-    case ats_nif:disk_chunk(Snapshot, Way, Last) of
+chunk_in(Snapshot, Direction, Last) ->
+    case ats_nif:disk_chunk(Snapshot, Direction, Last) of
         {pending, _NoObjects, Last} ->
-            ok = ats_disk_pending:resolve(Snapshot),
-            chunk_in(Snapshot, Way, Last);
+            ok = ats_merge_pending:resolve(Snapshot),
+            chunk_in(Snapshot, Direction, Last);
         {pending, Objects, Next} ->
             {more, Objects, Next};
         Chunk ->
@@ -61,11 +61,11 @@ chunk_in(Snapshot, Way, Last) ->
 
 %% @doc The first object behind a key, or from the end that `up' or `down' begins at.
 -spec step(ats:tid(), up | down, start | {behind, Key :: term()}) -> tuple() | none.
-step(Table, Way, From) ->
+step(Table, Direction, From) ->
     InOrder = case ats_nif:disk_kind(Table) of
                   %% As the native functions do.
                   {Type, _, _} when Type =:= set; Type =:= bag; Type =:= duplicate_bag -> up;
-                  _ -> Way
+                  _ -> Direction
               end,
     ats_disk_snapshot:of_table(
       Table, fun(Snapshot) -> step_in(Snapshot, InOrder, place(Snapshot, From)) end).
@@ -75,18 +75,18 @@ place(_Snapshot, start) -> start;
 place(Snapshot, {behind, Key}) -> ats_nif:disk_key(Snapshot, Key).
 
 -spec step_in(ats:tid(), up | down, start | binary()) -> tuple() | none.
-step_in(Snapshot, Way, Last) ->
-    {Tag, Bytes, Next} = ats_nif:disk_step(Snapshot, Way, Last),
+step_in(Snapshot, Direction, Last) ->
+    {Tag, Bytes, Next} = ats_nif:disk_step(Snapshot, Direction, Last),
     case {terms(Bytes), Tag} of
         {[Object | _], _} ->
             Object;
         {[], done} ->
             none;
         {[], more} ->
-            step_in(Snapshot, Way, Next);
+            step_in(Snapshot, Direction, Next);
         {[], pending} ->
-            ok = ats_disk_pending:resolve(Snapshot),
-            step_in(Snapshot, Way, Next)
+            ok = ats_merge_pending:resolve(Snapshot),
+            step_in(Snapshot, Direction, Next)
     end.
 
 %%--------------------------------------------------------------------------------------------
@@ -97,18 +97,18 @@ step_in(Snapshot, Way, Last) ->
 
 %% @doc The key that a native function finds at an end of the table.
 -spec key(fun((ats:tid()) -> Key), ats:tid(), up | down) -> Key | '$end_of_table'.
-key(Find, Table, Way) ->
+key(Find, Table, Direction) ->
     try Find(Table)
-    catch error:{ats_error, pending} -> key_of(step(Table, Way, start), Table)
+    catch error:{ats_error, pending} -> key_of(step(Table, Direction, start), Table)
     end.
 
 %% @doc The key that a native function finds behind another one.
 -spec key(fun((ats:tid(), term()) -> Key), ats:tid(), up | down, term()) -> Key | '$end_of_table'.
-key(Find, Table, Way, From) ->
+key(Find, Table, Direction, From) ->
     try Find(Table, From)
     catch
         error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
-            key_of(step(Table, Way, {behind, From}), Table)
+            key_of(step(Table, Direction, {behind, From}), Table)
     end.
 
 -spec key_of(tuple() | none, ats:tid()) -> term().
@@ -117,26 +117,26 @@ key_of(Object, Table) -> element(element(2, ats_nif:disk_kind(Table)), Object).
 
 %% @doc Like {@link key/3}, with the objects of the key.
 -spec objects(fun((ats:tid()) -> Found), ats:tid(), up | down) -> Found | '$end_of_table'.
-objects(Find, Table, Way) ->
+objects(Find, Table, Direction) ->
     try Find(Table)
-    catch error:{ats_error, pending} -> with_key(step(Table, Way, start), Table, Way)
+    catch error:{ats_error, pending} -> with_key(step(Table, Direction, start), Table, Direction)
     end.
 
 %% @doc Like {@link key/4}, with the objects of the key.
 -spec objects(fun((ats:tid(), term()) -> Found), ats:tid(), up | down, term()) ->
           Found | '$end_of_table'.
-objects(Find, Table, Way, From) ->
+objects(Find, Table, Direction, From) ->
     try Find(Table, From)
     catch
         error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
-            with_key(step(Table, Way, {behind, From}), Table, Way)
+            with_key(step(Table, Direction, {behind, From}), Table, Direction)
     end.
 
 %% The objects of a bag have to be looked up. If they are gone meanwhile, the next key counts.
 -spec with_key(tuple() | none, ats:tid(), up | down) -> {term(), [tuple()]} | '$end_of_table'.
 with_key(none, _Table, _Way) ->
     '$end_of_table';
-with_key(Object, Table, Way) ->
+with_key(Object, Table, Direction) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
     Key = element(KeyPos, Object),
     case ats_disk_options:is_bag(Type) of
@@ -144,7 +144,7 @@ with_key(Object, Table, Way) ->
             {Key, [Object]};
         true ->
             case ats_nif:lookup(Table, Key) of
-                [] -> with_key(step(Table, Way, {behind, Key}), Table, Way);
+                [] -> with_key(step(Table, Direction, {behind, Key}), Table, Direction);
                 Objects -> {Key, Objects}
             end
     end.

@@ -85,7 +85,7 @@ value(uint64_vector_sum_delete) ->
 -spec read(ats:tid(), Key :: term()) -> {ok, term()} | not_found | no_pair.
 read(Table, Key) ->
     Formats = ats_format:of_table(Table),
-    case ats_disk_merging:lookup(Table, ats_format:key(Formats, Key)) of
+    case ats_merge_access:lookup(Table, ats_format:key(Formats, Key)) of
         [Object] when tuple_size(Object) >= 2 ->
             {ok, ats_format:decoded_value(Formats, element(2, Object))};
         [] ->
@@ -100,31 +100,32 @@ write(Table, Key, Value) ->
     Formats = ats_format:of_table(Table),
     try write(Table, Formats, Key, Value)
     catch
-        error:{ats_error, operand} when Value =:= delete ->
-            delete_any(Table, ats_format:key(Formats, Key));
         error:{ats_error, {value_format, _}} when Value =:= delete ->
-            delete_any(Table, ats_format:key(Formats, Key))
+            ats_nif:disk_delete_unread(Table, ats_format:key(Formats, Key))
     end.
 
 -spec write(ats:tid(), ats_format:formats(), term(), term()) -> true.
 write(Table, none, Key, Value) ->
     case ats_nif:disk_write(Table, {Key, Value}) of
         written -> true;
-        {ask, Module, Version} -> ats_disk_merging:write(Table, Module, Version, none, Key, Value)
+        operand -> no_operand(Table, Key, Value);
+        {ask, Module, Version} -> ats_merge_access:write(Table, Module, Version, none, Key, Value)
     end;
 write(Table, Formats, Key, Value) ->
-    case ats_disk_pending:program(Table) of
+    case ats_merge_pending:program(Table) of
         {{Module, Version}, _Id} ->
-            ats_disk_merging:write(Table, Module, Version, Formats, Key, Value);
+            ats_merge_access:write(Table, Module, Version, Formats, Key, Value);
         none ->
-            Object = {ats_format:key(Formats, Key), ats_format:value(Formats, Value)},
-            written = ats_nif:disk_write(Table, Object),
-            true
+            StoredKey = ats_format:key(Formats, Key),
+            case ats_nif:disk_write(Table, {StoredKey, ats_format:value(Formats, Value)}) of
+                written -> true;
+                operand -> no_operand(Table, StoredKey, Value)
+            end
     end.
 
--spec delete_any(ats:tid(), term()) -> true.
-delete_any(Table, Key) ->
-    ats_nif:disk_delete(Table, Key).
+-spec no_operand(ats:tid(), Key :: term(), Value :: term()) -> true.
+no_operand(Table, StoredKey, delete) -> ats_nif:disk_delete_unread(Table, StoredKey);
+no_operand(_Table, _Key, _Value) -> erlang:error({ats_error, operand}).
 
 %% @doc The first rows of a range that a function selects, of the table as it is now. Of selects
 %% that are more than `Most', those are given up that were not continued for longest.

@@ -93,11 +93,11 @@
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
 
 %% What is read, or changed, of a table `T' whose values may have to be merged by a module first; see
-%% {@link ats_disk_merging}.
+%% {@link ats_merge_access}.
 -define(READ(T, Call, Name),
-        ats_disk_merging:live(?TABLE(Name), fun(T) -> Call end)).
+        ats_merge_access:live(?TABLE(Name), fun(T) -> Call end)).
 -define(CHANGE(T, Call, Keys, Name),
-        ats_disk_merging:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
+        ats_merge_access:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
 
 -define(FOLDED_AT_ONCE, 100).
 
@@ -324,7 +324,7 @@ compact(Name) ->
 merged_into_runs(Name, Write) ->
     Table = ?TABLE(Name),
     Written = ats_disk_failure:of_call(Write(Table), ats_disk_tables:directory(Name)),
-    ok = ats_disk_merger:pending(Table),
+    ok = ats_merge_background:pending(Table),
     Written.
 
 %% @doc Gives a table whose values a module merges the version that the module has now.
@@ -342,9 +342,9 @@ merged_into_runs(Name, Write) ->
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that is
 %% the answer, and the table has the version that it had. It takes as long as to read all of it.
--spec upgrade_merge(tab_name(), ats_disk_upgrade:how()) -> ok | {error, reason()}.
+-spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
-    ?ANSWER(upgraded(Name, ats_disk_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
+    ?ANSWER(upgraded(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
 
 -spec upgraded(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
                | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
@@ -378,15 +378,7 @@ insert_new(Name, Objects) ->
 %% @doc Removes all objects with a key, also if what was written to it cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
 delete(Name, Key) ->
-    ?DONE(delete_any(?TABLE(Name), Key), Name, [Name, Key]).
-
--spec delete_any(ats:tid(), term()) -> true.
-delete_any(Table, Key) ->
-    try ats_nif:delete(Table, Key)
-    catch
-        error:{ats_error, Cause} when Cause =:= merge_failed; Cause =:= pending ->
-            ats_nif:disk_delete(Table, Key)
-    end.
+    ?DONE(ats_nif:disk_delete(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
 -spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.
@@ -417,19 +409,19 @@ take_last(Name) ->
 %% In a table whose values a module merges these are two steps: another process may insert an object
 %% between them that would have been the first.
 -spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), up | down) -> [tuple()].
-take_end(Table, Take, Way) ->
+take_end(Table, Take, Direction) ->
     try Take(Table)
     catch
         error:{ats_error, pending} ->
-            case ats_disk_walk:step(Table, Way, start) of
+            case ats_disk_walk:step(Table, Direction, start) of
                 none ->
                     [];
                 Object ->
                     Key = element(1, Object),
-                    Changed = ats_disk_merging:change(Table, fun() -> [Key] end,
+                    Changed = ats_merge_access:change(Table, fun() -> [Key] end,
                                                       fun(T) -> ats_nif:take(T, Key) end),
                     case Changed of
-                        [] -> take_end(Table, Take, Way);
+                        [] -> take_end(Table, Take, Direction);
                         Taken -> Taken
                     end
             end
@@ -487,7 +479,7 @@ done(true) -> ok.
 %% types with `=:='.
 -spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 lookup(Name, Key) ->
-    ?ANSWER(ats_disk_merging:lookup(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER(ats_merge_access:lookup(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
@@ -605,8 +597,8 @@ foldr(Function, Acc, Name) ->
     ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
 
 -spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
-fold(Function, Acc, Name, Way) ->
-    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Way).
+fold(Function, Acc, Name, Direction) ->
+    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Direction).
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
@@ -648,7 +640,7 @@ step(Other, _Values) -> throw({?MODULE, traversed, Other}).
 %% the keys of an `ordered_set'.
 -spec select(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select(Name, MatchSpec) ->
-    ?ANSWER(list(Name, MatchSpec, all), Name, [Name, MatchSpec]).
+    ?ANSWER(list(Name, MatchSpec, up), Name, [Name, MatchSpec]).
 
 %% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
 %% select/1}.
@@ -667,7 +659,7 @@ select(Continuation) ->
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select_reverse(Name, MatchSpec) ->
-    ?ANSWER(list(Name, MatchSpec, reverse), Name, [Name, MatchSpec]).
+    ?ANSWER(list(Name, MatchSpec, down), Name, [Name, MatchSpec]).
 
 %% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
@@ -686,7 +678,7 @@ select_reverse(Continuation) ->
 -spec select_count(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_count(Name, MatchSpec) ->
     ?ANSWER(ats_disk_snapshot:of_table(
-              ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec, count) end),
+              ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec) end),
             Name, [Name, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
@@ -701,9 +693,9 @@ select_delete(Name, MatchSpec) ->
 delete_selected(_Table, []) ->
     erlang:error({ats_error, none});
 delete_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
-        false -> ats_select:count(Table, MatchSpec, delete);
-        true -> ats_disk_merging:delete(Table, MatchSpec)
+    case ats_merge_access:is_merged_by_program(Table) of
+        false -> ats_select:delete(Table, MatchSpec);
+        true -> ats_merge_access:delete(Table, MatchSpec)
     end.
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
@@ -714,9 +706,9 @@ select_replace(Name, MatchSpec) ->
 
 -spec replace_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
-        false -> ats_select:count(Table, MatchSpec, replace);
-        true -> ats_disk_merging:replace(Table, MatchSpec)
+    case ats_merge_access:is_merged_by_program(Table) of
+        false -> ats_select:replace(Table, MatchSpec);
+        true -> ats_merge_access:replace(Table, MatchSpec)
     end.
 
 %% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
@@ -727,16 +719,16 @@ select_take(Name, MatchSpec) ->
 
 -spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
 take_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_take:select_take(Table, MatchSpec);
-        true -> ats_disk_merging:take(Table, MatchSpec)
+        true -> ats_merge_access:take(Table, MatchSpec)
     end.
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
 -spec match(tab_name(), ats:match_pattern()) -> [Bindings :: [term()]] | {error, reason()}.
 match(Name, Pattern) ->
-    ?ANSWER(list(Name, pattern(Pattern, ['$$']), all), Name, [Name, Pattern]).
+    ?ANSWER(list(Name, pattern(Pattern, ['$$']), up), Name, [Name, Pattern]).
 
 %% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
 -spec match(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
@@ -754,7 +746,7 @@ match(Continuation) ->
 %% @doc Returns the objects that match a pattern.
 -spec match_object(tab_name(), ats:match_pattern()) -> [Object :: tuple()] | {error, reason()}.
 match_object(Name, Pattern) ->
-    ?ANSWER(list(Name, pattern(Pattern, ['$_']), all), Name, [Name, Pattern]).
+    ?ANSWER(list(Name, pattern(Pattern, ['$_']), up), Name, [Name, Pattern]).
 
 %% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
 -spec match_object(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
@@ -784,24 +776,24 @@ pattern(Pattern, Body) when is_tuple(Pattern); is_atom(Pattern) -> [{Pattern, []
 pattern(_Pattern, Body) -> [{'_', [false], Body}].
 
 %% Like `dets', and not like `ets', a specification without clauses is none.
--spec list(tab_name(), ats:match_spec(), all | reverse) -> [term()].
-list(_Name, [], _How) ->
+-spec list(tab_name(), ats:match_spec(), up | down) -> [term()].
+list(_Name, [], _Direction) ->
     erlang:error({ats_error, none});
-list(Name, MatchSpec, How) ->
-    ats_disk_snapshot:of_table(?TABLE(Name),
-                               fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, How) end).
+list(Name, MatchSpec, Direction) ->
+    ats_disk_snapshot:of_table(
+      ?TABLE(Name), fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, Direction) end).
 
 -spec chunk(tab_name(), what(), ats:match_spec(), up | down, pos_integer() | default) ->
           {[term()], continuation()} | '$end_of_table'.
 chunk(_Name, _What, [], _Way, _Limit) ->
     erlang:error({ats_error, none});
-chunk(Name, What, MatchSpec, Way, default) ->
-    chunk(Name, What, MatchSpec, Way, ?FOLDED_AT_ONCE);
-chunk(Name, What, MatchSpec, Way, 0) ->
+chunk(Name, What, MatchSpec, Direction, default) ->
+    chunk(Name, What, MatchSpec, Direction, ?FOLDED_AT_ONCE);
+chunk(Name, What, MatchSpec, Direction, 0) ->
     %% What `dets' takes it for: as few as possible.
-    chunk(Name, What, MatchSpec, Way, 1);
-chunk(Name, What, MatchSpec, Way, Limit) ->
-    Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Way, Limit) end,
+    chunk(Name, What, MatchSpec, Direction, 1);
+chunk(Name, What, MatchSpec, Direction, Limit) ->
+    Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
     named(Name, What, chunk_of(?TABLE(Name), Chunk)).
 
 -spec continue(what(), continuation()) -> {[term()], continuation()} | '$end_of_table'.
@@ -820,7 +812,7 @@ continue(_, _) ->
 -spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk)) -> Chunk
               when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
 chunk_of(Table, Read) ->
-    case ats_disk_merging:live(Table, Read) of
+    case ats_merge_access:live(Table, Read) of
         {Results, Continuation} -> {Results, ats_select:moved(Continuation, Table)};
         '$end_of_table' -> '$end_of_table'
     end.
@@ -896,7 +888,7 @@ range_count(Name, Low, High, Bounds) ->
 -spec counted(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 counted(Name, Low, High, Bounds) ->
     Table = ?TABLE(Name),
-    Count = case ats_disk_merging:is_merged_by_program(Table) of
+    Count = case ats_merge_access:is_merged_by_program(Table) of
                 false -> fun ats_range:count/4;
                 true -> fun ats_range:walk_count/4
             end,
@@ -916,9 +908,9 @@ range_delete(Name, Low, High, Bounds) ->
 
 -spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 delete_range(Table, Low, High, Bounds) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_range:delete(Table, Low, High, Bounds);
-        true -> ats_disk_merging:delete_range(Table, Low, High, Bounds)
+        true -> ats_merge_access:delete_range(Table, Low, High, Bounds)
     end.
 
 %% @equiv range_fold(Function, Acc, Name, Low, High, [])

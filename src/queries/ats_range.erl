@@ -24,7 +24,7 @@
 
 -record(range, {low = inclusive :: inclusive | exclusive | unbounded,
                 high = inclusive :: inclusive | exclusive | unbounded,
-                reverse = false :: boolean(),
+                direction = up :: ats_nif:direction(),
                 limit = infinity :: pos_integer() | infinity,
                 shape = objects :: objects | keys | {positions, [pos_integer()]}}).
 
@@ -112,18 +112,12 @@ fold_chunks(Function, Acc, {Terms, Continuation}, Left) ->
 
 -spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.
-read(Table, From, To, #range{limit = Limit, reverse = Reverse, shape = Shape}) ->
-    How = case {Limit, Reverse} of
-              {infinity, false} -> all;
-              {infinity, true} -> reverse;
-              {_, false} -> {up, Limit};
-              {_, true} -> {down, Limit}
-          end,
-    Selected = ats_nif:range_start(Table, what(Shape), From, To, How),
-    case How of
-        {Way, Limit} -> ats_select:fill_range(Selected, Way, Limit);
-        _ -> ats_select:list_more(Selected, How)
-    end.
+read(Table, From, To, #range{direction = Direction, limit = infinity, shape = Shape}) ->
+    Selected = ats_nif:range_start(Table, what(Shape), From, To, Direction),
+    ats_select:list_more(Selected, Direction);
+read(Table, From, To, #range{direction = Direction, limit = Limit, shape = Shape}) ->
+    Selected = ats_nif:range_start(Table, what(Shape), From, To, {Direction, Limit}),
+    ats_select:fill_range(Selected, Direction, Limit).
 
 %% What is made of each object.
 -spec what(objects | keys | {positions, [pos_integer()]}) -> keys | ats:match_spec().
@@ -180,9 +174,11 @@ option({high, How}, Range)
   when How =:= inclusive; How =:= exclusive; How =:= unbounded ->
     Range#range{high = How};
 option(reverse, Range) ->
-    Range#range{reverse = true};
-option({reverse, Reverse}, Range) when is_boolean(Reverse) ->
-    Range#range{reverse = Reverse};
+    Range#range{direction = down};
+option({reverse, true}, Range) ->
+    Range#range{direction = down};
+option({reverse, false}, Range) ->
+    Range#range{direction = up};
 option({limit, Limit}, Range) when is_integer(Limit), Limit > 0 ->
     Range#range{limit = min(Limit, ?MAX_LIMIT)};
 option(Shape, Range) when Shape =:= objects; Shape =:= keys ->

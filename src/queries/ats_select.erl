@@ -12,7 +12,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
+-export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
 -export([table_of/1, moved/2]).
 
@@ -52,14 +52,18 @@ start(Table, MatchSpec, How) ->
             Selected
     end.
 
-%% @doc All results, in the order of the keys or the other way round; or all objects that are
-%% taken.
--spec list(ats:table(), ats:match_spec(), all | reverse | take) -> [term()].
-list(Table, MatchSpec, How) ->
-    list_more(start(Table, MatchSpec, How), How).
+%% @doc All results, in a direction of the keys.
+-spec list(ats:table(), ats:match_spec(), up | down) -> [term()].
+list(Table, MatchSpec, Direction) ->
+    list_more(start(Table, MatchSpec, Direction), Direction).
+
+%% @doc Deletes the objects whose result is `true', and returns them.
+-spec take(ats:table(), ats:match_spec()) -> [tuple()].
+take(Table, MatchSpec) ->
+    list_more(start(Table, MatchSpec, take), take).
 
 %% @doc The rest of a list that was begun.
--spec list_more(ats_nif:selected(), all | reverse | take) -> [term()].
+-spec list_more(ats_nif:selected(), up | down | take) -> [term()].
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more(Selected, How) ->
@@ -76,7 +80,7 @@ objects(Table) ->
             ats_collect:list(more(objects), words(Selected), merged(Selected))
     end.
 
--spec more(all | reverse | take | objects) -> ats_collect:more().
+-spec more(up | down | take | objects) -> ats_collect:more().
 more(How) ->
     fun(Id, Compiled, Place, SoFar) ->
             merged(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
@@ -85,7 +89,7 @@ more(How) ->
 %% A slice that can go on.
 -spec merged(ats_nif:selected()) -> ats_nif:selected().
 merged({pending, Id, Compiled, Place, SoFar}) ->
-    ok = ats_disk_pending:resolve(Id),
+    ok = ats_merge_pending:resolve(Id),
     {more, Id, Compiled, Place, SoFar};
 merged(Selected) ->
     Selected.
@@ -97,10 +101,20 @@ words({_, Id, _, _, _}) ->
         Words -> Words
     end.
 
-%% @doc Counts, deletes or replaces objects; returns how many.
--spec count(ats:table(), ats:match_spec(), count | delete | replace) -> non_neg_integer().
-count(Table, MatchSpec, How) ->
-    count_more(start(Table, MatchSpec, How), How).
+%% @doc Counts the objects whose result is `true'.
+-spec count(ats:table(), ats:match_spec()) -> non_neg_integer().
+count(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, count), count).
+
+%% @doc Deletes the objects whose result is `true', and returns how many.
+-spec delete(ats:table(), ats:match_spec()) -> non_neg_integer().
+delete(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, delete), delete).
+
+%% @doc Replaces objects by their results, and returns how many.
+-spec replace(ats:table(), ats:match_spec()) -> non_neg_integer().
+replace(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, replace), replace).
 
 %% @doc The rest of a number that was begun.
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
@@ -113,8 +127,8 @@ count_more(Count, _How) ->
 
 %% @doc The first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
-chunk(Table, MatchSpec, Way, Limit) ->
-    by_name(Table, fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit)).
+chunk(Table, MatchSpec, Direction, Limit) ->
+    by_name(Table, fill(start(Table, MatchSpec, {Direction, Limit}), Direction, Limit)).
 
 %% As in `ets', the continuation of an `ordered_set' that the caller knows by its name goes on with
 %% the table that has the name then. All slices of one call read the same table.
@@ -142,8 +156,8 @@ of_name(Name) ->
 
 %% @doc The first chunk of a range that was begun.
 -spec fill_range(ats_nif:selected(), up | down, pos_integer()) -> chunk().
-fill_range(Selected, Way, Limit) ->
-    of_range(fill(Selected, Way, Limit)).
+fill_range(Selected, Direction, Limit) ->
+    of_range(fill(Selected, Direction, Limit)).
 
 -spec of_range(chunk()) -> chunk().
 of_range({Results, {Id, Place, Limit, Compiled, Rest}}) ->
@@ -153,8 +167,8 @@ of_range(LastChunk) ->
 
 %% The first chunk of what was begun.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
-fill(Selected, Way, Limit) ->
-    fill(Selected, Way, Limit, Limit, []).
+fill(Selected, Direction, Limit) ->
+    fill(Selected, Direction, Limit, Limit, []).
 
 %% @doc The next chunk.
 -spec continue(continuation()) -> chunk().
@@ -169,10 +183,10 @@ continue({Id, Place, Limit, Compiled, Rest})
        (Place =:= done orelse tuple_size(Place) =:= 3) ->
     case length(Rest) of
         Found when Found < Limit, Place =/= done ->
-            {Way, _, _} = Place,
+            {Direction, _, _} = Place,
             Wanted = Limit - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Wanted}, []),
-            fill(Selected, Way, Wanted, Limit, [Rest]);
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Wanted}, []),
+            fill(Selected, Direction, Wanted, Limit, [Rest]);
         Found ->
             %% The table is not read, but it must be there.
             _ = ats_nif:first(Id),
@@ -187,19 +201,19 @@ continue(_) ->
 %% A slice may be over before a chunk is full; and if several objects have the same key, there may
 %% be more in it than was wanted.
 -spec fill(ats_nif:selected(), up | down, pos_integer(), pos_integer(), [[term()]]) -> chunk().
-fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
+fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
     case length(Results) of
         Found when Found < Wanted ->
             Missing = Wanted - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Missing}, []),
-            fill(Selected, Way, Missing, Limit, [Results | Parts]);
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Missing}, []),
+            fill(Selected, Direction, Missing, Limit, [Results | Parts]);
         Wanted ->
             {ats_collect:in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
         _ ->
             cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
     end;
-fill({pending, _, _, _, _} = Selected, Way, Wanted, Limit, Parts) ->
-    fill(merged(Selected), Way, Wanted, Limit, Parts);
+fill({pending, _, _, _, _} = Selected, Direction, Wanted, Limit, Parts) ->
+    fill(merged(Selected), Direction, Wanted, Limit, Parts);
 fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
     cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->

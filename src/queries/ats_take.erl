@@ -12,7 +12,7 @@
 %% @doc Takes the objects that match.
 -spec select_take(ats:table(), ats:match_spec()) -> [tuple()].
 select_take(Table, MatchSpec) ->
-    ats_select:list(Table, MatchSpec, take).
+    ats_select:take(Table, MatchSpec).
 
 %% @doc Takes all objects at one moment.
 -spec take_all(ats:table()) -> [tuple()].

@@ -66,7 +66,7 @@ a_million_values_of_a_key(Config) ->
 
 write_long(Directory, Way) ->
     ok = application:start(ats),
-    _ = Way =:= nobody andalso sys:suspend(ats_disk_merger),
+    _ = Way =:= nobody andalso sys:suspend(ats_merge_background),
     long = open(long, Directory, []),
     Half = ?MILLION div 2,
     write_ones(Half),
@@ -80,7 +80,7 @@ write_ones(Left) ->
 
 read_long(Directory) ->
     ok = application:start(ats),
-    ok = sys:suspend(ats_disk_merger),
+    ok = sys:suspend(ats_merge_background),
     long = open(long, Directory, []),
     {Growth, {Us, Value}} = with_growth(fun() -> timer:tc(fun() -> dats:read(long, key) end) end),
     [{key, ?MILLION}] = dats:tab2list(long),
@@ -147,7 +147,7 @@ more_values_than_memory(Config) ->
 
 fill(Directory) ->
     ok = application:start(ats),
-    ok = sys:suspend(ats_disk_merger),
+    ok = sys:suspend(ats_merge_background),
     many = open(many, Directory, [{memory, 12 * ?MB}]),
     Filling = binary:copy(<<7>>, ?BYTES),
     [ok = dats:write(many, K, <<K:32, N, Filling/binary>>) || N <- [1, 2], K <- lists:seq(1, ?KEYS)],
@@ -155,7 +155,7 @@ fill(Directory) ->
 
 walk(Directory, Walk) ->
     ok = application:start(ats),
-    ok = sys:suspend(ats_disk_merger),
+    ok = sys:suspend(ats_merge_background),
     many = open(many, Directory, [{memory, 12 * ?MB}]),
     with_growth(fun() -> walk(Walk) end).
 

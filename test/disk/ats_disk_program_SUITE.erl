@@ -72,7 +72,7 @@ init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
 
 end_per_testcase(_, _) ->
-    _ = [sys:resume(ats_disk_merger) || is_pid(whereis(ats_disk_merger))],
+    _ = [sys:resume(ats_merge_background) || is_pid(whereis(ats_merge_background))],
     ats_disk_lib:end_case().
 
 open(Config, Name, Options) ->
@@ -97,7 +97,7 @@ pending(Snapshot, Last) ->
         {pending, _, Next} ->
             Records = ats_nif:disk_pending(Snapshot),
             true = ats_nif:disk_resolve(Snapshot, [{Key, missing} || {Key, _} <- Records]),
-            [ats_merge_chain:key(Chain) || {_, Chain} <- Records] ++ pending(Snapshot, Next)
+            [ats_merge_operands:key(Chain) || {_, Chain} <- Records] ++ pending(Snapshot, Next)
     end.
 
 %% ----- against a model -----
@@ -366,7 +366,7 @@ pending_keys_are_merged_in_the_background(Config) ->
         [ok = dats:write(t, K, {2, 1}) || _ <- [1, 2], K <- lists:seq(1, 10)],
         ok = dats:compact(t),
         ats_test_lib:until(fun() -> pending(t) =:= [] end, 60000)
-     end || Process <- [ats_disk_merger, ats_merge_watch]],
+     end || Process <- [ats_merge_background, ats_merge_watchdog]],
     [{2, _}] = dats:lookup(t, 2),
     ok = dats:close(t).
 
@@ -450,7 +450,7 @@ walks_over_many_pending_keys(Config) ->
     open(Config, t),
     Keys = 20000,
     %% Nothing is merged in the background meanwhile.
-    ok = sys:suspend(ats_disk_merger),
+    ok = sys:suspend(ats_merge_background),
     [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, Keys)],
     ?assertEqual(Keys, length(pending(t))),
     {Time, All} = timer:tc(fun() -> dats:tab2list(t) end),
@@ -461,7 +461,7 @@ walks_over_many_pending_keys(Config) ->
     Ets = ets:new(t, []),
     Ets = dats:to_ets(t, Ets),
     ?assertEqual(Keys, ets:info(Ets, size)),
-    ok = sys:resume(ats_disk_merger).
+    ok = sys:resume(ats_merge_background).
 
 a_long_chain(Config) ->
     open(Config, t, [{merge, {module, ats_keyed_merge}}]),
@@ -493,8 +493,8 @@ numbers(Config, Name, Module, Options) ->
     suspend_merger().
 
 suspend_merger() ->
-    ats_test_lib:until(fun() -> sys:get_state(ats_disk_merger) =:= {state, #{}} end, 5000),
-    sys:suspend(ats_disk_merger).
+    ats_test_lib:until(fun() -> sys:get_state(ats_merge_background) =:= {state, #{}} end, 5000),
+    sys:suspend(ats_merge_background).
 
 %% Answers of the native library are told from names of modules.
 modules_with_strange_names(Config) ->
@@ -506,7 +506,7 @@ modules_with_strange_names(Config) ->
             ?assertEqual([{k, 3}], dats:tab2list(Name)),
             ?assertEqual(1, dats:select_delete(Name, [{{k, '_'}, [], [true]}])),
             ok = dats:close(Name),
-            ok = sys:resume(ats_disk_merger)
+            ok = sys:resume(ats_merge_background)
         end
      || Name <- [true, false, undefined, ok, none, error, written, hot, module, ask, pending, [],
                  'a b', 'Ü'],
@@ -532,7 +532,7 @@ another_version_is_not_mixed(Config) ->
     %% What needs no merge can be read, and nothing is merged in the background.
     ?assertEqual([{c, 7}], dats:lookup(t, c)),
     ok = dats:compact(t),
-    ok = sys:resume(ats_disk_merger),
+    ok = sys:resume(ats_merge_background),
     ok = dats:close(t),
     ?assertEqual({error, {merge_mismatch, File}},
                  dats:open_file(t, [{file, File}, {type, ordered_set}, {merge, {module, sums}}])),
@@ -750,7 +750,7 @@ what_hangs_on_the_way_gets_shorter(Config) ->
 %% How many values are still to be merged.
 values(Name, Key) ->
     case ats_nif:disk_record(ats_disk_tables:find(Name), Key) of
-        {pending, {_, Chain}} -> length(ats_merge_chain:objects(Chain));
+        {pending, {_, Chain}} -> length(ats_merge_operands:objects(Chain));
         _ -> 1
     end.
 

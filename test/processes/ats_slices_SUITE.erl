@@ -134,10 +134,10 @@ keys_that_go_between_slices(_) ->
             Fill = fun(Key) -> [ats:insert(T, {Key, N}) || N <- lists:seq(1, 500)] end,
             [Fill(Key) || Key <- [a, b, c]],
             ats:insert(T, [{{small, N}, N} || N <- lists:seq(1, 100)]),
-            {Selected, Key, Position} = ended_within(ats_nif:select_start(T, ?ALL, all)),
+            {Selected, Key, Position} = ended_within(ats_nif:select_start(T, ?ALL, up)),
             %% What was found stays found; what comes after it is met if it is of the key.
             Change(T, Key),
-            List = ats_select:list_more(Selected, all),
+            List = ats_select:list_more(Selected, up),
             Others = [a, b, c] -- [Key],
             [?assertEqual(lists:seq(1, 500), [N || {K, N} <- List, K =:= O]) || O <- Others],
             ?assertEqual(lists:seq(1, 100), lists:sort([N || {{small, _}, N} <- List])),
@@ -168,7 +168,7 @@ keys_that_go_between_slices(_) ->
 ended_within({part, _, _, _, {[{Key, 1} | _] = Part, _}} = Selected) ->
     {Selected, Key, length(Part)};
 ended_within({more, T, Compiled, Place, SoFar}) ->
-    ended_within(ats_nif:select_more(T, Compiled, Place, all, SoFar)).
+    ended_within(ats_nif:select_more(T, Compiled, Place, up, SoFar)).
 
 %% The objects of each key of a bag, oldest first, as `ets' lists them.
 objects_in_the_order_of_ets(_) ->

@@ -119,13 +119,13 @@ wrong_versions(_) ->
 
 %% Values of a key as the store has them.
 chain(Key, [First | Operands]) ->
-    Operand = fun(Value) -> [<<16#FFFFFFFF:32/little>>, ats_merge_chain:object({Key, Value})] end,
-    iolist_to_binary([ats_merge_chain:object({Key, First}) | lists:map(Operand, Operands)]).
+    Operand = fun(Value) -> [<<16#FFFFFFFF:32/little>>, ats_merge_operands:object({Key, Value})] end,
+    iolist_to_binary([ats_merge_operands:object({Key, First}) | lists:map(Operand, Operands)]).
 
 collapse(Module, Version, Key, Values) ->
-    decoded(ats_merge_chain:collapse({Module, Version}, chain(Key, Values), fun() -> ok end)).
+    decoded(ats_merge_operands:collapse({Module, Version}, chain(Key, Values), fun() -> ok end)).
 
-decoded({put, Chain}) -> [{_Key, Value}] = ats_merge_chain:objects(Chain), {put, Value};
+decoded({put, Chain}) -> [{_Key, Value}] = ats_merge_operands:objects(Chain), {put, Value};
 decoded(Outcome) -> Outcome.
 
 values_are_merged_in_order(_) ->
@@ -163,21 +163,21 @@ chains(_) ->
     ?assertEqual(missing, Run([[]])),
     %% Whatever the first object is marked with. The key is the one that was written last.
     Present = <<16#FFFFFFFE:32/little>>,
-    [First, Second] = [ats_merge_chain:object(O) || O <- [{1, [a], more}, {1.0, [b]}]],
+    [First, Second] = [ats_merge_operands:object(O) || O <- [{1, [a], more}, {1.0, [b]}]],
     [
         begin
             Chain = iolist_to_binary([Mark, First, Present, Second]),
-            Outcome = ats_merge_chain:collapse({?MODULE_UNDER_TEST, 7}, Chain, fun() -> ok end),
-            ?assertEqual({put, ats_merge_chain:object({1.0, [a, b]})}, Outcome),
-            ?assertEqual(1, ats_merge_chain:key(Chain)),
-            ?assertEqual([{1, [a], more}, {1.0, [b]}], ats_merge_chain:objects(Chain))
+            Outcome = ats_merge_operands:collapse({?MODULE_UNDER_TEST, 7}, Chain, fun() -> ok end),
+            ?assertEqual({put, ats_merge_operands:object({1.0, [a, b]})}, Outcome),
+            ?assertEqual(1, ats_merge_operands:key(Chain)),
+            ?assertEqual([{1, [a], more}, {1.0, [b]}], ats_merge_operands:objects(Chain))
         end
      || Mark <- [<<>>, Present, <<16#FFFFFFFF:32/little>>]
     ],
-    NoValue = <<(ats_merge_chain:object({1}))/binary, Present/binary, Second/binary>>,
+    NoValue = <<(ats_merge_operands:object({1}))/binary, Present/binary, Second/binary>>,
     ?assertEqual(
         {failed, {?MODULE_UNDER_TEST, any, no_value}, none},
-        ats_merge_chain:collapse({?MODULE_UNDER_TEST, 7}, NoValue, fun() -> ok end)
+        ats_merge_operands:collapse({?MODULE_UNDER_TEST, 7}, NoValue, fun() -> ok end)
     ).
 
 %% The process that calls goes on.
@@ -222,16 +222,16 @@ what_fails_on_the_way(_) ->
             {Good, [_ | Rest]} = lists:split(At, Values),
             Chain = chain(key, Good ++ [poison | Rest]),
             {failed, {_, merge, {raised, error, function_clause, _}}, Part} =
-                ats_merge_chain:collapse({poisoned, 1}, Chain, fun() -> ok end),
+                ats_merge_operands:collapse({poisoned, 1}, Chain, fun() -> ok end),
             case At < 70 of
                 true ->
                     ?assertEqual(none, Part);
                 false ->
                     {Expected, New} = Part,
                     {Expected, Behind} = split_binary(Chain, byte_size(Expected)),
-                    Parts = [V || {key, V} <- ats_merge_chain:objects(New)],
+                    Parts = [V || {key, V} <- ats_merge_operands:objects(New)],
                     ?assert(length(Parts) =< 12),
-                    Left = [V || {key, V} <- ats_merge_chain:objects(Behind)],
+                    Left = [V || {key, V} <- ats_merge_operands:objects(Behind)],
                     ?assertEqual(lists:append(Good) ++ [poison] ++ lists:append(Rest),
                                  lists:append([case V of poison -> [V]; _ -> V end
                                                || V <- Parts ++ Left]))
@@ -250,7 +250,7 @@ run(Jobs, Options) ->
         table => {?MODULE, self()},
         jobs => [{term_to_binary({Key, Values}), chain(Key, Values)} || {Key, Values} <- Jobs]
     },
-    case ats_merge_worker:run(Request) of
+    case ats_merge_runner:run(Request) of
         again -> again;
         Outcomes -> [without_stack(decoded(Outcome)) || Outcome <- Outcomes]
     end.
@@ -320,7 +320,7 @@ what_hangs_fails_fast(_) ->
     Chain = chain(sleeps, [[a], [b]]),
     Run = fun(C) ->
         Request = #{merge => {?MODULE_UNDER_TEST, 7}, table => Table, jobs => [{<<"key">>, C}]},
-        {Us, Outcomes} = timer:tc(fun() -> ats_merge_worker:run(Request) end),
+        {Us, Outcomes} = timer:tc(fun() -> ats_merge_runner:run(Request) end),
         {Us < 1000 * ?MS div 2, [without_stack(decoded(Outcome)) || Outcome <- Outcomes]}
     end,
     ?assertEqual({false, Failed}, Run(Chain)),
@@ -376,7 +376,7 @@ one_worker_for_a_key(_) ->
         jobs => [{<<"key">>, chain({tell, Self}, [[a], [b]])}]
     },
     Read = fun Read() ->
-        case ats_merge_worker:run(Request) of
+        case ats_merge_runner:run(Request) of
             again -> Read();
             Outcomes -> Outcomes
         end
@@ -398,7 +398,7 @@ clients_that_end(_) ->
     Self = self(),
     Table = make_ref(),
     Run = fun(Key) ->
-        ats_merge_worker:run(#{
+        ats_merge_runner:run(#{
             merge => {?MODULE_UNDER_TEST, 7},
             table => Table,
             jobs => [{<<"key">>, chain(Key, [[a], [b]])}]
@@ -430,7 +430,7 @@ other_versions(_) ->
     erase(v).
 
 what_is_asked_before_writing(_) ->
-    Ask = fun(Key, Value) -> ats_merge_worker:ask(?MODULE_UNDER_TEST, 7, Key, Value) end,
+    Ask = fun(Key, Value) -> ats_merge_runner:ask(?MODULE_UNDER_TEST, 7, Key, Value) end,
     ?assertEqual(present, Ask(key, [a])),
     ?assertEqual(object, Ask(key, [base])),
     ?assertEqual(undefined, Ask(key, [])),
@@ -439,7 +439,7 @@ what_is_asked_before_writing(_) ->
     ?assertEqual(undefined, Ask({raise_in, delete}, [a])),
     ?assertEqual(
         {failed, {?MODULE_UNDER_TEST, version, {other_version, 8, 7}}},
-        ats_merge_worker:ask(?MODULE_UNDER_TEST, 8, key, [a])
+        ats_merge_runner:ask(?MODULE_UNDER_TEST, 8, key, [a])
     ),
     ats_test_lib:load_module(
         harms,
@@ -452,13 +452,13 @@ what_is_asked_before_writing(_) ->
     ),
     {links, Links} = process_info(self(), links),
     Other = spawn(fun() -> timer:sleep(infinity) end),
-    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, kills, x)),
-    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, links, Other)),
-    ?assertEqual(delete, ats_merge_worker:ask(harms, 1, chats, x)),
-    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, traps, x)),
-    {Us, undefined} = timer:tc(fun() -> ats_merge_worker:ask(harms, 1, hangs, x) end),
+    ?assertEqual(undefined, ats_merge_runner:ask(harms, 1, kills, x)),
+    ?assertEqual(undefined, ats_merge_runner:ask(harms, 1, links, Other)),
+    ?assertEqual(delete, ats_merge_runner:ask(harms, 1, chats, x)),
+    ?assertEqual(undefined, ats_merge_runner:ask(harms, 1, traps, x)),
+    {Us, undefined} = timer:tc(fun() -> ats_merge_runner:ask(harms, 1, hangs, x) end),
     ?assert(Us >= 1000 * ?MS),
-    {Again, undefined} = timer:tc(fun() -> ats_merge_worker:ask(harms, 1, hangs, x) end),
+    {Again, undefined} = timer:tc(fun() -> ats_merge_runner:ask(harms, 1, hangs, x) end),
     ?assert(Again < 1000 * ?MS),
     ?assertEqual({links, Links}, process_info(self(), links)),
     ?assertEqual({messages, []}, process_info(self(), messages)),
@@ -473,7 +473,7 @@ workers() ->
      || P <- processes(),
         P =/= self(),
         {current_stacktrace, Stack} <- [process_info(P, current_stacktrace)],
-        lists:any(fun({M, _, _, _}) -> lists:member(M, [ats_merge, ats_merge_worker]) end, Stack),
+        lists:any(fun({M, _, _, _}) -> lists:member(M, [ats_merge, ats_merge_runner]) end, Stack),
         not lists:any(fun({M, _, _, _}) -> M =:= ?MODULE end, Stack)
     ].
 

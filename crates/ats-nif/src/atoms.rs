@@ -103,10 +103,38 @@ known_atoms! {
     More = "more",
     /// `part`
     Part = "part",
+    /// `create`
+    Create = "create",
+    /// `read`
+    Read = "read",
+    /// `read_write`
+    ReadWrite = "read_write",
+    /// `formats`
+    Formats = "formats",
+    /// `durability`
+    Durability = "durability",
+    /// `block_size`
+    BlockSize = "block_size",
+    /// `memory`
+    Memory = "memory",
+    /// `memtable_keys`
+    MemtableKeys = "memtable_keys",
+    /// `compressed`
+    Compressed = "compressed",
+    /// `snapshot_age`
+    SnapshotAge = "snapshot_age",
+    /// `infinity`
+    Infinity = "infinity",
+    /// `interval`
+    Interval = "interval",
+    /// `beginning`
+    Beginning = "beginning",
+    /// `open`
+    Open = "open",
+    /// `closed`
+    Closed = "closed",
     /// `all`
     All = "all",
-    /// `reverse`
-    Reverse = "reverse",
     /// `objects`
     Objects = "objects",
     /// `count`

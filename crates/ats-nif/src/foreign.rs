@@ -23,19 +23,17 @@
 //!   stands for one of the counts of that `Arc`.
 
 use crate::atoms;
-use crate::captured;
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
 use crate::held::{self, HeldEnv};
 use crate::ident;
+use crate::opaque::{record, with_etf_fun, with_etf_opaque};
 use crate::reference::{self, RefKind};
 use crate::shared::SharedBinary;
 use crate::vm_term::VmTerm;
 use ats_term::Term;
-use ats_term::etf;
-use ats_term::image::{Host, HostBox, HostKind, HostTag};
-use ats_term::term::NativeRecord;
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef, has_part};
+use ats_term::image::{Host, HostBox, HostKind, HostTag, HostTerm};
+use ats_term::walk::{FunIdent, Ident, Kind, Opaque, has_part};
 use std::sync::Arc;
 
 const LOCAL_REF: HostTag = HostTag::plain(0);
@@ -60,8 +58,26 @@ const UNKNOWN_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct Vm;
 
+// SAFETY: what is written is what `Vm` reads, an owning tag with one count; immediates are the words
+// of the VM, which `Vm` knows.
+unsafe impl HostTerm for VmTerm<'_> {
+    type Host = Vm;
+
+    fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
+        write_identity(self.word(), kind, out)
+    }
+
+    fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
+        if bits.is_multiple_of(8) {
+            write_shared(self.env(), self.word(), out)
+        } else {
+            None
+        }
+    }
+}
+
 /// Appends the words of an identifier or fun that is not immediate; returns the tag of its box.
-pub fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
+fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
     match kind {
         HostKind::Pid => write_external(term, EXTERNAL_PID, HELD_PID, out),
         HostKind::Port => write_external(term, EXTERNAL_PORT, HELD_PORT, out),
@@ -96,7 +112,7 @@ fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
 }
 
 /// Appends the words of a large binary, or nothing if it cannot be shared.
-pub fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
+fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
     let shared = Arc::new(SharedBinary::hold(env, binary)?);
     out.push(Arc::into_raw(shared) as u64);
     Some(SHARED_BINARY)
@@ -167,52 +183,6 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
             term.expect("the VM reads what it wrote")
         }
     }
-}
-
-/// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
-///
-/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not. If it has
-/// captured a term of a kind that this library does not know, all that it has captured counts as bytes:
-/// then the fun is another one when the node has got another name and identifiers are among them.
-pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
-    let fun = match etf::decode_first(etf, etf::Options::TRUSTED) {
-        Ok((fun, _)) => fun,
-        Err(_) => etf::decode_sealed_fun(etf, etf::Options::TRUSTED).expect("a fun of this VM"),
-    };
-    (&captured::with_local_idents(&fun)).with_fun(f)
-}
-
-/// The native record that `etf` encodes, if it is one and this library knows all terms in it.
-fn record(etf: &[u8]) -> Option<NativeRecord> {
-    match etf::decode_first(etf, etf::Options::TRUSTED) {
-        Ok((Term::NativeRecord(record), _)) => Some(record),
-        _ => None,
-    }
-}
-
-/// Lends what is known of the opaque term that `etf` encodes, written by this VM; bytes may follow it
-/// if it is a record.
-pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
-    match record(etf) {
-        Some(record) => {
-            let marked = captured::with_local_idents(&Term::NativeRecord(record));
-            (&marked).with_opaque(f)
-        }
-        None => f(Opaque::Unknown(etf)),
-    }
-}
-
-/// Returns `true` for a term that tests want to be of an unknown kind, although this library knows it.
-#[cfg(feature = "test-nifs")]
-pub fn is_made_opaque(term: VmTerm<'_>) -> bool {
-    crate::test_nifs::is_made_opaque(term)
-}
-
-/// Returns `false`; see the build for tests.
-#[cfg(not(feature = "test-nifs"))]
-#[inline]
-pub const fn is_made_opaque(_: VmTerm<'_>) -> bool {
-    false
 }
 
 impl Host for Vm {

@@ -12,8 +12,10 @@
 //! | [`etf`] | the external term format, for what the NIF interface does not show |
 //! | [`process`], [`release`] | processes, schedulers and the clock; in what releases of the VM differ |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
-//! | [`captured`], [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
-//! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
+//! | [`captured`], [`opaque`] | closures, native records, and terms of unknown kinds |
+//! | [`vm_term`] | terms of the VM as the layers below see them |
+//! | [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
+//! | [`vm_sink`] | terms that the layers below build |
 //! | [`portable`] | objects as bytes, for stores of bytes |
 //! | [`disk`] | tables in directories |
 //! | [`call`] | how functions are entered and how they end |
@@ -44,6 +46,7 @@ pub mod ident;
 pub mod lifetime;
 pub mod load;
 pub mod names;
+pub mod opaque;
 pub mod owner;
 pub mod portable;
 pub mod process;

@@ -241,6 +241,8 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn enif_inspect_binary(env: *mut ErlNifEnv, term: Word, out: *mut ErlNifBinary) -> c_int;
     pub fn enif_get_map_size(env: *mut ErlNifEnv, term: Word, out: *mut usize) -> c_int;
+    pub fn enif_get_map_value(env: *mut ErlNifEnv, map: Word, key: Word, value: *mut Word)
+    -> c_int;
     pub fn enif_map_iterator_create(
         env: *mut ErlNifEnv,
         map: Word,

@@ -7,12 +7,12 @@ use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_term::VmTerm;
-use crate::{ident, nif, process, reference, release, scratch, sys, vm_sink};
+use crate::{ident, nif, opaque, process, reference, release, scratch, sys, vm_sink};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{Kind, TermRef, order};
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The functions.
 pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -36,25 +36,14 @@ pub(crate) fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<Stored>(env)
 }
 
-/// Makes this library take floats of this value for terms of a kind that it does not know: stands for
-/// what a later release of the VM may have. No float is meant while this is not finite.
-static OPAQUE_FLOAT: AtomicU64 = AtomicU64::new(f64::NAN.to_bits());
-
-/// Returns `true` for a term that the tests want to be of an unknown kind.
-pub(crate) fn is_made_opaque(term: VmTerm<'_>) -> bool {
-    let mut value = 0.0;
-    // SAFETY: the term is valid; the VM fills `value` on success.
-    let found = unsafe { sys::enif_get_double(term.env().raw(), term.word().raw(), &mut value) };
-    found != 0 && value.to_bits() == OPAQUE_FLOAT.load(Ordering::Relaxed)
-}
-
-/// `make_opaque(Float | none) -> true`, see [`OPAQUE_FLOAT`].
+/// `make_opaque(Float | none) -> true`: from now on floats of this value count as terms of an unknown
+/// kind.
 fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let value = match float.kind() {
         Kind::Float(value) => value,
         _ => f64::NAN,
     };
-    OPAQUE_FLOAT.store(value.to_bits(), Ordering::Relaxed);
+    opaque::make_opaque(value);
     Ok(boolean(true))
 }
 

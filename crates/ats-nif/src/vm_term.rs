@@ -11,8 +11,7 @@ use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
 use crate::sys::{self, Word};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::{foreign, ident, reference};
-use ats_term::image::{HostKind, HostTag, HostTerm};
+use crate::{ident, opaque, reference};
 use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use std::ffi::c_int;
 
@@ -190,6 +189,14 @@ impl<'e> VmTerm<'e> {
         (found != 0).then_some(len)
     }
 
+    /// The value of a key, if this is a map that has it.
+    pub fn map_value(self, key: VmWord<'_>) -> Option<Self> {
+        let (env, mut value) = (self.env.raw(), 0);
+        // SAFETY: both terms are valid; the VM fills `value` on success.
+        let found = unsafe { sys::enif_get_map_value(env, self.word.raw(), key.raw(), &mut value) };
+        (found != 0).then(|| self.with(value))
+    }
+
     /// The answer of one of the functions of the VM that know terms of one kind.
     fn passes(self, test: unsafe extern "C" fn(*mut sys::ErlNifEnv, Word) -> c_int) -> bool {
         // SAFETY: the term is valid, and these functions take any term.
@@ -218,7 +225,7 @@ impl<'e> VmTerm<'e> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());
         }
-        if foreign::is_made_opaque(self) {
+        if opaque::is_made(self.env, self.word) {
             return Kind::Opaque;
         }
         if let Some(bytes) = self.as_bytes() {
@@ -326,29 +333,11 @@ impl TermRef for VmTerm<'_> {
     }
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
-        foreign::with_etf_fun(self.etf().bytes(), f)
+        opaque::with_etf_fun(self.etf().bytes(), f)
     }
 
     fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
-        foreign::with_etf_opaque(self.etf().bytes(), f)
-    }
-}
-
-// SAFETY: `foreign` writes what its `Host` reads, an owning tag with one count; immediates are the
-// words of the VM, which `Vm` knows.
-unsafe impl HostTerm for VmTerm<'_> {
-    type Host = foreign::Vm;
-
-    fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
-        foreign::write_identity(self.word, kind, out)
-    }
-
-    fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
-        if bits.is_multiple_of(8) {
-            foreign::write_shared(self.env, self.word, out)
-        } else {
-            None
-        }
+        opaque::with_etf_opaque(self.etf().bytes(), f)
     }
 }
 

@@ -31,9 +31,10 @@ pub fn successor(key: &[u8]) -> Vec<u8> {
 }
 
 /// A direction in the order of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// Ascending.
+    #[default]
     Up,
     /// Descending.
     Down,

@@ -3,30 +3,22 @@
 use super::node::{BITS, FANOUT, Node, height_for, slot_of};
 use super::version::Sequence;
 use crate::record::Release;
+use ats_store::Direction;
 
-/// Which way to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Up,
-    Down,
+/// The nearest slot of a bitmap that is not empty.
+fn nearest(direction: Direction, bitmap: u32) -> u32 {
+    match direction {
+        Direction::Up => bitmap.trailing_zeros(),
+        Direction::Down => bitmap.ilog2(),
+    }
 }
 
-impl Direction {
-    /// The nearest slot of a bitmap that is not empty.
-    fn nearest(self, bitmap: u32) -> u32 {
-        match self {
-            Direction::Up => bitmap.trailing_zeros(),
-            Direction::Down => bitmap.ilog2(),
-        }
-    }
-
-    /// The slots that come after this one.
-    fn after(self, slot: u32) -> u32 {
-        match self {
-            // In two steps, as shifting by all 32 bits is not defined.
-            Direction::Up => u32::MAX << slot << 1,
-            Direction::Down => (1 << slot) - 1,
-        }
+/// The slots that come after this one.
+fn after(direction: Direction, slot: u32) -> u32 {
+    match direction {
+        // In two steps, as shifting by all 32 bits is not defined.
+        Direction::Up => u32::MAX << slot << 1,
+        Direction::Down => (1 << slot) - 1,
     }
 }
 
@@ -112,7 +104,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let leaf = self.leaf.as_mut()?;
-        let slot = self.direction.nearest(leaf.rest);
+        let slot = nearest(self.direction, leaf.rest);
         let (node, base) = (leaf.node, leaf.base);
         leaf.rest &= !(1 << slot);
         if leaf.rest == 0 {
@@ -130,7 +122,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
             let values = leaf.rest.count_ones() as usize;
             if n < values {
                 for _ in 0..n {
-                    leaf.rest &= !(1 << self.direction.nearest(leaf.rest));
+                    leaf.rest &= !(1 << nearest(self.direction, leaf.rest));
                 }
                 return self.next();
             }
@@ -146,7 +138,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option<Leaf<'a>> {
     let Place { node, height, base } = place;
     let slot = from.map(|from| slot_of(from, height));
-    let after = node.bitmap() & slot.map_or(u32::MAX, |slot| direction.after(slot));
+    let after = node.bitmap() & slot.map_or(u32::MAX, |slot| after(direction, slot));
     if height == 1 {
         let rest = after | slot.map_or(0, |slot| node.bitmap() & 1 << slot);
         return (rest != 0).then_some(Leaf { node, base, rest });
@@ -157,7 +149,7 @@ fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option
         return found;
     }
     // All that comes after the slot comes after `from`.
-    seek(place.child(direction.nearest(after))?, None, direction)
+    seek(place.child(nearest(direction, after))?, None, direction)
 }
 
 /// A node, and what part of the positions it leads to.

@@ -4,8 +4,8 @@
 //! meanwhile. Only files of tables are touched. The file that describes a table is removed last and
 //! copied last: what a crash leaves can be removed by the same call.
 
+use super::described::{description, of_directory};
 use super::failure::Failure;
-use super::opened::{description, of_directory};
 use crate::atoms::KnownAtom;
 use ats::salvage::{self, Evidence, merge_of_operator};
 use ats::{Description, TableType};

@@ -2,19 +2,25 @@
 //! waiting for it.
 
 mod closed;
+mod described;
 mod failure;
+mod merging;
 mod opened;
 mod pending;
 mod polite;
+mod replace;
 #[cfg(feature = "forcing")]
 mod restless;
+mod settings;
 mod table_store;
 
 pub use closed::{Side, Told, copy, destroy, rename, repair};
+pub use described::describe;
 pub use failure::{Failure, word_of};
-pub use opened::{Opened, Settings, describe};
-pub use pending::{Expected, Pending, Record, replace};
-pub use polite::{Polite, politely};
+pub use opened::{Frozen, Opened};
+pub use pending::{Pending, Record};
+pub use replace::{Expected, Replace};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;
+pub use settings::{Access, Settings};
 pub use table_store::TableStore;

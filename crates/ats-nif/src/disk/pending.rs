@@ -1,12 +1,11 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
 //! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is done is up to the
-//! program. In a table that changes, it [replaces](replace) what it has merged. What a table was at a moment does not
+//! program. In a table that changes, it [replaces](super::replace) what it has merged. What a table was at a moment does not
 //! change, so there is a *window*: the program gets the pending keys that a walk meets next, [says](Pending::resolve)
 //! what they have, and the walk goes on from the key at which it ended. The next window takes the place of this one, so
 //! a walk takes no more memory than a window does, and time in proportion to what it reads.
 
-use super::opened::Opened;
 use super::polite::{Holder, politely};
 use ats::program_merge::{ProgramMerge, merged};
 use ats_store::store::{DecideEnd, Visit};
@@ -361,56 +360,4 @@ impl<H: Holder> Holder for Arc<Pending<H>> {
     fn held(&self) -> &dyn Store {
         &**self
     }
-}
-
-/// How much of a value must be what the program has merged, for it to be replaced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// Its beginning: what was written since is merged with what replaces it.
-    Beginning,
-    /// All of it.
-    All,
-}
-
-/// Replaces what a program has merged.
-struct Replace<'r> {
-    expected: &'r [u8],
-    how_much: Expected,
-    by: Option<&'r [u8]>,
-}
-
-impl BatchPlan<[u8], Vec<u8>> for Replace<'_> {
-    fn decide(&mut self, _index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
-        let rest = current.and_then(|current| current.strip_prefix(self.expected));
-        match rest {
-            None => Change::Abort,
-            Some(rest) if self.how_much == Expected::All && !rest.is_empty() => Change::Abort,
-            Some([]) if self.by.is_none() => Change::Remove,
-            Some(rest) => Change::Put([self.by.unwrap_or_default(), rest].concat()),
-        }
-    }
-
-    fn build(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
-        self.decide(index, current)
-    }
-}
-
-/// Replaces the value of a key, or its beginning, by another one, or by nothing. False if the value is another one
-/// meanwhile.
-///
-/// # Errors
-/// Those of the store.
-pub fn replace(
-    opened: &Opened,
-    key: &[u8],
-    expected: &[u8],
-    how_much: Expected,
-    by: Option<&[u8]>,
-) -> Result<bool, Error> {
-    let mut plan = Replace {
-        expected,
-        how_much,
-        by,
-    };
-    politely(|| opened.store().keys().update(&[key], &mut plan))
 }

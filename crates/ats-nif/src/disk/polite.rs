@@ -4,16 +4,14 @@
 //! [would wait](ats_store::Error::WouldWait). Then the call of the VM is made again where waiting harms no other process: see
 //! [`NoReply::DirtyIo`](crate::call::NoReply::DirtyIo). There, and on threads of our own, it waits.
 
-use super::opened::Opened;
 use crate::process;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     AddRule, Bags, BatchPlan, Direction, End, Error, KeyRange, MergeOperator, Merges, Store,
 };
-use std::sync::Arc;
 
 /// Lets `work` wait only where that harms no other process.
-pub fn politely<R>(work: impl FnOnce() -> R) -> R {
+pub(super) fn politely<R>(work: impl FnOnce() -> R) -> R {
     match process::may_wait_for_devices() {
         true => work(),
         false => ats_disk::without_waiting(work),
@@ -26,12 +24,6 @@ pub trait Holder: Send + Sync {
     fn held(&self) -> &dyn Store;
 }
 
-impl Holder for Arc<Opened> {
-    fn held(&self) -> &dyn Store {
-        self.store().keys()
-    }
-}
-
 impl Holder for Box<dyn Store> {
     fn held(&self) -> &dyn Store {
         &**self
@@ -39,7 +31,7 @@ impl Holder for Box<dyn Store> {
 }
 
 /// The store of a table in a directory, or what such a store was at a moment, as the table sees it.
-pub struct Polite<H>(pub H);
+pub(super) struct Polite<H>(pub H);
 
 impl<H: Holder> Store for Polite<H> {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {

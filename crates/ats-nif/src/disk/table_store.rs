@@ -1,8 +1,10 @@
 //! The store of a table in a directory: one record for each key, or for each object of a bag.
 
-use ats_disk::{AtomicStore, BagStore, DiskStore, Error, Snapshot};
+use super::polite::politely;
+use super::replace::Replace;
+use ats_disk::{AtomicStore, BagStore, DiskStore, Snapshot};
 use ats_store::store::Visit;
-use ats_store::{BagValues, Store};
+use ats_store::{BagValues, Error, Merges, Store};
 use std::sync::Arc;
 
 /// The store of a table in a directory.
@@ -34,7 +36,7 @@ impl TableStore {
     }
 
     /// The records themselves. Those of a bag are not changed here.
-    pub fn records(&self) -> &AtomicStore {
+    fn records(&self) -> &AtomicStore {
         match self {
             TableStore::Keys(store) => store,
             TableStore::Objects(store) => store.records(),
@@ -54,17 +56,58 @@ impl TableStore {
         }
     }
 
-    /// See [`AtomicStore::replace_all`].
+    /// Lends the value of a key to `read`, merged or not. Returns `true` if there is one.
     ///
     /// # Errors
-    /// Those of [`AtomicStore::replace_all`].
-    pub fn replace_all<E: From<Error>>(
+    /// Those of the store.
+    pub fn read(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        politely(|| self.keys().get(key, read))
+    }
+
+    /// Merges an operand with the value of a key, without reading it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
+        politely(|| self.records().merge(key, operand))
+    }
+
+    /// Gives a key a value, without reading what is there.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        politely(|| Ok(self.records().put_unread(key, value)?))
+    }
+
+    /// Removes a key, without reading what is there.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
+        politely(|| Ok(self.records().delete_unread(key)?))
+    }
+
+    /// Replaces the value of a key, or its beginning. Returns `false` if the value is another one
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn replace(&self, key: &[u8], mut by: Replace<'_>) -> Result<bool, Error> {
+        politely(|| self.keys().update(&[key], &mut by))
+    }
+
+    /// Replaces all records by those that `scan` shows; see [`AtomicStore::replace_all`].
+    ///
+    /// # Errors
+    /// Those of `scan` and of the store; nothing has changed then.
+    pub fn replace_all(
         &self,
-        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        match self {
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        politely(|| match self {
             TableStore::Keys(store) => store.replace_all(scan),
             TableStore::Objects(store) => store.replace_all(scan),
-        }
+        })
     }
 }

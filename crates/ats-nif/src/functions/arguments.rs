@@ -1,8 +1,10 @@
-//! Lists and positions among the arguments.
+//! Lists, positions and directions among the arguments.
 
 use crate::atoms::KnownAtom;
+use crate::env::VmWord;
 use crate::process;
 use crate::vm_term::VmTerm;
+use ats::Direction;
 
 /// More objects, or elements, are changed on a dirty scheduler: this many take well under a millisecond.
 pub(super) const LONG_LIST: usize = 500;
@@ -42,6 +44,24 @@ pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
 pub(super) fn index(position: VmTerm<'_>) -> Result<usize, KnownAtom> {
     let position = position.as_small().filter(|position| *position > 0);
     Ok(position.ok_or(KnownAtom::None)? as usize - 1)
+}
+
+/// The direction that `up` or `down` is.
+pub(super) fn direction(word: VmWord<'_>) -> Option<Direction> {
+    match word {
+        word if KnownAtom::Up.is(word) => Some(Direction::Up),
+        word if KnownAtom::Down.is(word) => Some(Direction::Down),
+        _ => None,
+    }
+}
+
+/// `up` or `down`.
+pub(super) fn direction_word(direction: Direction) -> VmWord<'static> {
+    let word = match direction {
+        Direction::Up => KnownAtom::Up,
+        Direction::Down => KnownAtom::Down,
+    };
+    word.word()
 }
 
 /// The arguments of a function, and a default behind them that may be left out.

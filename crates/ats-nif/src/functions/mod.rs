@@ -9,9 +9,6 @@ mod access;
 mod arguments;
 mod counters;
 mod disk;
-mod disk_closed;
-mod disk_stage;
-mod disk_walk;
 #[cfg(feature = "forcing")]
 mod forcing;
 mod info;
@@ -50,9 +47,6 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(pop::functions());
     functions.extend(merge::functions());
     functions.extend(disk::functions());
-    functions.extend(disk_closed::functions());
-    functions.extend(disk_stage::functions());
-    functions.extend(disk_walk::functions());
     #[cfg(feature = "forcing")]
     functions.extend(forcing::functions());
     functions

@@ -6,6 +6,7 @@
 //! position is all there is to a continuation, too.
 
 use super::access::{readable, writable};
+use super::arguments::{direction, direction_word};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -16,8 +17,8 @@ use crate::query::{Caller, Prepared};
 use crate::scratch::{self, Results, Selecting};
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
-use ats::Table;
 use ats::select::{At, Cursor, Progress, Selection, Slice};
+use ats::{Direction, Table};
 use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -25,12 +26,12 @@ use std::ops::ControlFlow;
 /// What to do with the objects that match.
 #[derive(Clone, Copy)]
 pub(super) enum How {
-    /// List all results; of a table with order in the order of its keys or the other way round.
-    List { reverse: bool },
+    /// List all results; of a table with order in this direction.
+    List(Direction),
     /// List as above, and do so if queries must not read everything: this is how everything is read.
     Objects,
     /// List about so many.
-    Chunk { most: usize, down: bool },
+    Chunk { most: usize, direction: Direction },
     /// Count those whose result is `true`.
     Count,
     /// Delete those whose result is `true`.
@@ -44,26 +45,24 @@ pub(super) enum How {
 }
 
 impl How {
-    /// `all`, `reverse`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
+    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
-        if let Some([way, most]) = term.tuple_words() {
+        if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
             let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
             return Ok(How::Chunk {
                 most: most as usize,
-                down: KnownAtom::Down.is(*way),
+                direction: direction(*word).ok_or(KnownAtom::None)?,
             });
         }
         Ok(match term.word() {
-            word if KnownAtom::All.is(word) => How::List { reverse: false },
             word if KnownAtom::Count.is(word) => How::Count,
-            word if KnownAtom::Reverse.is(word) => How::List { reverse: true },
             word if KnownAtom::Objects.is(word) => How::Objects,
             word if KnownAtom::Delete.is(word) => How::Delete,
             word if KnownAtom::Take.is(word) => How::Take,
             word if KnownAtom::Replace.is(word) => How::Replace,
             word if KnownAtom::Rows.is(word) => How::Rows,
-            _ => return Err(KnownAtom::None),
+            word => How::List(direction(word).ok_or(KnownAtom::None)?),
         })
     }
 
@@ -73,7 +72,7 @@ impl How {
 
     /// Whether the result is one list.
     fn lists(self) -> bool {
-        matches!(self, How::List { .. } | How::Objects | How::Take)
+        matches!(self, How::List(_) | How::Objects | How::Take)
     }
 
     /// Whether the operation always reads the whole table. The option `full_scan` does not apply to it.
@@ -83,13 +82,11 @@ impl How {
 
     /// Where to begin. A list is made from its end, so what shall come first is read last.
     pub(super) fn start(self) -> Cursor {
-        match self {
-            How::List { reverse: false }
-            | How::Objects
-            | How::Take
-            | How::Chunk { down: true, .. } => Cursor::down(),
-            _ => Cursor::up(),
-        }
+        Cursor::new(match self {
+            How::List(Direction::Up) | How::Objects | How::Take => Direction::Down,
+            How::Chunk { direction, .. } => direction,
+            _ => Direction::Up,
+        })
     }
 }
 
@@ -252,13 +249,13 @@ impl<'e> Work<'e> {
         let table_type = table.table_type();
         let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());
         let changed = match self.how {
-            How::List { .. } | How::Objects if !by_key => {
+            How::List(_) | How::Objects if !by_key => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.list = env.cons(results.build(env, outcome), self.list);
                     ControlFlow::Continue(())
                 })?);
             }
-            How::List { .. } | How::Objects => {
+            How::List(_) | How::Objects => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.found_of_key(slice.key(), results.build(env, outcome));
                     ControlFlow::Continue(())
@@ -312,23 +309,22 @@ impl<'e> Results<VmWord<'e>> {
 
 /// A cursor as a term: `{up | down, Step, start | Key | {Key, N} | N}`.
 fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
-    let way = if cursor.down {
-        KnownAtom::Down
-    } else {
-        KnownAtom::Up
-    };
     let at = match &cursor.at {
         At::Start => KnownAtom::Start.word(),
         At::Behind(key) => env.binary(key),
         At::Within(key, position) => env.tuple(&[env.binary(key), env.uint(*position)]),
         At::Between(place) => env.uint(*place),
     };
-    env.tuple(&[way.word(), env.uint(cursor.step as u64), at])
+    env.tuple(&[
+        direction_word(cursor.direction),
+        env.uint(cursor.step as u64),
+        at,
+    ])
 }
 
 /// The cursor that a term is.
 pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
-    let &[way, step, at] = term.tuple_words()? else {
+    let &[word, step, at] = term.tuple_words()? else {
         return None;
     };
     let at = VmTerm::of(env, at);
@@ -345,11 +341,7 @@ pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
         },
     };
     Some(Cursor {
-        down: match way {
-            way if KnownAtom::Down.is(way) => true,
-            way if KnownAtom::Up.is(way) => false,
-            _ => return None,
-        },
+        direction: direction(word)?,
         step: usize::try_from(VmTerm::of(env, step).as_unsigned()?).ok()?,
         at,
     })

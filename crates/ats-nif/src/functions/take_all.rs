@@ -12,7 +12,7 @@ use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
-use ats::TakenTable;
+use ats::{Direction, TakenTable};
 use std::ffi::CStr;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -53,7 +53,7 @@ fn take_all_more<'e>(
         return Ok(KnownAtom::Wait.word());
     };
     let guard = ats_sync::pin();
-    let how = How::List { reverse: false };
+    let how = How::List(Direction::Up);
     let cursor = match KnownAtom::Start.is(position.word()) {
         true => how.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,

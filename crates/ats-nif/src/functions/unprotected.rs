@@ -7,6 +7,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
+use ats::Direction;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("read_unprotected", read_unprotected, 3)]
@@ -20,7 +21,7 @@ fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) 
     let Some(shared) = existing(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
-    let how = How::List { reverse: true };
+    let how = How::List(Direction::Down);
     let cursor = match KnownAtom::Start.is(position.word()) {
         true => how.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,

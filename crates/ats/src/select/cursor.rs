@@ -1,5 +1,7 @@
 //! Where a query has come to.
 
+use ats_store::Direction;
+
 /// Whether a query is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -16,8 +18,8 @@ pub enum Progress {
 /// and written down. In a table that it was not made for it leads somewhere, but does no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// `true` if an ordered table is read from the last object to the first.
-    pub down: bool,
+    /// The direction in which an ordered table is read.
+    pub direction: Direction,
     /// How many steps of the plan are done.
     pub step: usize,
     /// Where in the next one.
@@ -39,17 +41,11 @@ pub enum At {
 }
 
 impl Cursor {
-    /// At the first key.
+    /// At the first key in a direction, if the table has an order; else at its beginning.
     #[must_use]
-    pub fn up() -> Self {
-        Cursor::default()
-    }
-
-    /// At the last key, if the table has an order; else as [`up`](Cursor::up).
-    #[must_use]
-    pub fn down() -> Self {
+    pub fn new(direction: Direction) -> Self {
         Cursor {
-            down: true,
+            direction,
             ..Cursor::default()
         }
     }

@@ -113,9 +113,9 @@ impl<H: Host> Query<H> {
     /// The step that a cursor has come to, if it is not at the end.
     pub(super) fn step(&self, cursor: &Cursor) -> Option<&Step> {
         let last = self.steps.len().checked_sub(1)?;
-        match cursor.down && self.kind.ordered {
-            false => self.steps.get(cursor.step),
-            true => self.steps.get(last.checked_sub(cursor.step)?),
+        match self.direction(cursor) {
+            Direction::Up => self.steps.get(cursor.step),
+            Direction::Down => self.steps.get(last.checked_sub(cursor.step)?),
         }
     }
 
@@ -125,8 +125,8 @@ impl<H: Host> Query<H> {
 
     /// The direction in which keys, and the objects of a key, are read.
     pub(super) fn direction(&self, cursor: &Cursor) -> Direction {
-        match cursor.down && self.kind.ordered {
-            true => Direction::Down,
+        match self.kind.ordered {
+            true => cursor.direction,
             false => Direction::Up,
         }
     }

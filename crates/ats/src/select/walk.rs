@@ -301,14 +301,13 @@ fn walk_range<'g, H: Host>(
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<Walked, Error> {
     let direction = query.direction(cursor);
-    let down = direction == Direction::Down;
     let Cursor { step, at, .. } = cursor;
     let mut stopped: Option<(&'g Rec<H>, Next)> = None;
     let mut last: Option<&'g Rec<H>> = None;
     let mut visit_record = |record: &'g Rec<H>| {
-        let is_inside = match down {
-            false => to.is_none_or(|to| record.key() < to),
-            true => from.is_empty() || record.key() >= from,
+        let is_inside = match direction {
+            Direction::Up => to.is_none_or(|to| record.key() < to),
+            Direction::Down => from.is_empty() || record.key() >= from,
         };
         if !is_inside {
             return ControlFlow::Break(());
@@ -331,14 +330,14 @@ fn walk_range<'g, H: Host>(
         _ => None,
     };
     let mut paused = None;
-    let walked = match (query.is_ordered(), down, behind) {
-        (true, false, None) => store.scan_from(from, guard, &mut visit_record),
-        (true, false, Some(key)) => {
+    let walked = match (query.is_ordered(), direction, behind) {
+        (true, Direction::Up, None) => store.scan_from(from, guard, &mut visit_record),
+        (true, Direction::Up, Some(key)) => {
             let walked = store.scan(Some(key), guard, &mut visit_record);
             walked.map(|known| debug_assert_eq!(known, Ok(()), "an ordered store accepts any key"))
         }
-        (true, true, None) => store.scan_down(to, guard, &mut visit_record),
-        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
+        (true, Direction::Down, None) => store.scan_down(to, guard, &mut visit_record),
+        (true, Direction::Down, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
         (false, ..) => {
             let position = match at {
                 At::Behind(key) => ScanPosition::Behind(key),

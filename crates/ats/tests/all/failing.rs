@@ -303,7 +303,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         table.slot(1, &ats::pin(), &mut |_| {}).map(drop)
     }),
     ("select", true, |table| {
-        let (query, mut cursor) = (everything_is_meant(table), Cursor::up());
+        let (query, mut cursor) = (everything_is_meant(table), Cursor::new(Direction::Up));
         let mut objects = 0;
         let progress = table.select(
             &mut Selection {
@@ -323,7 +323,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         Ok(())
     }),
     ("select_delete", true, |table| {
-        let (query, mut cursor) = (everything_is_meant(table), Cursor::up());
+        let (query, mut cursor) = (everything_is_meant(table), Cursor::new(Direction::Up));
         let (mut deleted, mut progress) = (0, Progress::More);
         while progress == Progress::More {
             let changed = delete_a_slice(table, &query, &mut cursor)?;
@@ -391,7 +391,7 @@ fn a_slice_that_fails_tells_what_it_has_done() {
             assert_eq!(inserted, Ok(()));
             // The call that fails is counted back from where the counter is.
             calls.store(usize::MAX - fails_at, Ordering::Relaxed);
-            let (query, mut cursor) = (everything_is_meant(&table), Cursor::up());
+            let (query, mut cursor) = (everything_is_meant(&table), Cursor::new(Direction::Up));
             let (mut deleted, mut failed) = (0, false);
             loop {
                 let before = cursor.clone();
@@ -488,9 +488,9 @@ fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
 fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
     const OBJECTS: i64 = 20;
     for kind in [TableType::Set, TableType::OrderedSet] {
-        for (down, share) in [false, true]
+        for (direction, share) in [Direction::Up, Direction::Down]
             .into_iter()
-            .flat_map(|down| [(down, 1), (down, 3)])
+            .flat_map(|direction| [(direction, 1), (direction, 3)])
         {
             let store = Failing::healthy();
             let keys = Arc::clone(&store.unmerged);
@@ -508,7 +508,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
             let count = to_merge.len();
             keys.lock().expect("no panic").extend(to_merge);
             let query = everything_is_meant(&table);
-            let mut cursor = if down { Cursor::down() } else { Cursor::up() };
+            let mut cursor = Cursor::new(direction);
             let (mut objects, mut stops) = (0, 0);
             loop {
                 let mut selection = Selection {
@@ -529,7 +529,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     Progress::Pending => {
                         stops += 1;
                         let mut keys = keys.lock().expect("no panic");
-                        let _merged = match down && kind.is_ordered() {
+                        let _merged = match direction == Direction::Down && kind.is_ordered() {
                             false => keys.pop_first(),
                             true => keys.pop_last(),
                         };
@@ -539,7 +539,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
             assert_eq!(
                 (objects, stops),
                 (OBJECTS, count),
-                "{kind:?}, {down}, {share}"
+                "{kind:?}, {direction:?}, {share}"
             );
         }
     }

@@ -1,7 +1,7 @@
 %% @private @doc The process that ends calls of modules that do not return, and what is known of
 %% keys for which that happened.
 %%
-%% A worker ({@link ats_merge_worker}) counts the calls that it makes of a module. This process
+%% A worker ({@link ats_merge_runner}) counts the calls that it makes of a module. This process
 %% looks at the number of each worker now and then, and ends the worker if it stays the same for
 %% too long, or if the process that waits for it has ended. Most workers are done before it looks
 %% for the first time.
@@ -10,7 +10,7 @@
 %% ended, or ended by itself, the key fails at once for a while, as long as the module and what was
 %% written stay the same. So a key whose merge hangs costs a processor and its readers only now and
 %% then, and others nothing.
--module(ats_merge_watch).
+-module(ats_merge_watchdog).
 
 -behaviour(gen_server).
 

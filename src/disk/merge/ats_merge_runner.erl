@@ -11,7 +11,7 @@
 %% table</td><td>`{failed, Failure, Part}'</td></tr>
 %% <tr><td>takes longer for a call than the parameter `merge_ms' of the application, ends the
 %% process, or needs more memory than `merge_heap_words'</td><td>likewise; and the key fails at once
-%% for a while, see {@link ats_merge_watch}</td></tr>
+%% for a while, see {@link ats_merge_watchdog}</td></tr>
 %% </table>
 %%
 %% Of several keys only the first is waited for in any case. The others are merged beforehand, as
@@ -19,13 +19,13 @@
 %% one before it.
 %%
 %% This module knows nothing of stores.
--module(ats_merge_worker).
+-module(ats_merge_runner).
 
 -export([run/1, ask/4]).
 
 -export_type([request/0, job/0]).
 
--type job() :: {Key :: binary(), ats_merge_chain:chain()}.
+-type job() :: {Key :: binary(), ats_merge_operands:chain()}.
 -type request() ::
         #{merge := ats_merge:merge(),
           table := term(),
@@ -33,7 +33,7 @@
           jobs := [job(), ...],
           priority => low | normal,
           prompt => boolean(),
-          save => fun((job(), ats_merge_chain:outcome()) -> term())}.
+          save => fun((job(), ats_merge_operands:outcome()) -> term())}.
 %% `table' tells keys of this table from others. If `prompt' is `true', the first key is waited
 %% for no longer than the others, and there may be no outcome. `save' is called by the worker
 %% after it has told the outcome of a key.
@@ -44,22 +44,22 @@
 
 %% @doc Has the values of keys merged. Returns the outcomes of the first of them, of one at least;
 %% or `again' if another process has merged the first of them meanwhile, who may have replaced it.
--spec run(request()) -> [ats_merge_chain:outcome()] | again.
+-spec run(request()) -> [ats_merge_operands:outcome()] | again.
 run(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
-    case ats_merge_watch:known({Table, Key}, Merge, Chain) of
+    case ats_merge_watchdog:known({Table, Key}, Merge, Chain) of
         {failed, Failure} ->
             [{failed, Failure, none}];
         unknown ->
             IsUnknown = fun({K, C}) ->
-                                ats_merge_watch:known({Table, K}, Merge, C) =:= unknown
+                                ats_merge_watchdog:known({Table, K}, Merge, C) =:= unknown
                         end,
             start(Request#{jobs := [{Key, Chain} | lists:takewhile(IsUnknown, Others)]})
     end.
 
--spec start(request()) -> [ats_merge_chain:outcome()] | again.
+-spec start(request()) -> [ats_merge_operands:outcome()] | again.
 start(Request) ->
-    {Ms, HeapWords} = ats_merge_watch:limits(),
-    Calls = ats_merge_watch:new_calls(),
+    {Ms, HeapWords} = ats_merge_watchdog:limits(),
+    Calls = ats_merge_watchdog:new_calls(),
     {Client, Reply} = {self(), alias()},
     {Worker, Monitor} = spawned(fun() -> work(Client, Reply, Calls, Ms, Request) end, HeapWords,
                                 maps:get(priority, Request, normal)),
@@ -70,8 +70,8 @@ start(Request) ->
     first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, none).
 
 %% Waits for the first outcome. If there will be none, a part may have been told of.
--spec first(request(), reference(), pid(), reference(), ats_merge_watch:calls(), pos_integer(),
-            timeout(), ats_merge_chain:part() | none) -> [ats_merge_chain:outcome()] | again.
+-spec first(request(), reference(), pid(), reference(), ats_merge_watchdog:calls(), pos_integer(),
+            timeout(), ats_merge_operands:part() | none) -> [ats_merge_operands:outcome()] | again.
 first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
     #{merge := {Module, _} = Merge, table := Table, jobs := [Job | Others]} = Request,
     {Key, Chain} = Job,
@@ -90,7 +90,7 @@ first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
             ended(Reply, Monitor),
             Failure = {Module, any, cause(Reason, Calls, Ms)},
             Outcome = {failed, Failure, Part},
-            ok = ats_merge_watch:remember({Table, Key}, Merge, with_part(Chain, Part), Failure),
+            ok = ats_merge_watchdog:remember({Table, Key}, Merge, with_part(Chain, Part), Failure),
             _ = case Request of
                     #{save := Save} -> Save(Job, Outcome);
                     #{} -> ok
@@ -103,7 +103,8 @@ first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
     end.
 
 %% The chain as it will be.
--spec with_part(ats_merge_chain:chain(), ats_merge_chain:part() | none) -> ats_merge_chain:chain().
+-spec with_part(ats_merge_operands:chain(), ats_merge_operands:part() | none) ->
+          ats_merge_operands:chain().
 with_part(Chain, none) ->
     Chain;
 with_part(Chain, {Expected, New}) ->
@@ -115,9 +116,9 @@ spawned(Work, HeapWords, Priority) ->
     MaxHeap = #{size => HeapWords, kill => true, error_logger => false},
     spawn_opt(Work, [monitor, {priority, Priority}, {max_heap_size, MaxHeap}]).
 
--spec cause(term(), ats_merge_watch:calls(), pos_integer()) -> ats_merge:cause().
+-spec cause(term(), ats_merge_watchdog:calls(), pos_integer()) -> ats_merge:cause().
 cause(Reason, Calls, Ms) ->
-    case ats_merge_watch:was_ended(Calls) of
+    case ats_merge_watchdog:was_ended(Calls) of
         true -> {took_longer, Ms};
         false -> {ended, Reason}
     end.
@@ -147,8 +148,8 @@ wait_for(Worker) ->
     end.
 
 %% The outcomes that come promptly. A key that fails will be the first one time, and then fails.
--spec more([job()], [ats_merge_chain:outcome(), ...], reference(), pid(), reference()) ->
-          [ats_merge_chain:outcome(), ...].
+-spec more([job()], [ats_merge_operands:outcome(), ...], reference(), pid(), reference()) ->
+          [ats_merge_operands:outcome(), ...].
 more([], Done, _Reply, _Worker, _Monitor) ->
     lists:reverse(Done);
 more([_ | Others], Done, Reply, Worker, Monitor) ->
@@ -169,36 +170,36 @@ more([_ | Others], Done, Reply, Worker, Monitor) ->
 %% The worker
 %%--------------------------------------------------------------------------------------------
 
--spec work(pid(), reference(), ats_merge_watch:calls(), pos_integer(), request()) -> ok.
+-spec work(pid(), reference(), ats_merge_watchdog:calls(), pos_integer(), request()) -> ok.
 work(Client, Reply, Calls, Ms, #{merge := Merge, table := Table, jobs := Jobs} = Request) ->
     {Module, _} = Merge,
     [{Key, Chain} | _] = Jobs,
     Lock = {Table, Key},
-    case ats_merge_watch:enter(Lock) of
+    case ats_merge_watchdog:enter(Lock) of
         {busy, _} = Busy ->
             Reply ! {Reply, Busy},
             ok;
         entered ->
             TookLonger = {Module, any, {took_longer, Ms}},
-            Remember = fun() -> ats_merge_watch:remember(Lock, Merge, Chain, TookLonger) end,
-            Timer = ats_merge_watch:watch(Client, Calls, Ms, Remember),
+            Remember = fun() -> ats_merge_watchdog:remember(Lock, Merge, Chain, TookLonger) end,
+            Timer = ats_merge_watchdog:watch(Client, Calls, Ms, Remember),
             Saves = jobs(Reply, Calls, Request),
-            ok = ats_merge_watch:unwatch(Timer),
-            ok = ats_merge_watch:done(Calls),
+            ok = ats_merge_watchdog:unwatch(Timer),
+            ok = ats_merge_watchdog:done(Calls),
             lists:foreach(fun(Save) -> Save() end, Saves),
-            ats_merge_watch:leave(Lock)
+            ats_merge_watchdog:leave(Lock)
     end.
 
--spec jobs(reference(), ats_merge_watch:calls(), request()) -> [fun(() -> term())].
+-spec jobs(reference(), ats_merge_watchdog:calls(), request()) -> [fun(() -> term())].
 jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
-    Tick = fun() -> ats_merge_watch:tick(Calls) end,
+    Tick = fun() -> ats_merge_watchdog:tick(Calls) end,
     Formats = maps:get(formats, Request, none),
     lists:flatmap(fun({_, Chain} = Job) ->
                           Told = fun(Part) when Job =:= First -> Reply ! {Reply, {part, Part}};
                                     (_Part) -> ok
                                  end,
-                          Outcome = ats_merge_chain:collapse(Merge, Formats, Chain, Tick, Told),
-                          ok = ats_merge_watch:told(Calls),
+                          Outcome = ats_merge_operands:collapse(Merge, Formats, Chain, Tick, Told),
+                          ok = ats_merge_watchdog:told(Calls),
                           Reply ! {Reply, Outcome},
                           case Request of
                               #{save := Save} -> [fun() -> Save(Job, Outcome) end];
@@ -216,20 +217,20 @@ jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value) ->
     Lock = {{ask, Module}, Key},
-    case ats_merge_watch:known(Lock, {Module, Version}, <<>>) of
+    case ats_merge_watchdog:known(Lock, {Module, Version}, <<>>) of
         unknown -> ask(Module, Version, Key, Value, Lock);
         {failed, _} -> undefined
     end.
 
--spec ask(ats_merge:program(), ats_merge:version(), term(), term(), ats_merge_watch:lock()) ->
+-spec ask(ats_merge:program(), ats_merge:version(), term(), term(), ats_merge_watchdog:lock()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value, Lock) ->
-    {Ms, HeapWords} = ats_merge_watch:limits(),
+    {Ms, HeapWords} = ats_merge_watchdog:limits(),
     {Client, Reply} = {self(), make_ref()},
     Ask = fun() ->
-                  Timer = ats_merge_watch:end_after(Ms),
+                  Timer = ats_merge_watchdog:end_after(Ms),
                   Client ! {Reply, asked(Module, Version, Key, Value)},
-                  ats_merge_watch:unwatch(Timer)
+                  ats_merge_watchdog:unwatch(Timer)
           end,
     {Worker, Monitor} = spawned(Ask, HeapWords, normal),
     receive
@@ -238,7 +239,7 @@ ask(Module, Version, Key, Value, Lock) ->
             Answer;
         {'DOWN', Monitor, process, Worker, Reason} ->
             Failure = {Module, any, {ended, Reason}},
-            ok = ats_merge_watch:remember(Lock, {Module, Version}, <<>>, Failure),
+            ok = ats_merge_watchdog:remember(Lock, {Module, Version}, <<>>, Failure),
             undefined
     end.
 

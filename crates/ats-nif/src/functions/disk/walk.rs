@@ -4,12 +4,13 @@
 //! many are put together to those of one list: the VM makes terms of them in one go, and lets other processes run
 //! meanwhile.
 
-use super::access::readable;
-use super::disk::check_length;
-use super::reading::write_key;
+use super::terms::check_length;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::etf::VERSION;
+use crate::functions::access::readable;
+use crate::functions::arguments;
+use crate::functions::reading::write_key;
 use crate::vm_term::VmTerm;
 use crate::{env::Env, nif, process, scratch, sys};
 use ats::program_merge::objects;
@@ -71,7 +72,7 @@ impl List {
     }
 }
 
-/// `disk_chunk(Table, Way, Last)`: the objects of some keys behind the key `Last`, or from the end
+/// `disk_chunk(Table, Direction, Last)`: the objects of some keys behind the key `Last`, or from the end
 /// of the table that `up` or `down` begins at if that is `start`: `{Tag, Objects, NewLast}`, of
 /// which `Objects` is the external term format of a list. The objects of one key come oldest first
 /// on the way up. The tag is `done` if there are no others, and `pending` if the values of the next
@@ -82,7 +83,7 @@ fn disk_chunk<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
     Ok(chunk)
 }
 
-/// `disk_step(Table, Way, Last)`: like `disk_chunk`, with the objects of one key.
+/// `disk_step(Table, Direction, Last)`: like `disk_chunk`, with the objects of one key.
 fn disk_step<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
     chunk(env, arguments, 0)
 }
@@ -90,7 +91,7 @@ fn disk_step<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
 /// The objects of so many bytes, or of one key.
 fn chunk<'e>(
     env: Env<'e>,
-    [table, way, last]: [VmTerm<'e>; 3],
+    [table, direction, last]: [VmTerm<'e>; 3],
     most_bytes: usize,
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -101,18 +102,16 @@ fn chunk<'e>(
         false => Some(last.as_bytes().ok_or(KnownAtom::None)?),
     };
     let behind: Vec<u8>;
-    let (direction, range) = match KnownAtom::Down.is(way.word()) {
-        true => (
-            Direction::Down,
-            KeyRange {
-                low: None,
-                high: last,
-            },
-        ),
-        false => {
+    let direction = arguments::direction(direction.word()).ok_or(KnownAtom::None)?;
+    let range = match direction {
+        Direction::Down => KeyRange {
+            low: None,
+            high: last,
+        },
+        Direction::Up => {
             behind = last.map_or_else(Vec::new, successor);
             let low = Some(behind.as_slice());
-            (Direction::Up, KeyRange { low, high: None })
+            KeyRange { low, high: None }
         }
     };
     let is_snapshot_of_program = shared.frozen.is_some();

@@ -5,12 +5,12 @@
 //! changed, and objects of the same key are treated as the type of the table says. Then the records
 //! become one batch.
 
-use super::access::writable;
-use super::disk::{on_dirty_io, opened, recipe};
+use super::access::{on_dirty_io, opened};
+use super::open::recipe;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::politely;
 use crate::env::Env;
+use crate::functions::access::writable;
 use crate::handle::Protection;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
@@ -48,12 +48,10 @@ fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult
         return Err(KnownAtom::TableType.into());
     }
     shared.table.replace_all(|| {
-        let replaced = politely(|| {
-            opened.store().replace_all(|visit| {
-                let all = KeyRange::default();
-                let shown = stage.table.scan_bytes(all, Direction::Up, visit);
-                shown.map_err(|_| ats_store::Error::Corrupt)
-            })
+        let replaced = opened.store().replace_all(|visit| {
+            let all = KeyRange::default();
+            let shown = stage.table.scan_bytes(all, Direction::Up, visit);
+            shown.map_err(|_| ats_store::Error::Corrupt)
         });
         replaced.map_err(Error::Storage)
     })?;

@@ -4,9 +4,9 @@
 %% A store notes the keys of which it has put several values one behind the other. This process is
 %% told that there are some when runs are merged, when a key was read, and when a key has got some
 %% hundreds of values. For each table one process at a time takes some of these keys after the
-%% other, has {@link ats_merge_worker} merge their values, and replaces them. Keys whose merge
+%% other, has {@link ats_merge_runner} merge their values, and replaces them. Keys whose merge
 %% takes long are left for last. What cannot be merged stays as it was, but for its beginning.
--module(ats_disk_merger).
+-module(ats_merge_background).
 
 -behaviour(gen_server).
 
@@ -25,7 +25,7 @@
 %% returns the open tables, by its module and name.
 -spec child_specs(Tables :: {module(), atom()}) -> [supervisor:child_spec()].
 child_specs(Tables) ->
-    [#{id => ats_merge_watch, start => {ats_merge_watch, start_link, []}},
+    [#{id => ats_merge_watchdog, start => {ats_merge_watchdog, start_link, []}},
      #{id => ?MODULE, start => {?MODULE, start_link, [Tables]}}].
 
 -spec start_link(Tables :: {module(), atom()}) -> {ok, pid()} | {error, term()}.
@@ -76,7 +76,7 @@ handle_info(_Other, State) ->
 
 -spec watched(ats:tid(), #state{}) -> #state{}.
 watched(Table, State) ->
-    try ats_disk_pending:program(Table) of
+    try ats_merge_pending:program(Table) of
         none ->
             State;
         _Program ->
@@ -97,7 +97,7 @@ work(Table, #state{working = Working}) ->
 %% Ends without an error, so that the other process does not.
 -spec batches(ats:tid()) -> ok.
 batches(Table) ->
-    try batches(Table, ats_disk_pending:program(Table), false)
+    try batches(Table, ats_merge_pending:program(Table), false)
     catch
         %% It was closed, or is one that can only be read.
         error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
@@ -108,7 +108,7 @@ batches(Table) ->
     end.
 
 %% Warns once, however many keys are concerned.
--spec batches(ats:tid(), ats_disk_pending:program() | none, HasWarned :: boolean()) -> ok.
+-spec batches(ats:tid(), ats_merge_pending:program() | none, HasWarned :: boolean()) -> ok.
 batches(_Table, none, _HasWarned) ->
     ok;
 batches(Table, Program, HasWarned) ->
@@ -123,7 +123,7 @@ batches(Table, Program, HasWarned) ->
     end.
 
 %% The records that are not merged promptly, and what has failed at once.
--spec merge(ats:tid(), ats_disk_pending:program(), [ats_nif:disk_record()]) ->
+-spec merge(ats:tid(), ats_merge_pending:program(), [ats_nif:disk_record()]) ->
           {[ats_nif:disk_record()], [ats_merge:failure()]}.
 merge(_Table, _Program, []) ->
     {[], []};
@@ -141,7 +141,7 @@ merge(Table, Program, Records) ->
     end.
 
 %% The key may have other values by now.
--spec merge_late(ats:tid(), ats_disk_pending:program(), ats_nif:disk_record()) ->
+-spec merge_late(ats:tid(), ats_merge_pending:program(), ats_nif:disk_record()) ->
           [ats_merge:failure()].
 merge_late(Table, Program, Record) ->
     case run(Table, Program, [Record], false) of
@@ -149,22 +149,22 @@ merge_late(Table, Program, Record) ->
         Outcomes -> replaced(Table, [Record], Outcomes)
     end.
 
--spec run(ats:tid(), ats_disk_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
-          [ats_merge_chain:outcome()].
+-spec run(ats:tid(), ats_merge_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
+          [ats_merge_operands:outcome()].
 run(Table, {Merge, Id}, Records, IsPrompt) ->
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records, priority => low,
+    case ats_merge_runner:run(#{merge => Merge, table => Id, jobs => Records, priority => low,
                                 formats => ats_format:of_table(Table), prompt => IsPrompt}) of
         %% A reader has merged it, and has had it replaced.
         again -> [];
         Outcomes -> Outcomes
     end.
 
--spec replaced(ats:tid(), [ats_nif:disk_record()], [ats_merge_chain:outcome()]) ->
+-spec replaced(ats:tid(), [ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
           [ats_merge:failure()].
 replaced(Table, Records, Outcomes) ->
     lists:append(
       lists:zipwith(fun({Key, Chain}, Outcome) ->
-                            _ = ats_disk_pending:replaced(Table, Key, Chain, Outcome),
+                            _ = ats_merge_pending:replaced(Table, Key, Chain, Outcome),
                             [Failure || {failed, Failure, _} <- [Outcome]]
                     end, Records, Outcomes)).
 

@@ -10,14 +10,14 @@
 %% <tr><td>another read of a key</td><td>is refused with the cause `pending', and reads a snapshot,
 %% which is told what the key has</td></tr>
 %% <tr><td>a walk</td><td>reads a snapshot, too, and goes on behind each pending key; see {@link
-%% ats_disk_pending}</td></tr>
+%% ats_merge_pending}</td></tr>
 %% <tr><td>a change of keys that are known</td><td>is refused with the cause `pending'. Of each key
 %% what was written is replaced by what it is merged to, if nothing was written to it meanwhile, and
 %% the call is made again</td></tr>
 %% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
 %% looks at each again when it is changed</td></tr>
 %% </table>
--module(ats_disk_merging).
+-module(ats_merge_access).
 
 -export([is_merged_by_program/1, write/6, lookup/2, live/2]).
 -export([change/3, take/2, delete/2, replace/2, delete_range/4]).
@@ -34,7 +34,7 @@
 
 -spec is_merged_by_program(ats:tid()) -> boolean().
 is_merged_by_program(Table) ->
-    ats_disk_pending:program(Table) =/= none.
+    ats_merge_pending:program(Table) =/= none.
 
 %% @doc Writes a value, without reading what is there.
 %%
@@ -44,11 +44,11 @@ is_merged_by_program(Table) ->
             Value :: term()) -> true.
 write(Table, Module, Version, Formats, Key, Value) ->
     StoredKey = ats_format:key(Formats, Key),
-    case ats_merge_worker:ask(Module, Version, Key, Value) of
+    case ats_merge_runner:ask(Module, Version, Key, Value) of
         {failed, Failure} ->
-            ats_disk_pending:failed(Module, Key, Failure);
+            ats_merge_pending:failed(Module, Key, Failure);
         delete ->
-            ats_nif:disk_delete(Table, StoredKey);
+            ats_nif:disk_delete_unread(Table, StoredKey);
         How ->
             Object = {StoredKey, ats_format:value(Formats, Value)},
             case ats_nif:disk_operand(Table, Object, How, Version) of
@@ -56,12 +56,12 @@ write(Table, Module, Version, Formats, Key, Value) ->
                     true;
                 {other_version, OfTable} ->
                     Failure = {Module, version, {other_version, OfTable, Version}},
-                    ats_disk_pending:failed(Module, Key, Failure);
+                    ats_merge_pending:failed(Module, Key, Failure);
                 hot ->
-                    ok = ats_disk_merger:pending(Table),
+                    ok = ats_merge_background:pending(Table),
                     true;
                 long ->
-                    ok = ats_disk_merger:pending(Table),
+                    ok = ats_merge_background:pending(Table),
                     ok = shortened(Table, StoredKey),
                     true
             end
@@ -71,7 +71,7 @@ write(Table, Module, Version, Formats, Key, Value) ->
 %% that is not the concern of the one who writes.
 -spec shortened(ats:tid(), Key :: term()) -> ok.
 shortened(Table, Key) ->
-    try settle(Table, ats_disk_pending:program(Table), Key)
+    try settle(Table, ats_merge_pending:program(Table), Key)
     catch error:{ats_error, _Cause} -> ok
     end.
 
@@ -84,8 +84,8 @@ shortened(Table, Key) ->
 lookup(Table, Key) ->
     case ats_nif:disk_lookup(Table, Key) of
         {pending, Record} ->
-            case ats_disk_pending:read(Table, ats_disk_pending:program(Table), Record) of
-                {ok, Value} -> ats_merge_chain:objects(Value);
+            case ats_merge_pending:read(Table, ats_merge_pending:program(Table), Record) of
+                {ok, Value} -> ats_merge_operands:objects(Value);
                 missing -> [];
                 again -> lookup(Table, Key)
             end;
@@ -100,7 +100,7 @@ live(Table, Read) ->
     catch
         error:{ats_error, pending} ->
             Answer = ats_disk_snapshot:of_key(Table, Read),
-            ok = ats_disk_merger:pending(Table),
+            ok = ats_merge_background:pending(Table),
             Answer
     end.
 
@@ -119,23 +119,23 @@ change(Table, Keys, Change, Attempts) ->
     try Change(Table)
     catch
         error:{ats_error, pending} ->
-            Program = ats_disk_pending:program(Table),
+            Program = ats_merge_pending:program(Table),
             [Key | _] = Known = Keys(),
             _ = Attempts > 0 orelse written_meanwhile(Program, Key),
             lists:foreach(fun(Each) -> settle(Table, Program, Each) end, Known),
             change(Table, Keys, Change, Attempts - 1)
     end.
 
--spec written_meanwhile(ats_disk_pending:program(), Key :: term()) -> no_return().
+-spec written_meanwhile(ats_merge_pending:program(), Key :: term()) -> no_return().
 written_meanwhile({{Module, _Version}, _Id}, Key) ->
-    ats_disk_pending:failed(Module, Key, {Module, any, written_meanwhile}).
+    ats_merge_pending:failed(Module, Key, {Module, any, written_meanwhile}).
 
 %% Replaces what was written to a key by what it is merged to.
--spec settle(ats:tid(), ats_disk_pending:program(), Key :: term()) -> ok.
+-spec settle(ats:tid(), ats_merge_pending:program(), Key :: term()) -> ok.
 settle(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
         {pending, Record} ->
-            case ats_disk_pending:replace(Table, Program, Record) of
+            case ats_merge_pending:replace(Table, Program, Record) of
                 again -> settle(Table, Program, Key);
                 ok -> ok
             end;
@@ -195,7 +195,7 @@ each_selected(Table, MatchSpec, Decide) ->
 -spec each(ats:tid(), fun((ats:tid()) -> Chunk), fun((Object :: tuple()) -> decision(Value))) ->
           [Value] when Chunk :: {[Key :: term()], ats:continuation()} | '$end_of_table'.
 each(Table, First, Decide) ->
-    Program = ats_disk_pending:program(Table),
+    Program = ats_merge_pending:program(Table),
     Change = fun(Key, Told) -> decide(Table, Program, Key, Decide, ?ATTEMPTS) ++ Told end,
     Told = ats_disk_snapshot:of_table(
              Table, fun(Snapshot) -> chunks(First(Snapshot), Change, []) end),
@@ -209,7 +209,7 @@ chunks({Keys, Continuation}, Change, Told) ->
     NewTold = lists:foldl(Change, Told, Keys),
     chunks(ats_select:continue(Continuation), Change, NewTold).
 
--spec decide(ats:tid(), ats_disk_pending:program(), Key :: term(),
+-spec decide(ats:tid(), ats_merge_pending:program(), Key :: term(),
              fun((tuple()) -> decision(Value)), non_neg_integer()) -> [Value].
 decide(_Table, Program, Key, _Decide, 0) ->
     written_meanwhile(Program, Key);
@@ -230,14 +230,14 @@ decide(Table, Program, Key, Decide, Attempts) ->
     end.
 
 %% The object of a key, and the record of the store that it was made of.
--spec current(ats:tid(), ats_disk_pending:program(), Key :: term()) ->
+-spec current(ats:tid(), ats_merge_pending:program(), Key :: term()) ->
           {ats_nif:disk_record(), tuple()} | undefined.
 current(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
         none ->
             undefined;
         {object, {_, Chain} = Record} ->
-            [Object] = ats_merge_chain:objects(Chain),
+            [Object] = ats_merge_operands:objects(Chain),
             {Record, Object};
         {pending, _} ->
             %% Merged once, however often it is tried.
@@ -248,6 +248,6 @@ current(Table, Program, Key) ->
 %% Whether the object was still the one of this record.
 -spec replaced(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
 replaced(Table, {Key, Chain}, remove) ->
-    ats_nif:disk_replace(Table, Key, Chain, missing, true);
+    ats_nif:disk_replace(Table, Key, Chain, missing, all);
 replaced(Table, {Key, Chain}, {replace, Object}) ->
-    ats_nif:disk_replace(Table, Key, Chain, ats_merge_chain:object(Object), true).
+    ats_nif:disk_replace(Table, Key, Chain, ats_merge_operands:object(Object), all).

@@ -18,7 +18,7 @@
 %% If the module fails on the way, what was merged until then takes the place of the beginning of
 %% the chain: at most one object for each digit. A long chain tells of such parts on the way, too,
 %% at each power of two, in case the module does not return. So no attempt is in vain.
--module(ats_merge_chain).
+-module(ats_merge_operands).
 
 -export([collapse/3, collapse/5, objects/1, key/1, object/1]).
 

@@ -40,7 +40,7 @@
 %% A module that raises an exception, takes too long, uses too much memory or returns what makes
 %% no sense fails for that key alone: {@type failure()} says what it did, and {@link
 %% format_failure/1} says it in words. It is called by processes of its own, which it may end,
-%% link and make trap exits; see {@link ats_merge_worker}.
+%% link and make trap exits; see {@link ats_merge_runner}.
 -module(ats_merge).
 
 -export([check/1, check/2, check_version/2, merge/4, is/4, code/1, convert/3]).

@@ -5,7 +5,7 @@
 %% snapshot ends where it meets one. It is merged here together with some that come behind it, the
 %% snapshot is told what they have, and the walk goes on. What was told before is forgotten: so a
 %% walk takes the memory of a few keys, however many are pending.
--module(ats_disk_pending).
+-module(ats_merge_pending).
 
 -export([program/1, resolve/1, read/3, replace/3, replaced/4, failed/3]).
 
@@ -31,9 +31,9 @@ resolve(Snapshot) ->
         [{_, Chain} | _] = Records -> resolve(Snapshot, program(Snapshot), Records, Chain)
     end.
 
--spec resolve(ats:tid(), program(), [ats_nif:disk_record()], ats_merge_chain:chain()) -> ok.
+-spec resolve(ats:tid(), program(), [ats_nif:disk_record()], ats_merge_operands:chain()) -> ok.
 resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records,
+    case ats_merge_runner:run(#{merge => Merge, table => Id, jobs => Records,
                                 formats => ats_format:of_table(Snapshot)}) of
         again ->
             resolve(Snapshot, Program, Records, Chain);
@@ -44,8 +44,8 @@ resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
             ok
     end.
 
--spec known([ats_nif:disk_record()], [ats_merge_chain:outcome()]) ->
-          [{Key :: binary(), ats_merge_chain:chain() | missing}].
+-spec known([ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
+          [{Key :: binary(), ats_merge_operands:chain() | missing}].
 known([{Key, _} | Records], [{put, Value} | Outcomes]) ->
     [{Key, Value} | known(Records, Outcomes)];
 known([{Key, _} | Records], [missing | Outcomes]) ->
@@ -57,10 +57,10 @@ known(_Records, []) ->
 %% has it as well soon, or the part of it that could be merged. `again' if another process has
 %% merged it.
 -spec read(ats:tid(), program(), ats_nif:disk_record()) ->
-          {ok, ats_merge_chain:chain()} | missing | again.
+          {ok, ats_merge_operands:chain()} | missing | again.
 read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
     Save = fun({Key, Before}, Outcome) -> save(Table, Key, Before, Outcome) end,
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record], save => Save,
+    case ats_merge_runner:run(#{merge => Merge, table => Id, jobs => [Record], save => Save,
                                 formats => ats_format:of_table(Table)}) of
         again -> again;
         [{put, Value}] -> {ok, Value};
@@ -71,7 +71,7 @@ read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
 %% @doc Replaces the values of a pending key by what they are merged to, if they are still there.
 -spec replace(ats:tid(), program(), ats_nif:disk_record()) -> ok | again.
 replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record],
+    case ats_merge_runner:run(#{merge => Merge, table => Id, jobs => [Record],
                                 formats => ats_format:of_table(Table)}) of
         again ->
             again;
@@ -84,28 +84,29 @@ replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
     end.
 
 %% Nothing depends on it, and the table may be one that can only be read, or be closed meanwhile.
--spec save(ats:tid(), binary(), ats_merge_chain:chain(), ats_merge_chain:outcome()) -> boolean().
+-spec save(ats:tid(), binary(), ats_merge_operands:chain(), ats_merge_operands:outcome()) ->
+          boolean().
 save(Table, Key, Chain, Outcome) ->
     try replaced(Table, Key, Chain, Outcome)
     catch error:{ats_error, _Cause} -> false
     end.
 
 %% @doc Replaces what was merged by what it is merged to. Whether it was still there.
--spec replaced(ats:tid(), binary(), ats_merge_chain:chain(), ats_merge_chain:outcome()) ->
+-spec replaced(ats:tid(), binary(), ats_merge_operands:chain(), ats_merge_operands:outcome()) ->
           boolean().
 replaced(Table, Key, Chain, {put, Value}) ->
-    ats_nif:disk_replace(Table, Key, Chain, Value, false);
+    ats_nif:disk_replace(Table, Key, Chain, Value, beginning);
 replaced(Table, Key, Chain, missing) ->
-    ats_nif:disk_replace(Table, Key, Chain, missing, false);
+    ats_nif:disk_replace(Table, Key, Chain, missing, beginning);
 replaced(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
-    ats_nif:disk_replace(Table, Key, Expected, New, false);
+    ats_nif:disk_replace(Table, Key, Expected, New, beginning);
 replaced(_Table, _Key, _Chain, {failed, _, none}) ->
     false.
 
 %% The key of a chain, as the program has it.
--spec key(ats:tid(), ats_merge_chain:chain()) -> term().
+-spec key(ats:tid(), ats_merge_operands:chain()) -> term().
 key(Table, Chain) ->
-    ats_format:decoded_key(ats_format:of_table(Table), ats_merge_chain:key(Chain)).
+    ats_format:decoded_key(ats_format:of_table(Table), ats_merge_operands:key(Chain)).
 
 %% @doc Raises what a call answers if the module has failed for a key.
 -spec failed(ats_merge:program(), Key :: term(), ats_merge:failure()) -> no_return().

@@ -6,7 +6,7 @@
 %% that would have to be merged. When that is on disk, the table gets the version that the module
 %% has now. If the system stops on the way, some more keys are merged than before, and the table
 %% has the version that it had.
--module(ats_disk_upgrade).
+-module(ats_merge_upgrade).
 
 -export([upgrade/2]).
 
@@ -20,7 +20,7 @@
           {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure()
         | {error, reason, term()}.
 upgrade(Table, How) ->
-    case ats_disk_pending:program(Table) of
+    case ats_merge_pending:program(Table) of
         none ->
             erlang:error({ats_error, none});
         {{Module, Version}, Id} ->
@@ -43,10 +43,10 @@ merge({old, Module}, Version) ->
 merge(_How, _Version) ->
     erlang:error({ats_error, none}).
 
--spec upgrade(ats:tid(), ats_merge:program(), ats_merge:version(), ats_disk_pending:program()) ->
+-spec upgrade(ats:tid(), ats_merge:program(), ats_merge:version(), ats_merge_pending:program()) ->
           {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure().
 upgrade(Table, Module, New, Program) ->
-    true = ats_nif:disk_gate(Table, true),
+    true = ats_nif:disk_gate(Table, closed),
     try
         ok = merge_all(Table, Program),
         case ats_nif:disk_set_program(Table, Module, New) of
@@ -54,18 +54,18 @@ upgrade(Table, Module, New, Program) ->
             Failed -> Failed
         end
     after
-        ats_nif:disk_gate(Table, false)
+        ats_nif:disk_gate(Table, open)
     end.
 
 %% Until none is pending any more: a key may have been changed while it was merged.
--spec merge_all(ats:tid(), ats_disk_pending:program()) -> ok.
+-spec merge_all(ats:tid(), ats_merge_pending:program()) -> ok.
 merge_all(Table, Program) ->
     case ats_disk_snapshot:of_table(Table, fun(S) -> merge_all(Table, Program, S, start, 0) end) of
         0 -> ok;
         _Merged -> merge_all(Table, Program)
     end.
 
--spec merge_all(ats:tid(), ats_disk_pending:program(), ats:tid(), start | binary(),
+-spec merge_all(ats:tid(), ats_merge_pending:program(), ats:tid(), start | binary(),
                 non_neg_integer()) -> non_neg_integer().
 merge_all(Table, Program, Snapshot, Last, Merged) ->
     case ats_nif:disk_chunk(Snapshot, up, Last) of
@@ -80,9 +80,9 @@ merge_all(Table, Program, Snapshot, Last, Merged) ->
             merge_all(Table, Program, Snapshot, Next, Merged + length(Records))
     end.
 
--spec replace(ats:tid(), ats_disk_pending:program(), ats_nif:disk_record()) -> ok.
+-spec replace(ats:tid(), ats_merge_pending:program(), ats_nif:disk_record()) -> ok.
 replace(Table, Program, Record) ->
-    case ats_disk_pending:replace(Table, Program, Record) of
+    case ats_merge_pending:replace(Table, Program, Record) of
         again -> replace(Table, Program, Record);
         ok -> ok
     end.

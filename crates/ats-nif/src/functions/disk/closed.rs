@@ -1,16 +1,15 @@
 //! Tables in directories that are not open.
 
-use super::disk::{failed, given, on_dirty_io, size};
-use super::tables::{Term, table_type};
+use super::access::on_dirty_io;
+use super::terms::{failed, given, path, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::disk::{Failure, Side, Told, copy, destroy, rename, repair};
 use crate::env::{Env, VmWord};
+use crate::functions::tables::{Term, table_type};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -19,11 +18,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_copy", disk_copy, 2),
         nif!("disk_repair", disk_repair, 2),
     ]
-}
-
-fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
-    let bytes = directory.as_bytes().ok_or(KnownAtom::None)?;
-    Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
 /// `disk_destroy(Directory)`: removes a table: `{ok, Names}` with the files that stay.
@@ -73,7 +67,7 @@ fn disk_copy<'e>(env: Env<'e>, [from, to]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 /// Faults, Kept}`; the last is `default` if nothing was damaged.
 fn disk_repair<'e>(env: Env<'e>, [directory, told]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
-    let told = given(env, told.word(), told_of)?;
+    let told = given(told, told_of)?;
     let repaired = match repair(path(directory)?, told.as_ref()) {
         Ok(repaired) => repaired,
         Err(failure) => return Ok(failed(env, &failure)),
@@ -105,6 +99,9 @@ fn told_of(told: VmTerm<'_>) -> Option<Told> {
     Some(Told {
         table_type: table_type(Term(kind)).ok()?,
         key_position: size(VmTerm::of(env, position))?,
-        merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec)).ok()?,
+        merge: given(VmTerm::of(env, merge), |merge| {
+            merge.as_bytes().map(<[u8]>::to_vec)
+        })
+        .ok()?,
     })
 }

@@ -1,0 +1,38 @@
+//! Replacing values of a table by what a program has merged them to.
+
+use ats_store::{BatchPlan, Change};
+
+/// How much of a value must be what the program has merged, for it to be replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Its beginning: what was written since is merged with what replaces it.
+    Beginning,
+    /// All of it.
+    All,
+}
+
+/// Replaces what a program has merged.
+pub struct Replace<'r> {
+    /// What the program has merged.
+    pub expected: &'r [u8],
+    /// How much of the value that must be.
+    pub how_much: Expected,
+    /// What replaces it; `None` removes it.
+    pub by: Option<&'r [u8]>,
+}
+
+impl BatchPlan<[u8], Vec<u8>> for Replace<'_> {
+    fn decide(&mut self, _index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        let rest = current.and_then(|current| current.strip_prefix(self.expected));
+        match rest {
+            None => Change::Abort,
+            Some(rest) if self.how_much == Expected::All && !rest.is_empty() => Change::Abort,
+            Some([]) if self.by.is_none() => Change::Remove,
+            Some(rest) => Change::Put([self.by.unwrap_or_default(), rest].concat()),
+        }
+    }
+
+    fn build(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        self.decide(index, current)
+    }
+}

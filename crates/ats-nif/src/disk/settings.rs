@@ -1,0 +1,154 @@
+//! How a table is opened.
+
+use super::described::of_directory;
+use super::failure::Failure;
+use super::merging::Merging;
+use crate::atoms::KnownAtom;
+use ats::program_merge::is_same;
+use ats::{Description, TableType};
+use ats_disk::fs::{RealFs, Sharing};
+use ats_disk::{Compression, Durability, Error, Options, StoreDirectory};
+use ats_store::MergeOperator;
+use ats_term::Zeros;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Files of runs become at least as large as this.
+const LEAST_FILE_BYTES: u64 = 1 << 20;
+
+/// What is done with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is only read, and nothing in its directory is written.
+    Read,
+    /// It is read and written.
+    ReadWrite,
+}
+
+/// How a table is opened. What is `None` is as the table was made, or the default.
+pub struct Settings {
+    /// `true` if a table is made if there is none.
+    pub create: bool,
+    /// What is done with it.
+    pub access: Access,
+    /// Its type.
+    pub table_type: Option<TableType>,
+    /// Where objects have their key, from 1.
+    pub key_position: Option<usize>,
+    /// How values are merged, as a [`Description`] says it.
+    pub merge: Option<Vec<u8>>,
+    /// The formats by which the program makes bytes of keys and values, as in a [`Description`].
+    pub format: Option<Vec<u8>>,
+    /// Which zeros are the same, in a table that is made.
+    pub zeros: Zeros,
+    /// When a write is on disk.
+    pub durability: Durability,
+    /// About how large a block is.
+    pub block_bytes: Option<usize>,
+    /// Bytes of memory that are used. `None` is what tables share.
+    pub memory: Option<usize>,
+    /// The most keys that are written to a run, where memory is not used up before.
+    pub memtable_keys: Option<usize>,
+    /// The compression of files that are written.
+    pub compression: Compression,
+    /// For how long a snapshot need not be read until it expires. `None` is for ever.
+    pub snapshot_age: Option<Duration>,
+}
+
+impl Settings {
+    /// Opens and locks the directory, which is made if that is wanted, in one that is there.
+    pub(super) fn hold(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
+        let sharing = match self.access {
+            Access::Read => Sharing::Shared,
+            Access::ReadWrite => Sharing::Exclusive,
+        };
+        let held = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
+            Err(Error::Missing) if self.create => {
+                Merging::of(&self.description())?;
+                // A name with a slip of the pen must not make directories.
+                if !directory.parent().is_some_and(Path::is_dir) {
+                    let text = "the directory in which it shall be is not there";
+                    return Err(Failure::new(KnownAtom::Enoent, text));
+                }
+                StoreDirectory::make(Arc::new(RealFs), directory)
+            }
+            held => held,
+        };
+        held.map_err(of_directory)
+    }
+
+    /// The description of a table that is made.
+    pub(super) fn description(&self) -> Description {
+        Description {
+            table_type: self.table_type.unwrap_or(TableType::Set),
+            key_position: self.key_position.unwrap_or(1),
+            zeros: self.zeros,
+            merge: self.merge.clone().unwrap_or_default(),
+            has_shared: false,
+            format: self.format.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Checks that a table that is there is the one that is wanted.
+    pub(super) fn check(&self, description: &Description) -> Result<(), Failure> {
+        if self
+            .table_type
+            .is_some_and(|wanted| wanted != description.table_type)
+        {
+            let text = format!("the table is of type {}", description.table_type.name());
+            return Err(Failure::new(KnownAtom::TypeMismatch, text));
+        }
+        if self
+            .key_position
+            .is_some_and(|wanted| wanted != description.key_position)
+        {
+            let text = format!("the table has its keys at {}", description.key_position);
+            return Err(Failure::new(KnownAtom::KeyposMismatch, text));
+        }
+        if self
+            .merge
+            .as_ref()
+            .is_some_and(|wanted| !is_same(wanted, &description.merge))
+        {
+            let text = "the table was made with another merge";
+            return Err(Failure::new(KnownAtom::MergeMismatch, text));
+        }
+        if self
+            .format
+            .as_ref()
+            .is_some_and(|wanted| *wanted != description.format)
+        {
+            let text = "the table was made with another format";
+            return Err(Failure::new(KnownAtom::FormatMismatch, text));
+        }
+        Ok(())
+    }
+
+    /// The options of the store.
+    pub(super) fn options(
+        &self,
+        create: bool,
+        operator: Option<Arc<dyn MergeOperator>>,
+    ) -> Options {
+        let default = Options::default();
+        // Two memtables may be in use at a time, and are a third then.
+        let memtable_bytes = self.memory.map(|memory| memory / 6);
+        Options {
+            create,
+            operator,
+            durability: self.durability,
+            compression: self.compression,
+            snapshot_age: self.snapshot_age,
+            block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
+            memtable_bytes,
+            memtable_keys: self.memtable_keys,
+            // What a full disk needs as a reserve is as large as a file.
+            file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
+                (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)
+            }),
+            cache_bytes: self.memory.map(|memory| memory / 3 * 2),
+            ..default
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The open directory that a call is about, and the schedulers on which it may wait.
+
+use crate::atoms::KnownAtom;
+use crate::call::NoReply;
+use crate::disk::Opened;
+use crate::env::Env;
+use crate::functions::access::existing;
+use crate::handle::Shared;
+use crate::process;
+use crate::vm_term::VmTerm;
+use std::sync::Arc;
+
+/// Calls are made again where they may wait.
+pub(super) fn on_dirty_io() -> Result<(), NoReply> {
+    match process::may_wait_for_devices() {
+        true => Ok(()),
+        false => Err(NoReply::DirtyIo),
+    }
+}
+
+/// The open directory of a table.
+pub(super) fn opened(shared: &Shared) -> Result<Arc<Opened>, KnownAtom> {
+    shared.disk.clone().ok_or(KnownAtom::TableType)
+}
+
+/// The open directory of a table, for a call that takes long.
+pub(super) fn held(env: Env<'_>, table: VmTerm<'_>) -> Result<Arc<Opened>, KnownAtom> {
+    let guard = ats_sync::pin();
+    opened(existing(env, table, &guard)?.ok_or(KnownAtom::Id)?)
+}

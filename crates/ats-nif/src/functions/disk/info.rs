@@ -1,0 +1,124 @@
+//! Descriptions of tables on disk, and the memory that they share.
+
+use super::access::opened;
+use super::terms::size;
+use crate::atoms::{self, KnownAtom};
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::functions::access::{existing, readable};
+use crate::functions::info::{fixed, type_word};
+use crate::vm_term::VmTerm;
+use crate::{nif, sys};
+use ats_disk::Info;
+use std::time::Duration;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_kind", disk_kind, 1),
+        nif!("disk_size", disk_size, 1),
+        nif!("disk_format", disk_format, 1),
+        nif!("disk_stats", disk_stats, 1),
+        nif!("disk_memory", disk_memory, 0),
+        nif!("disk_set_memory", disk_set_memory, 1),
+    ]
+}
+
+/// `disk_kind(Table)`: `{Type, KeyPos, Fixed}`, the last as in `info(Table)`.
+fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let table = &shared.table;
+    Ok(env.tuple(&[
+        type_word(table.table_type()),
+        env.int(table.key_position() as i64),
+        fixed(env, &shared.admin()),
+    ]))
+}
+
+/// `disk_size(Table)`: the number of objects.
+fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let objects = readable(env, table, &guard)?.table.len()?;
+    Ok(env.uint(objects as u64))
+}
+
+/// `disk_format(Table)`: how the program makes bytes of keys and values, in the external term format;
+/// `none` if it does not.
+fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    Ok(match &opened.description().format[..] {
+        [] => KnownAtom::None.word(),
+        format => env.binary(format),
+    })
+}
+
+/// `disk_stats(Table)`: what the store tells of itself, as a map of integers.
+fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let info = opened(shared)?.info();
+    Ok(map_of(env, &numbers(&info)))
+}
+
+fn numbers(info: &Info) -> [(&'static str, u64); 26] {
+    let entries = info.runs.iter().map(|run| run.entries).sum();
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    [
+        ("runs", info.runs.len() as u64),
+        ("run_entries", entries),
+        ("file_bytes", info.file_bytes),
+        ("memtable_bytes", info.memtable_bytes as u64),
+        ("memtable_keys", info.memtable_keys as u64),
+        ("cache_bytes", info.cache_bytes),
+        ("cache_hits", info.cache_hits),
+        ("cache_misses", info.cache_misses),
+        ("snapshots", info.snapshots as u64),
+        ("pinned_bytes", info.pinned_bytes),
+        ("pinned_memory", info.pinned_memory as u64),
+        ("writes", info.batches),
+        ("written_bytes", info.batch_bytes),
+        ("journal_bytes", info.journal_bytes),
+        ("syncs", info.syncs),
+        ("flushes", info.flushes),
+        ("flushed_bytes", info.flushed_bytes),
+        ("merges", info.merges),
+        ("merge_read_bytes", info.merge_read_bytes),
+        ("merge_written_bytes", info.merge_written_bytes),
+        ("debt", info.debt as u64),
+        ("refused_merges", info.refused_merges),
+        ("stalls", info.stalls),
+        ("stalled_microseconds", micros(info.stalled)),
+        ("reads", info.reads),
+        ("background_errors", info.background_errors),
+    ]
+}
+
+/// A map of atoms with these names, which are short and distinct, to integers.
+fn map_of<'e>(env: Env<'e>, items: &[(&str, u64)]) -> VmWord<'e> {
+    let words: Option<Vec<_>> = items
+        .iter()
+        .map(|(name, _)| atoms::of_text(env, name))
+        .collect();
+    let values: Vec<_> = items.iter().map(|(_, value)| env.uint(*value)).collect();
+    let map = words.and_then(|words| env.map(&words, &values));
+    map.expect("short names, which are distinct")
+}
+
+/// `disk_memory()`: the memory that tables share, as a map of integers.
+fn disk_memory<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    let memory = ats_disk::shared_memory();
+    let items = [
+        ("budget", memory.budget as u64),
+        ("memtables", memory.memtables as u64),
+        ("cache", memory.cache as u64),
+    ];
+    Ok(map_of(env, &items))
+}
+
+/// `disk_set_memory(Bytes)`: how much memory all tables share.
+fn disk_set_memory<'e>(_env: Env<'e>, [bytes]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    ats_disk::set_shared_memory(size(bytes).ok_or(KnownAtom::None)?);
+    Ok(KnownAtom::True.word())
+}

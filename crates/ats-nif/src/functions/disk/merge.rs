@@ -1,0 +1,182 @@
+//! Programs that merge the values of a table on disk: what they are asked, and what they say.
+
+use super::access::{held, on_dirty_io};
+use super::read::with_value;
+use super::terms::{check_length, record, size, told, value_bytes};
+use crate::atoms::{self, KnownAtom};
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::etf::Etf;
+use crate::functions::access::{existing, readable};
+use crate::functions::tables::{Term, one_of};
+use crate::vm_term::VmTerm;
+use crate::{nif, process, sys};
+use ats::Error;
+use ats::program_merge::{Program, ProgramMerge, merged};
+use ats_term::etf;
+use std::collections::BTreeMap;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_program", disk_program, 1),
+        nif!("disk_pending", disk_pending, 1),
+        nif!("disk_resolve", disk_resolve, 2),
+        nif!("disk_noted", disk_noted, 2),
+        nif!("disk_watch", disk_watch, 2),
+        nif!("disk_gate", disk_gate, 2),
+        nif!("disk_set_program", disk_set_program, 3),
+    ]
+}
+
+/// `disk_program(Table)`: `{module, Name, Version, Id}`, the program that merges the values of a
+/// table and a number of the table; `none` if none does.
+fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    let Some(program) = opened.program() else {
+        return Ok(KnownAtom::None.word());
+    };
+    let [module, version] = program_words(env, program);
+    let id = env.uint(program.id());
+    Ok(env.tuple(&[KnownAtom::Module.word(), module, version, id]))
+}
+
+/// The name of a program that merges, and its version.
+pub(super) fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
+    let program = program.program();
+    let name = name_word(env, &program.name);
+    [name, env.uint(u64::from(program.version))]
+}
+
+/// The name of a program, which is of atoms and tuples.
+fn name_word<'e>(env: Env<'e>, name: &ats_term::Term) -> VmWord<'e> {
+    match name.as_tuple() {
+        Some(names) => {
+            let words: Vec<_> = names.iter().map(|name| name_word(env, name)).collect();
+            env.tuple(&words)
+        }
+        None => {
+            let atom = name.as_atom().expect("a name is of atoms and tuples");
+            atoms::of_text(env, atom.as_str()).expect("it was the name of an atom")
+        }
+    }
+}
+
+/// The version of a program.
+pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
+    let version = size(word).and_then(|version| u32::try_from(version).ok());
+    version.ok_or(KnownAtom::None)
+}
+
+/// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met last, as a list of
+/// records `{Key, Value}`.
+fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let frozen = shared.frozen.clone().ok_or(KnownAtom::Pending)?;
+    drop(guard);
+    let records = frozen.next_window().map_err(Error::from)?;
+    let words: Vec<_> = records
+        .iter()
+        .map(|(key, value)| record(env, key, value))
+        .collect();
+    Ok(env.list(&words))
+}
+
+/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have.
+/// Values that were said before are forgotten.
+fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let frozen = shared.frozen.as_ref().ok_or(KnownAtom::TableType)?;
+    let (mut list, mut known, mut bytes) = (values, BTreeMap::new(), 0);
+    while let Some((pair, rest)) = list.as_cons() {
+        let Some(&[key, value]) = pair.tuple_words() else {
+            return Err(KnownAtom::None.into());
+        };
+        let key = VmTerm::of(env, key);
+        let value = value_bytes(VmTerm::of(env, value))?;
+        let key = key.as_bytes().ok_or(KnownAtom::None)?;
+        bytes += key.len() + value.map_or(0, <[u8]>::len);
+        check_length(bytes)?;
+        known.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+        list = rest;
+    }
+    frozen.resolve(known);
+    Ok(KnownAtom::True.word())
+}
+
+/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at
+/// most, and not many bytes.
+fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    /// Memory that others need, one key apart.
+    const MOST_BYTES: usize = 4 << 20;
+    on_dirty_io()?;
+    let most = size(n).ok_or(KnownAtom::None)?;
+    let opened = held(env, table)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while found.len() < most && bytes < MOST_BYTES {
+        let Some(key) = program.take_noted(1).pop() else {
+            break;
+        };
+        let pending = with_value(&opened, &key, |value| {
+            merged(value).is_none().then(|| {
+                bytes += key.len() + value.len();
+                record(env, &key, value)
+            })
+        });
+        // What reading it has noted: else a key that cannot be merged would come again and again.
+        program.forget(&key);
+        found.extend(pending?.flatten());
+    }
+    Ok(env.list(&found))
+}
+
+/// `disk_watch(Table, Pid)`: has a process told, by `{pending, Table}`, when keys are pending.
+fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    if !pid.is_local_pid() {
+        return Err(KnownAtom::None.into());
+    }
+    let (pid, id) = (pid.word().raw(), shared.id.clone());
+    program.watch(Box::new(move || {
+        // On a scheduler, the call that merges has a process, of which nothing is known here.
+        process::is_own_thread()
+            && process::tell(pid, |env| {
+                env.tuple(&[KnownAtom::Pending.word(), id.term(env)])
+            })
+    }));
+    Ok(KnownAtom::True.word())
+}
+
+/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None is
+/// under way when this returns.
+fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];
+    let is_closed = one_of(Term(gate.word()), &gates)?;
+    let opened = held(env, table)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    program.close_gate(is_closed);
+    Ok(KnownAtom::True.word())
+}
+
+/// `disk_set_program(Table, Name, Version)`: has another program merge from now on: `ok`, or
+/// `{error, Cause, Text}`.
+fn disk_set_program<'e>(env: Env<'e>, [table, name, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let name = etf::decode(Etf::of(name.word()).bytes(), etf::Options::TRUSTED);
+    let program = Program {
+        name: name.map_err(|_| KnownAtom::None)?,
+        version: version_of(version)?,
+    };
+    let opened = held(env, table)?;
+    let merge = opened.program().ok_or(KnownAtom::TableType)?;
+    Ok(told(env, opened.set_program(merge, program)))
+}

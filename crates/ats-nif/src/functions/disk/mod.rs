@@ -1,0 +1,34 @@
+//! Tables in directories: the functions that only they have.
+//!
+//! All other functions see a table on disk as they see each table. What these share is in [`access`]
+//! and [`terms`].
+
+mod access;
+mod closed;
+mod files;
+mod info;
+mod merge;
+mod open;
+mod read;
+mod snapshot;
+mod stage;
+mod terms;
+mod walk;
+mod write;
+
+use crate::sys;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    let mut functions = Vec::new();
+    functions.extend(open::functions());
+    functions.extend(closed::functions());
+    functions.extend(read::functions());
+    functions.extend(walk::functions());
+    functions.extend(snapshot::functions());
+    functions.extend(write::functions());
+    functions.extend(stage::functions());
+    functions.extend(merge::functions());
+    functions.extend(files::functions());
+    functions.extend(info::functions());
+    functions
+}

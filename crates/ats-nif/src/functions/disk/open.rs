@@ -1,0 +1,205 @@
+//! Opening a directory as a table, and closing it.
+
+use super::access::{on_dirty_io, opened};
+use super::terms::{failed, given, path, size, told};
+use crate::atoms::KnownAtom;
+use crate::call::NifResult;
+use crate::disk::{Access, Failure, Opened, Settings, describe};
+use crate::env::{Env, VmWord};
+use crate::full_scan::{self, FullScan};
+use crate::functions::access::existing;
+use crate::functions::info::type_word;
+use crate::functions::tables::{Term, one_of, table_type};
+use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::owner::Owner;
+use crate::portable::VmCodec;
+use crate::vm_term::VmTerm;
+use crate::{lifetime, nif, release, sys};
+use ats::{Store, Table};
+use ats_disk::{Compression, Durability};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_open", disk_open, 3),
+        nif!("disk_close", disk_close, 1),
+        nif!("disk_describe", disk_describe, 1),
+    ]
+}
+
+/// The options of `disk_open`, a map that the Erlang side has checked.
+struct Options<'e>(VmTerm<'e>);
+
+impl<'e> Options<'e> {
+    /// What `read` makes of an option, which must be there.
+    fn get<T>(
+        &self,
+        key: KnownAtom,
+        read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+    ) -> Result<T, KnownAtom> {
+        let value = self.0.map_value(key.word());
+        value.and_then(read).ok_or(KnownAtom::None)
+    }
+
+    /// The same of an option that may be `default`.
+    fn given<T>(
+        &self,
+        key: KnownAtom,
+        read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+    ) -> Result<Option<T>, KnownAtom> {
+        self.get(key, |value| given(value, read).ok())
+    }
+
+    fn settings(&self) -> Result<Settings, KnownAtom> {
+        let bytes = |value: VmTerm<'e>| value.as_bytes().map(<[u8]>::to_vec);
+        let milliseconds = |value: VmTerm<'e>| value.as_unsigned().map(Duration::from_millis);
+        Ok(Settings {
+            create: self.get(KnownAtom::Create, boolean)?,
+            access: self.get(KnownAtom::Access, |access| {
+                let accesses = [
+                    (KnownAtom::Read, Access::Read),
+                    (KnownAtom::ReadWrite, Access::ReadWrite),
+                ];
+                one_of(Term(access.word()), &accesses).ok()
+            })?,
+            table_type: self.given(KnownAtom::Type, |kind| table_type(Term(kind.word())).ok())?,
+            key_position: self.given(KnownAtom::KeyPos, size)?,
+            merge: self.given(KnownAtom::Merge, bytes)?,
+            format: self.given(KnownAtom::Formats, bytes)?,
+            zeros: release::zeros(),
+            durability: self.get(KnownAtom::Durability, durability)?,
+            block_bytes: self.given(KnownAtom::BlockSize, size)?,
+            memory: self.given(KnownAtom::Memory, size)?,
+            memtable_keys: self.given(KnownAtom::MemtableKeys, size)?,
+            compression: match self.get(KnownAtom::Compressed, boolean)? {
+                true => Compression::Lz4,
+                false => Compression::None,
+            },
+            snapshot_age: match self.get(KnownAtom::SnapshotAge, Some)? {
+                age if KnownAtom::Infinity.is(age.word()) => None,
+                age => Some(milliseconds(age).ok_or(KnownAtom::None)?),
+            },
+        })
+    }
+}
+
+fn boolean(value: VmTerm<'_>) -> Option<bool> {
+    let booleans = [(KnownAtom::True, true), (KnownAtom::False, false)];
+    one_of(Term(value.word()), &booleans).ok()
+}
+
+/// `sync`, `system`, or `{interval, Milliseconds}`.
+fn durability(value: VmTerm<'_>) -> Option<Durability> {
+    match value.tuple_words() {
+        Some(&[tag, interval]) if KnownAtom::Interval.is(tag) => {
+            let interval = VmTerm::of(value.env(), interval).as_unsigned()?;
+            Some(Durability::Interval(Duration::from_millis(interval)))
+        }
+        _ => {
+            let names = [
+                (KnownAtom::Sync, Durability::Always),
+                (KnownAtom::System, Durability::System),
+            ];
+            one_of(Term(value.word()), &names).ok()
+        }
+    }
+}
+
+/// `disk_open(Directory, Options, Owner)`: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a
+/// binary, and the options are a map, see [`Options`].
+fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let settings = Options(options).settings()?;
+    if !owner.is_local_pid() {
+        return Err(KnownAtom::None.into());
+    }
+    let opened = match Opened::open(path(directory)?, &settings) {
+        Ok(opened) => Arc::new(opened),
+        Err(failure) => return Ok(failed(env, &failure)),
+    };
+    let protection = match settings.access {
+        Access::Read => Protection::Protected,
+        Access::ReadWrite => Protection::Public,
+    };
+    let recipe = recipe(&opened, opened.as_table(), protection, owner.word());
+    let guard = ats_sync::pin();
+    match lifetime::create(env, recipe, &guard) {
+        Ok(shared) => Ok(env.tuple(&[KnownAtom::Ok.word(), shared.id.term(env)])),
+        Err(cause) => {
+            // The owner has ended meanwhile. What was opened is in order.
+            let _nothing_to_flush = opened.close();
+            Err(cause.into())
+        }
+    }
+}
+
+/// What a table is made with that is on the store of an open directory, or on what that was at a moment.
+pub(super) fn recipe(
+    opened: &Arc<Opened>,
+    store: Box<dyn Store>,
+    protection: Protection,
+    owner: VmWord<'_>,
+) -> Recipe {
+    let description = opened.description();
+    Recipe {
+        table: Table::on_store(
+            store,
+            Arc::new(VmCodec),
+            description.table_type,
+            description.key_position,
+            description.zeros,
+        ),
+        disk: Some(Arc::clone(opened)),
+        frozen: None,
+        limited: None,
+        name: KnownAtom::Dats.word().raw(),
+        named: false,
+        protection,
+        reported: Reported {
+            write_concurrency: WriteConcurrency::True,
+            read_concurrency: true,
+            decentralized_counters: false,
+        },
+        full_scan: full_scan::Watch::new(FullScan::Allow),
+        owner: Owner::Process(owner.raw()),
+        heir: None,
+    }
+}
+
+/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after which it is closed,
+/// too.
+fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = opened(shared)?;
+    if !lifetime::delete(shared, &guard) {
+        return Err(KnownAtom::Id.into());
+    }
+    drop(guard);
+    let (closed, files) = (opened.close(), opened.files());
+    drop(opened);
+    files.wait();
+    Ok(told(env, closed))
+}
+
+/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge, Format}`, or why there is no table.
+fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let described = match describe(path(directory)?) {
+        Ok(None) => Err(Failure::new(KnownAtom::NotADatsTable, "there is no table")),
+        Ok(Some(description)) => Ok(description),
+        Err(failure) => Err(failure),
+    };
+    Ok(match described {
+        Ok(description) => env.tuple(&[
+            KnownAtom::Ok.word(),
+            type_word(description.table_type),
+            env.int(description.key_position as i64),
+            env.binary(&description.merge),
+            env.binary(&description.format),
+        ]),
+        Err(failure) => failed(env, &failure),
+    })
+}

@@ -1,0 +1,86 @@
+//! Reading a key of a table on disk.
+
+use super::terms::{check_length, tagged};
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::disk::Opened;
+use crate::env::Env;
+use crate::functions::access::readable;
+use crate::functions::reading::write_key;
+use crate::vm_term::VmTerm;
+use crate::{nif, scratch, sys};
+use ats::Error;
+use ats::program_merge::{merged, objects};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_lookup", disk_lookup, 2),
+        nif!("disk_record", disk_record, 2),
+    ]
+}
+
+/// The objects of a value, as a list of the caller.
+fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
+    check_length(value.len())?;
+    let objects = objects(value).map_err(Error::from)?;
+    let words: Option<Vec<_>> = objects
+        .into_iter()
+        .map(|object| env.from_etf(object))
+        .collect();
+    Ok(env.list(&words.ok_or(KnownAtom::Damaged)?))
+}
+
+/// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the store at once, and not of a
+/// record that is made of them; or `{pending, Record}`, as `disk_record` does.
+fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        let mut found = None;
+        let read = opened.store().read(bytes, &mut |value| {
+            let object = match opened.program() {
+                Some(_) => merged(value),
+                None => Some(value),
+            };
+            found = Some(match object {
+                Some(value) => terms(env, value),
+                None => tagged(env, KnownAtom::Pending, bytes, value),
+            });
+        });
+        read.map_err(Error::from)?;
+        found.unwrap_or_else(|| Ok(env.list(&[])))
+    })
+}
+
+/// Does something with the value of a key in the store, if there is one.
+pub(super) fn with_value<R>(
+    opened: &Opened,
+    key: &[u8],
+    work: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>, NoReply> {
+    let (mut work, mut found) = (Some(work), None);
+    let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
+    opened.store().read(key, &mut see).map_err(Error::from)?;
+    Ok(found)
+}
+
+/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` if its values are still to
+/// be merged, of which the record is one of `disk_pending`; `none` if there is none.
+fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        let found = with_value(opened, bytes, |value| {
+            let tag = match merged(value) {
+                Some(_) => KnownAtom::Object,
+                None => KnownAtom::Pending,
+            };
+            tagged(env, tag, bytes, value)
+        });
+        found?.unwrap_or_else(|| Ok(KnownAtom::None.word()))
+    })
+}

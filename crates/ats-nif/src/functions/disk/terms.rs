@@ -1,0 +1,79 @@
+//! Arguments and answers of functions on tables on disk.
+
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::disk::Failure;
+use crate::env::{Env, VmWord};
+use crate::process;
+use crate::vm_term::VmTerm;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The path that a binary is.
+pub(super) fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
+    let bytes = directory.as_bytes().ok_or(KnownAtom::None)?;
+    Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// `{error, Cause, Text}`.
+pub(super) fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
+    env.tuple(&[
+        KnownAtom::Error.word(),
+        failure.cause.word(),
+        env.binary(failure.text.as_bytes()),
+    ])
+}
+
+/// `ok`, or why not.
+pub(super) fn told<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
+    match done {
+        Ok(()) => KnownAtom::Ok.word(),
+        Err(failure) => failed(env, &failure),
+    }
+}
+
+/// A word that is `default` if the user has not said anything.
+pub(super) fn given<'e, T>(
+    term: VmTerm<'e>,
+    read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+) -> Result<Option<T>, KnownAtom> {
+    match KnownAtom::Default.is(term.word()) {
+        true => Ok(None),
+        false => read(term).ok_or(KnownAtom::None).map(Some),
+    }
+}
+
+pub(super) fn size(term: VmTerm<'_>) -> Option<usize> {
+    usize::try_from(term.as_small()?).ok()
+}
+
+/// The value that a key shall have, or nothing for `missing`.
+pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+    match KnownAtom::Missing.is(value.word()) {
+        true => Ok(None),
+        false => value.as_bytes().ok_or(KnownAtom::None).map(Some),
+    }
+}
+
+/// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred microseconds.
+const LONG_VALUE: usize = 128 << 10;
+
+/// Whether so many bytes may be copied, or become terms, on this scheduler.
+pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
+    match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
+        true => Err(NoReply::DirtyCpu),
+        false => Ok(()),
+    }
+}
+
+/// `{Key, Value}` of a key in the store, as binaries.
+pub(super) fn record<'e>(env: Env<'e>, key: &[u8], value: &[u8]) -> VmWord<'e> {
+    env.tuple(&[env.binary(key), env.binary(value)])
+}
+
+/// `{Tag, Record}`.
+pub(super) fn tagged<'e>(env: Env<'e>, tag: KnownAtom, key: &[u8], value: &[u8]) -> NifResult<'e> {
+    check_length(value.len())?;
+    Ok(env.tuple(&[tag.word(), record(env, key, value)]))
+}
