@@ -14,7 +14,7 @@ SUITES ?=
 # How long `make soak`, `make soak-memory` and `make soak-disk` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-backends \
+.PHONY: help setup build demo test-quick test test-deep test-otp27 check sanitize bench bench-latency bench-backends \
 	bench-native bench-disk bench-tables-on-disk trace scaling \
 	soak soak-memory soak-disk shell clean
 
@@ -32,8 +32,14 @@ demo: build ## Show ats at work on real data, beside ets
 	erl -noinput -pa $(EBIN) _build/default/lib/ats/demo \
 	    -run ats_demo main $$kind demo/data/UnicodeData.txt.gz
 
-test: setup ## Run every test, Rust and Erlang
-	@./scripts/test.sh
+test-quick: setup ## Run tests of units, and a few random programs beside ets: under 3 minutes
+	@./scripts/test.sh quick
+
+test: setup ## Build all and run the tests that say whether it works: 10 minutes
+	@./scripts/test.sh usual
+
+test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and all else that takes long
+	@./scripts/test.sh deep
 
 test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_SUITE ..." for some
 	@rebar3 as test compile
@@ -82,21 +88,21 @@ scaling: setup ## Count what operations cost other cores, and draw how tables sc
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/scaling" -- measure docs
 
 functions: setup ## Write docs/functions.md and functions-on-disk.md, what all functions of ets and dets are here
-	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/contract/ats_functions_SUITE,test/contract/ats_disk_functions_SUITE
+	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 ATS_TRAVERSAL_KEYS=200000 \
 	    ATS_SELECT_OBJECTS=1000000 rebar3 ct --suite \
-	    test/contract/ats_oracle_SUITE,test/processes/ats_traversal_SUITE,\
+	    test/contract/ats_oracle_SUITE,test/deep/ats_oracle_stores_SUITE,test/deep/ats_traversal_SUITE,\
 	test/timing/ats_responsive_SUITE,test/timing/ats_latency_SUITE
 
 soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
-	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/processes/ats_memory_SUITE
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/deep/ats_memory_SUITE
 
 soak-disk: setup ## Stop machines and kill processes that write to stores on disk for SOAK_SECONDS
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)
 	@ATS_KILL_ROUNDS=200 ATS_TABLES=10000 rebar3 ct --suite \
-	    test/disk/ats_disk_kill_SUITE,test/disk/ats_disk_many_SUITE
+	    test/deep/ats_disk_kill_SUITE,test/deep/ats_disk_many_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Looks at the code without running it: formatting, lints, documentation, layers, cross references, types.
-# Goes through all checks even if one fails, and fails at the end.
+# Goes through all checks even if one fails, and fails at the end. Each check says "ok: NAME" or "not ok: NAME".
 set -u
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,12 @@ check() {
     name=$1
     shift
     printf '\n== %s\n' "$name"
-    "$@" || failed="$failed $name,"
+    if "$@"; then
+        echo "ok: $name"
+    else
+        echo "not ok: $name"
+        failed="$failed $name,"
+    fi
 }
 
 check "formatting" cargo fmt --all --check
@@ -47,7 +52,7 @@ if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
         --target-dir "$target/fuzz"
 else
-    printf '\n== fuzz targets: not looked at, libFuzzer needs a C++ compiler\n'
+    printf '\nnot run: fuzz targets: libFuzzer needs a C++ compiler\n'
 fi
 check "warnings" rebar3 as strict compile
 check "xref" rebar3 xref

@@ -7,7 +7,9 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
--export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1, on_rivals/1, on_disk/1]).
+-export([oracle_finds_differences/1, forced_adaptation/1]).
+%% For ats_oracle_stores_SUITE, which does it in other stores.
+-export([compare_everything/0, commands/1]).
 
 -define(BATCH, 100).
 -define(DEFAULT_COMMANDS, "196000").
@@ -25,10 +27,7 @@ all() ->
         bags,
         beyond_ets,
         programs,
-        forced_adaptation,
-        on_a_store_of_bytes,
-        on_rivals,
-        on_disk
+        forced_adaptation
     ].
 
 init_per_suite(Config) ->
@@ -70,51 +69,6 @@ forced_adaptation(_) ->
             end;
         _ ->
             {skip, "only ats can be forced"}
-    end.
-
-%% An eighth of this, on tables whose objects are bytes in a plain B-tree.
-on_a_store_of_bytes(_) ->
-    on(ats_on_btree, btree, 1 / 8).
-
-%% An eighth, in the stores for comparison.
-on_rivals(_) ->
-    Rivals = ats_on_rival:ordered(),
-    lists:foreach(
-        fun(Rival) ->
-            os:putenv("ATS_RIVAL", atom_to_list(Rival)),
-            try
-                Rival = ats:info(ats_on_rival:new(t, [ordered_set]), backend),
-                on(ats_on_rival, hash_map, 1 / (8 * length(Rivals)))
-            after
-                os:unsetenv("ATS_RIVAL")
-            end
-        end,
-        Rivals
-    ).
-
-%% A good half, on tables on disk, which are closed, killed, opened, flushed and merged all the time.
-on_disk(_) ->
-    on(ats_on_disk, btree, 10 / 19).
-
-on(Subject, Backend, Part) ->
-    case ats_oracle:subject() of
-        ats ->
-            Commands = os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS),
-            Soak = os:getenv("ATS_SOAK_SECONDS", "0"),
-            Share = fun(Number) -> integer_to_list(round(list_to_integer(Number) * Part)) end,
-            os:putenv("ATS_SUBJECT", atom_to_list(Subject)),
-            os:putenv("ATS_ORACLE_COMMANDS", Share(Commands)),
-            os:putenv("ATS_SOAK_SECONDS", Share(Soak)),
-            try
-                Backend = Subject:info(Subject:new(t, []), backend),
-                compare_everything()
-            after
-                os:unsetenv("ATS_SUBJECT"),
-                os:putenv("ATS_ORACLE_COMMANDS", Commands),
-                os:putenv("ATS_SOAK_SECONDS", Soak)
-            end;
-        _ ->
-            {skip, "only ats has other stores"}
     end.
 
 compare_everything() ->

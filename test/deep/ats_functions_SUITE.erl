@@ -103,7 +103,7 @@ introduction() ->
         "calls return, and what the table is like\nafterwards; *exceptions* are class and reason; "
         "*texts* are the explanations of the arguments that the\nshell prints. \"More\" says that "
         "there are the same texts, and others where `ets` explains nothing.\n\n",
-        "This page is written by `make functions`, and `make test` fails if it is out of date.\n\n"
+        "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].
 
 table_of(Lines) ->

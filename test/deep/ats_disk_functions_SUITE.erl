@@ -71,7 +71,7 @@ introduction() ->
         "*exceptions* are class and reason.\n"
         "[Where `dats` differs](tables-on-disk.md#where-it-differs-from-dets) has the reasons. "
         "Those of osmos and\ntcerl follow.\n\n",
-        "This page is written by `make functions`, and `make test` fails if it is out of date.\n\n"
+        "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].
 
 row({F, A} = Function) ->
