@@ -44,7 +44,7 @@ pub(crate) fn run(command: &DiskCommand) -> Outcome {
     result.into()
 }
 
-/// What the directory of a store has.
+/// Surveys the directory of a store.
 fn survey(directory: &Path) -> Result<Survey, Failure> {
     Survey::new(Arc::new(RealFs), directory).map_err(failed(directory.display().to_string()))
 }
