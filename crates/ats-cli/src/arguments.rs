@@ -1,4 +1,4 @@
-//! What the command is asked for.
+//! The arguments of the command.
 
 use ats::salvage::merge_named;
 use ats::{Description, TableType, Zeros};
@@ -64,7 +64,7 @@ pub(crate) enum DiskCommand {
     Dump {
         /// The directory of the store
         directory: PathBuf,
-        /// How keys and values are printed
+        /// The form in which keys and values are printed
         #[arg(long, value_enum, default_value_t = Format::Escaped)]
         format: Format,
         /// Print at most so many records
@@ -213,7 +213,7 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
 }
 
-/// How keys and values are printed.
+/// The form in which keys and values are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Printable ASCII as it is, other bytes as in Rust: \n, \\, \x00

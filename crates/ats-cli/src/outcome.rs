@@ -1,25 +1,25 @@
-//! How a command ends.
+//! Outcomes of commands.
 
 use ats_disk::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How a command ends, other than with wrong arguments.
+/// The outcome of a command whose arguments were right.
 pub(crate) enum Outcome {
     Right,
     /// They were named.
     FaultsFound,
-    /// What, and why.
+    /// The command failed; the text says at what, and why.
     Failed(String),
 }
 
-/// Why a command did not come to its end.
+/// The reason why a command did not come to its end.
 pub(crate) enum Failure {
     /// By the engine, in doing this.
     Disk(String, Error),
-    /// What is printed could not be written.
+    /// The output could not be written.
     Output(io::Error),
-    /// What is asked for makes no sense.
+    /// The arguments contradict each other.
     Refused(String),
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn failed(what: impl Into<String>) -> impl FnOnce(Error) -> Failure {
 }
 
 impl Outcome {
-    /// Whether there were faults.
+    /// The outcome of a command that has found faults, or none.
     pub(crate) fn of_faults(has_faults: bool) -> Self {
         match has_faults {
             true => Outcome::FaultsFound,

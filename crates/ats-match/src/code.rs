@@ -1,4 +1,4 @@
-//! What a specification is compiled to.
+//! The code that a specification is compiled to.
 //!
 //! The code of a clause is run from its beginning to an operation that returns, or to one that fails, which
 //! means that the next clause is tried. The part for the head looks at one term after the other: an operation
@@ -18,12 +18,12 @@ use ats_term::image::Host;
 pub struct Program<H: Host> {
     pub(crate) spec: Spec<H>,
     pub(crate) code: Vec<Op>,
-    /// Where the code of each clause begins that can match an object.
+    /// The beginnings of the code of those clauses that can match an object.
     pub(crate) clauses: Vec<u32>,
     pub(crate) constants: Vec<Constant>,
 }
 
-/// Where the value of a variable is found once the head has matched.
+/// The place of the value of a variable once the head has matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     /// It is the object.
@@ -124,7 +124,7 @@ pub(crate) enum Op {
         index: u32,
         word: u64,
     },
-    /// Whether this comparison is true.
+    /// Goes on if this comparison is true.
     ComparePart {
         function: Function,
         container: u32,
@@ -139,7 +139,7 @@ pub(crate) enum Op {
     Return,
     /// The object is the result.
     ReturnObject,
-    /// What is found here is the result.
+    /// Returns the value at this place as the result.
     ReturnHome(Home),
     /// This immediate is the result.
     ReturnWord(u64),

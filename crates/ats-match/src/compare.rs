@@ -16,7 +16,7 @@ const KEEP: usize = 1 << 16;
 /// Integers up to this one are floats, too.
 const EXACT_FLOAT: u64 = 1 << 53;
 
-/// What equality and order of terms depend on, and room to find them out.
+/// The rules that equality and order of terms depend on, and memory for comparisons.
 pub(crate) struct Comparer {
     pub(crate) zeros: Zeros,
     left: Vec<u8>,
@@ -35,7 +35,7 @@ impl Comparer {
         }
     }
 
-    /// Whether two values are the same term (`=:=`).
+    /// Returns `true` if two values are the same term (`=:=`).
     #[inline]
     pub(crate) fn same<'a, H: Host>(
         &mut self,
@@ -101,7 +101,7 @@ impl Comparer {
         self.left.cmp(&self.right)
     }
 
-    /// Which key of a map of an image is this term (`=:=`).
+    /// Finds the key of a map of an image that is this term (`=:=`).
     ///
     /// The keys stand in an order of their own: immediates by their words, then the others by their exact
     /// keys. O(log n) comparisons; at most O(log n) keys are made.
@@ -133,7 +133,8 @@ impl Comparer {
         (self.right == self.left).then_some(i)
     }
 
-    /// Which of these values is this term (`=:=`). Makes at most one key of each.
+    /// Returns the index of the first of these values that is this term (`=:=`). Makes at most one
+    /// key of each.
     pub(crate) fn position<'a, H: Host>(
         &mut self,
         made: &Made<'a, H>,

@@ -42,7 +42,7 @@ impl<H: Host> Program<H> {
         program
     }
 
-    /// Whether the head can match a tuple at all.
+    /// Returns `true` if the head can match a tuple at all.
     fn can_match(&self, clause: &Clause) -> bool {
         matches!(
             self.spec.pattern(clause.head),

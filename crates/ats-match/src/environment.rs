@@ -1,6 +1,6 @@
 //! The place where a program runs.
 
-/// What a program can ask about the place where it runs.
+/// The facts about the place where a program runs, for which it can ask.
 ///
 /// # Safety
 /// The words that it gives are those of immediates of the host of the objects, since results are made of them.

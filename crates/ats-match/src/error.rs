@@ -1,10 +1,10 @@
-//! What is wrong with a match specification.
+//! The errors of match specifications.
 
 use crate::show::show;
 use ats_term::TermRef;
 use std::fmt;
 
-/// Why a term is not a match specification. The text is the one that `ets` has for it.
+/// The reason why a term is no match specification. The text is the one that `ets` has for it.
 ///
 /// Terms are kept as text, shortened if they are large.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether `ets` calls this `system_limit` and not `badarg`. O(1).
+    /// Returns `true` if `ets` calls this `system_limit` and not `badarg`. O(1).
     #[must_use]
     pub fn is_system_limit(&self) -> bool {
         *self == Error::SystemLimit

@@ -1,4 +1,4 @@
-//! How an expression fails.
+//! The failures of expressions.
 
 use crate::value::TooMany;
 

@@ -13,7 +13,7 @@ use ats_term::walk::{Kind, TermRef};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// What makes fingerprints. They can be compared until it is cleared.
+/// A maker of fingerprints. They can be compared until it is cleared.
 #[derive(Default)]
 pub(crate) struct Fingerprints {
     hasher: RandomState,
@@ -37,7 +37,7 @@ enum Frame<'r, H> {
         tail: RunTerm<'r, H>,
         hash: u64,
     },
-    /// What stands at the end of a list.
+    /// The term at the end of a list.
     End { hash: u64 },
     /// The pairs of a map; those that are missing are the last on the stack of pairs.
     Map {
@@ -48,7 +48,7 @@ enum Frame<'r, H> {
     },
 }
 
-/// What of a pair is being looked at.
+/// The half of a pair that is being looked at.
 #[derive(Clone, Copy)]
 enum PartOfPair<'r, H> {
     Nothing,
@@ -58,7 +58,7 @@ enum PartOfPair<'r, H> {
     Value(u64),
 }
 
-/// What comes next.
+/// The next step.
 enum Step<'r, H> {
     Part(RunTerm<'r, H>),
     Done(u64),
@@ -234,7 +234,7 @@ impl Fingerprints {
     }
 }
 
-/// Where the keys of a map are that was made and has some.
+/// The keys of a map that was made and has some.
 fn made_map<H: Host>(term: RunTerm<'_, H>) -> Option<u32> {
     match term.value {
         Value::Map { keys } if keys.len() > 0 => Some(keys.start()),

@@ -110,11 +110,11 @@ functions! {
     Xor "xor" 2,
 }
 
-/// Which functions a specification may call: that differs between the releases of Erlang/OTP.
+/// The functions that a specification may call, which differ between the releases of Erlang/OTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionSet(u64);
 
-/// What OTP 25 does not know.
+/// The functions that OTP 25 does not know.
 const SINCE_OTP_25: [Function; 8] = [
     Function::IsBitstring,
     Function::IsBoolean,
@@ -130,10 +130,10 @@ impl FunctionSet {
     /// Every function.
     pub const ALL: FunctionSet = FunctionSet((1 << Function::ALL.len()) - 1);
 
-    /// What OTP 27 knows: every function.
+    /// The functions of OTP 27: all of them.
     pub const OTP_27: FunctionSet = FunctionSet::ALL;
 
-    /// What OTP 25 knows.
+    /// The functions of OTP 25.
     pub const OTP_25: FunctionSet = {
         let (mut set, mut i) = (FunctionSet::ALL, 0);
         while i < SINCE_OTP_25.len() {
@@ -155,14 +155,14 @@ impl FunctionSet {
         FunctionSet(self.0 & !(1 << function as u8))
     }
 
-    /// Whether the function is in the set. O(1).
+    /// Returns `true` if the function is in the set. O(1).
     #[must_use]
     pub const fn contains(self, function: Function) -> bool {
         self.0 & 1 << function as u8 != 0
     }
 }
 
-/// Whether a name belongs to a form that exists only where calls are traced.
+/// Returns `true` if a name belongs to a form that exists only where calls are traced.
 pub(crate) fn is_trace_form(name: &str) -> bool {
     const FORMS: [&str; 14] = [
         "message",
@@ -183,7 +183,7 @@ pub(crate) fn is_trace_form(name: &str) -> bool {
     FORMS.contains(&name)
 }
 
-/// Whether this function exists only where calls are traced.
+/// Returns `true` if this function exists only where calls are traced.
 pub(crate) fn is_trace_function(name: &str, arity: usize) -> bool {
     matches!(
         (name, arity),

@@ -134,7 +134,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         comparer.order(made, a, b)
     }
 
-    /// Whether a comparison holds.
+    /// Returns `true` if a comparison holds.
     pub(crate) fn compare(&mut self, function: Function, a: Value<'r, H>, b: Value<'r, H>) -> bool {
         match function {
             Function::Same | Function::NotSame => {
@@ -305,8 +305,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         word.map(Value::Word).ok_or(Failed)
     }
 
-    /// So many bytes of a binary from a position on, or before it if there are fewer than none. Where bitstrings
-    /// are taken, what is left of a byte at their end does not count.
+    /// A number of bytes of a binary from a position on, or before it if the number is negative.
+    /// Where bitstrings are taken, what is left of a byte at their end does not count.
     fn binary_part(
         &mut self,
         binary: Value<'r, H>,
@@ -352,7 +352,7 @@ fn is_atom(word: u64) -> bool {
     matches!(Immediate::from_word(word), Some(Immediate::Atom(_)))
 }
 
-/// Whether a term of this kind passes the test.
+/// Returns `true` if a term of this kind passes the test.
 fn is_type<T>(test: Function, kind: Kind<T>) -> bool {
     match test {
         Function::IsAtom => matches!(kind, Kind::Atom),

@@ -11,8 +11,8 @@ use ats_term::image::{Host, ImageRef, Immediate, Slots, View, term_eq};
 use ats_term::walk::{Kind, TermRef};
 
 impl<H: Host> Spec<H> {
-    /// Whether every result has the key of its object, which is element `position`, counted from 1. O(size of
-    /// the keys in the specification); not recursive.
+    /// Returns `true` if every result has the key of its object, which is element `position`,
+    /// counted from 1. O(size of the keys in the specification); not recursive.
     ///
     /// The body must be one expression, and either `'$_'`; or `{const, Tuple}` or `{{...}}` whose key says the
     /// same as the key of the head does; or `{{...}}` whose key is `{element, Position, '$_'}`.
@@ -34,7 +34,7 @@ struct Proof {
     zeros: Zeros,
 }
 
-/// What is to be compared, last first.
+/// The comparisons that are left, last first.
 enum Task<'a, H> {
     /// Part of the head's key, part of the body's key.
     Same(ImageRef<'a, H>, ImageRef<'a, H>),
@@ -70,7 +70,7 @@ impl Proof {
         }
     }
 
-    /// Whether an expression is `{element, Position, '$_'}`.
+    /// Returns `true` if an expression is `{element, Position, '$_'}`.
     fn is_key_of_object<H: Host>(&self, expression: ImageRef<'_, H>) -> bool {
         match parts(expression) {
             Some([name, position, object]) => {
@@ -82,7 +82,8 @@ impl Proof {
         }
     }
 
-    /// Whether an expression has the value of a part of the key that this pattern matches.
+    /// Returns `true` if an expression has the value of the part of the key that this pattern
+    /// matches.
     fn same<H: Host>(
         &self,
         pattern: ImageRef<'_, H>,
@@ -156,7 +157,7 @@ fn same_immediate<H: Host>(
         && !(is_constant && variable(pattern).is_some())
 }
 
-/// What `{const, Term}` or `{{...}}` is made of, and whether it is taken verbatim.
+/// The term that `{const, Term}` or `{{...}}` is made of, and `true` if it is taken verbatim.
 fn made_by<H: Host>(expression: ImageRef<'_, H>) -> Option<(ImageRef<'_, H>, bool)> {
     let View::Tuple(elements) = expression.view() else {
         return None;

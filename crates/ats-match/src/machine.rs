@@ -36,7 +36,7 @@ impl<H: Host> Machine<H> {
         self.comparer.tidy();
     }
 
-    /// What the program makes of an object, or nothing if no clause matches.
+    /// Runs the program on an object; `None` if no clause matches.
     ///
     /// The clauses are tried in order; the first whose head matches and whose guards are all `true` gives the
     /// result. Nothing is built that the result does not need. O(size of the program) for the most part;
@@ -285,7 +285,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         true
     }
 
-    /// Whether the comparison of a part with an immediate is true.
+    /// Returns `true` if the comparison of a part with an immediate is true.
     #[inline(always)]
     fn compare_part(
         &mut self,
@@ -305,7 +305,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 }
 
-/// Whether both words are those of small integers.
+/// Returns `true` if both words are those of small integers.
 #[inline]
 fn are_small(a: u64, b: u64) -> bool {
     a & b & 0xF == 0xF

@@ -73,7 +73,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
     }
 }
 
-/// Whether a term is the literal of a head: floats must have the same bits.
+/// Returns `true` if a term is the literal of a head: floats must have the same bits.
 fn is_literal<H: Host>(term: ImageRef<'_, H>, literal: ImageRef<'_, H>, zeros: Zeros) -> bool {
     match (term.view(), literal.view()) {
         (View::Float(a), View::Float(b)) => a.to_bits() == b.to_bits(),

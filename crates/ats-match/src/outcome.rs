@@ -1,4 +1,4 @@
-//! What a run gives, and how it becomes a term elsewhere.
+//! The result of a run, and its way to a term elsewhere.
 
 use crate::run_term::RunTerm;
 use crate::spec::Words;
@@ -37,7 +37,7 @@ impl<'r, H: Host> Outcome<'r, H> {
         }
     }
 
-    /// Whether the result is the atom `true`. O(1).
+    /// Returns `true` if the result is the atom `true`. O(1).
     #[inline]
     pub fn is_true(&self) -> bool {
         matches!(&self.result, Ok(term) if term.immediate() == Some(self.true_word))
@@ -86,9 +86,9 @@ pub struct Writer<T> {
 struct Frame {
     shape: Shape,
     parts: Parts,
-    /// How many of the parts are built.
+    /// The number of parts that are built.
     done: usize,
-    /// Where the built parts begin.
+    /// The beginning of the built parts.
     terms: usize,
 }
 

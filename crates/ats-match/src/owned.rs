@@ -28,7 +28,7 @@ impl<H: Host> OwnedImage<H> {
         unsafe { Object::from_words(&self.words) }
     }
 
-    /// Whether it refers to any resources.
+    /// Returns `true` if it refers to any resources.
     pub(crate) fn owns(&self) -> bool {
         self.owns
     }

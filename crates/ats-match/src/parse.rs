@@ -18,15 +18,16 @@ use ats_term::{Kind, Zeros};
 use parser::{Parser, index};
 use std::collections::HashMap;
 
-/// What the meaning of a specification depends on, besides the term.
+/// The options on which the meaning of a specification depends, besides the term.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which floats are the same term. The same as for the tables it shall be run on.
+    /// The rule for zeros: floats that are the same term. The same as for the tables it shall be
+    /// run on.
     pub zeros: Zeros,
-    /// What it may call.
+    /// The functions that it may call.
     pub functions: FunctionSet,
-    /// Whether `binary_part` refuses bitstrings that end within a byte, as it does since OTP 27. Otherwise it
-    /// takes their whole bytes for a binary.
+    /// `true` if `binary_part` refuses bitstrings that end within a byte, as it does since OTP 27.
+    /// Otherwise it takes their whole bytes for a binary.
     pub whole_bytes: bool,
     /// The atoms of the host.
     pub words: Words,

@@ -1,4 +1,4 @@
-//! Which keys a specification can match at all.
+//! The keys that a specification can match at all.
 //!
 //! A table that runs a specification does not want to read every object. The head of a clause may fix the
 //! key or the first parts of it, and the guards may compare what is left with constants. A [`Plan`] says
@@ -46,7 +46,7 @@ use ats_term::image::Host;
 use planning::Planning;
 use std::fmt::Write;
 
-/// What has to be read.
+/// The part of a table that has to be read.
 #[derive(Clone, Debug)]
 pub enum Plan {
     /// Of a table that is ordered by order keys: these ranges.
@@ -55,7 +55,7 @@ pub enum Plan {
     Hashed(Keys),
 }
 
-/// Which keys of a hash table have to be looked up.
+/// The keys of a hash table that have to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// These exact keys, which differ; they are in no particular order. If there are none, nothing can match.
@@ -64,7 +64,7 @@ pub enum Keys {
     All,
 }
 
-/// How much is read, in one word.
+/// The amount that is read, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing can match.
@@ -93,7 +93,7 @@ impl Plan {
         Plan::Hashed(keys(spec, &ranges(spec, key_index), options))
     }
 
-    /// How much is read. O(number of ranges).
+    /// Returns the amount that is read. O(number of ranges).
     #[must_use]
     pub fn access(&self) -> Access {
         match self {

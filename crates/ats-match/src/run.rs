@@ -1,4 +1,4 @@
-//! What a run of a program knows: where it is, and what it has found and made so far.
+//! The state of a run of a program: its place, and all that it has found and made so far.
 
 use crate::code::{Home, Program};
 use crate::compare::Comparer;
@@ -8,7 +8,7 @@ use crate::spec::Words;
 use crate::value::{Made, Value, empty};
 use ats_term::image::{Host, ImageRef, Object, Slots};
 
-/// What a run remembers.
+/// The memory of a run.
 pub(crate) struct Buffers<'a, H> {
     pub(crate) stack: Vec<Value<'a, H>>,
     pub(crate) containers: Vec<Slots<'a, H>>,
@@ -99,7 +99,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         self.buffers.made.term(value)
     }
 
-    /// What the order and equality of values is found out with.
+    /// The comparer of values, and the terms that it may meet.
     pub(crate) fn comparing(&mut self) -> (&mut Comparer, &Made<'r, H>) {
         (self.comparer, &self.buffers.made)
     }

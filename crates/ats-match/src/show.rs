@@ -6,11 +6,11 @@ use std::fmt::Write;
 /// More text than this is cut off.
 const MOST: usize = 400;
 
-/// What is still to be written, last first.
+/// The parts that are still to be written, last first.
 enum Part<T> {
     Term(T),
     Text(&'static str),
-    /// What follows an element of a list.
+    /// The rest of a list behind an element.
     Tail(T),
 }
 

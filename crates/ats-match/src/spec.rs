@@ -55,11 +55,11 @@ pub struct Spec<H: Host> {
 /// One clause.
 #[derive(Clone, Copy, Debug)]
 pub struct Clause {
-    /// What an object must look like.
+    /// The pattern that an object must match.
     pub head: PatternId,
-    /// What must be true of it.
+    /// The conditions that must be true of it.
     pub guards: Range<ExpressionId>,
-    /// What is made of it: all are evaluated, and the last is the result. At least one.
+    /// The expressions that are evaluated, of which the last is the result. At least one.
     pub body: Range<ExpressionId>,
     pub(crate) variables: (u32, u32),
 }
@@ -112,13 +112,13 @@ pub struct Range<I> {
 }
 
 impl<I: Id> Range<I> {
-    /// How many. O(1).
+    /// The number of its parts. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether there are none. O(1).
+    /// Returns `true` if it has no parts. O(1).
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -136,7 +136,7 @@ impl<I: Id> Range<I> {
         (0..self.len()).map(move |i| self.get(i))
     }
 
-    /// Where they stand in their arena.
+    /// The indices in their arena.
     pub(crate) fn indices(self) -> std::ops::Range<usize> {
         self.start.index()..self.start.index() + self.len()
     }
@@ -150,7 +150,7 @@ pub struct Constant {
     pub(crate) place: Place,
 }
 
-/// What a part of an object must look like.
+/// A pattern of a part of an object.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
     /// `'_'`: anything.
@@ -166,7 +166,7 @@ pub enum Pattern {
     List {
         /// The elements.
         elements: Range<PatternId>,
-        /// What follows them; no list.
+        /// The pattern of the rest, which is no list.
         tail: PatternId,
     },
     /// A map that has these keys (`=:=`) with values that match; it may have others.
@@ -178,10 +178,10 @@ pub enum Pattern {
     },
 }
 
-/// What is computed in guards and bodies.
+/// An expression of a guard or of a body.
 #[derive(Clone, Copy, Debug)]
 pub enum Expression {
-    /// What the variable is bound to.
+    /// The value that the variable is bound to.
     Variable(Slot),
     /// `'$_'`: the object.
     WholeObject,
@@ -195,7 +195,7 @@ pub enum Expression {
     List {
         /// The elements.
         elements: Range<ExpressionId>,
-        /// What follows them.
+        /// The rest behind them.
         tail: ExpressionId,
     },
     /// A map. If several keys turn out to be the same (`=:=`), the last one counts.
@@ -207,9 +207,9 @@ pub enum Expression {
     },
     /// The result of a function; there are as many arguments as it takes.
     Call(Function, Range<ExpressionId>),
-    /// Whether all are `true`. All are evaluated, and must be booleans. At least one.
+    /// `true` if all are `true`. All are evaluated, and must be booleans. At least one.
     And(Range<ExpressionId>),
-    /// Whether one is `true`. All are evaluated, and must be booleans. At least one.
+    /// `true` if one is `true`. All are evaluated, and must be booleans. At least one.
     Or(Range<ExpressionId>),
     /// `false` if one is, else the last, which need not be a boolean. Those after the first `false` are not
     /// evaluated. At least one.
@@ -267,7 +267,7 @@ impl<H: Host> Spec<H> {
         &self.variables[start as usize..][..len as usize]
     }
 
-    /// Which floats are the same term. O(1).
+    /// The rule for zeros: floats that are the same term. O(1).
     #[must_use]
     pub fn zeros(&self) -> Zeros {
         self.zeros
@@ -279,7 +279,8 @@ impl<H: Host> Spec<H> {
         self.words
     }
 
-    /// Whether a constant refers to something that the host keeps as long as the specification. O(size).
+    /// Returns `true` if a constant refers to something that the host keeps as long as the
+    /// specification. O(size).
     #[must_use]
     pub fn owns_resources(&self) -> bool {
         self.images.iter().any(OwnedImage::owns)

@@ -1,4 +1,4 @@
-//! What expressions compute with.
+//! The values of expressions.
 //!
 //! A value is a word, or tells where the rest of it is: in the image of the object or of a constant, or among
 //! the things that this run has made, which are kept in its [`Made`].
@@ -123,7 +123,7 @@ pub(crate) enum Number {
 /// More things than there are numbers for them were to be made.
 pub(crate) struct TooMany;
 
-/// What a run has made.
+/// The terms that a run has made.
 pub(crate) struct Made<'a, H> {
     parts: Vec<Value<'a, H>>,
     bigs: Vec<Integer>,
@@ -259,7 +259,7 @@ impl<'a, H: Host> Made<'a, H> {
         (self.parts[list.range().start], tail)
     }
 
-    /// What follows the elements of a list that was made.
+    /// The rest behind the elements of a list that was made.
     pub(crate) fn tail(&self, list: Parts) -> Value<'a, H> {
         self.parts[list.range().end]
     }

@@ -21,7 +21,7 @@ pub(crate) fn elements<'m, H: Host>(list: ImageRef<'m, H>) -> Option<Vec<ImageRe
     }
 }
 
-/// Whether a term is a proper list.
+/// Returns `true` if a term is a proper list.
 fn is_list<H: Host>(list: ImageRef<'_, H>) -> bool {
     let mut rest = list;
     loop {
@@ -33,7 +33,7 @@ fn is_list<H: Host>(list: ImageRef<'_, H>) -> bool {
     }
 }
 
-/// Whether a term can be put behind another one.
+/// Returns `true` if a term can be put behind another one.
 pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>) -> bool {
     is_binary(term) || is_list(term)
 }

@@ -1,4 +1,4 @@
-//! Which merges there are, and what they do with two values.
+//! The merges that there are, and their results for two values.
 
 use crate::merged::Merged;
 use crate::refused::Refused;
@@ -8,7 +8,7 @@ use ats_term::image::{Host, ImageRef};
 use ats_term::{Kind, TermRef, Zeros};
 use std::fmt;
 
-/// How an earlier and a later value become one.
+/// A way of making one value of an earlier and a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Of one value.
@@ -20,7 +20,7 @@ pub enum Merge {
     Vector(Vec<Merge>),
 }
 
-/// How many vectors may be in each other.
+/// The most vectors that are nested in each other.
 const MOST_DEPTH: usize = 8;
 
 /// From this number of elements on, merging two tuples takes long whatever is in them.
@@ -59,13 +59,13 @@ impl Merge {
         }
     }
 
-    /// Whether small integers are merged to small integers mostly, and none counts as missing.
+    /// Returns `true` if small integers mostly merge to small integers, and none counts as missing.
     #[must_use]
     pub fn is_of_numbers(&self) -> bool {
         matches!(self, Merge::Simple(Simple::Sum | Simple::Min | Simple::Max))
     }
 
-    /// Whether merging takes time that grows with the size of the values.
+    /// Returns `true` if merging takes time that grows with the size of the values.
     #[must_use]
     pub fn is_of_collections(&self) -> bool {
         match self {
@@ -78,8 +78,8 @@ impl Merge {
         }
     }
 
-    /// Whether values are compared, which takes time that grows with their size if both are tuples, lists,
-    /// maps, bitstrings, or integers of more than 64 bits.
+    /// Returns `true` if values are compared, which takes time that grows with their size if both
+    /// are tuples, lists, maps, bitstrings, or integers of more than 64 bits.
     #[must_use]
     pub fn compares(&self) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Merge {
         }
     }
 
-    /// Whether it makes a difference which zeros are the same.
+    /// Returns `true` if the result depends on the rule for zeros.
     #[must_use]
     pub fn depends_on_zeros(&self) -> bool {
         let is_set = |merge: &Simple| matches!(merge, Simple::Union | Simple::Intersection);
@@ -106,7 +106,8 @@ impl Merge {
         }
     }
 
-    /// Whether a term is a value of the kind, and so can be the first one. O(its size) at most.
+    /// Returns `true` if a term is a value of the kind, and so can be the first one. O(its size) at
+    /// most.
     pub fn takes<H: Host>(&self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {
             Merge::Simple(merge) | Merge::Pruned(merge) => merge.takes(value, zeros),
@@ -118,9 +119,10 @@ impl Merge {
         }
     }
 
-    /// What a value is when nothing was there before. That is the value, but of `statistics` a number is spelled out
-    /// as the tuple. Merging what is spelled out gives the same as merging what is not. O(number of elements of
-    /// vectors). The value must be one that the merge [takes](Merge::takes).
+    /// The value of a key that had none before. That is the value, but of `statistics` a number is
+    /// spelled out as the tuple. Merging what is spelled out gives the same as merging what is not.
+    /// O(number of elements of vectors). The value must be one that the merge
+    /// [takes](Merge::takes).
     pub fn spelled_out<'m, H: Host>(&self, value: ImageRef<'m, H>) -> Merged<'m, H> {
         match self {
             Merge::Simple(Simple::Statistics) => statistics::spelled_out(value),
@@ -136,7 +138,7 @@ impl Merge {
         }
     }
 
-    /// Whether some values are not [spelled out](Merge::spelled_out).
+    /// Returns `true` if some values are not [spelled out](Merge::spelled_out).
     #[must_use]
     pub fn spells_out(&self) -> bool {
         match self {
@@ -145,8 +147,8 @@ impl Merge {
         }
     }
 
-    /// Whether a value of the kind makes all earlier ones irrelevant: merging any with it gives this one. The short
-    /// circuit of osmos. O(number of elements of vectors).
+    /// Returns `true` if a value of the kind makes all earlier ones irrelevant: merging any with it
+    /// gives this one. The short circuit of osmos. O(number of elements of vectors).
     pub fn is_base<T: TermRef>(&self, value: T) -> bool {
         match self {
             Merge::Simple(merge) => merge.is_base(value),
@@ -155,7 +157,7 @@ impl Merge {
         }
     }
 
-    /// Whether a value of the kind can be a base.
+    /// Returns `true` if a value of the kind can be a base.
     #[must_use]
     pub fn has_base(&self) -> bool {
         match self {
@@ -165,8 +167,8 @@ impl Merge {
         }
     }
 
-    /// Whether a key with this value counts as missing. Such a value is neutral: what is merged with it stays what it is.
-    /// The `delete` of osmos. O(number of elements of vectors).
+    /// Returns `true` if a key with this value counts as missing. Such a value is neutral: what is
+    /// merged with it stays what it is. The `delete` of osmos. O(number of elements of vectors).
     pub fn is_absent<T: TermRef>(&self, value: T) -> bool {
         match self {
             Merge::Simple(_) => false,
@@ -177,7 +179,7 @@ impl Merge {
         }
     }
 
-    /// Whether a value of the kind can count as missing.
+    /// Returns `true` if a value of the kind can count as missing.
     #[must_use]
     pub fn has_absent(&self) -> bool {
         match self {
@@ -218,15 +220,15 @@ impl Merge {
     }
 }
 
-/// Whether a term is a tuple of the size of a vector, and each element is as it should be.
+/// Returns `true` if a term is a tuple of the size of a vector, and each element is right.
 fn all_elements<T: TermRef>(merges: &[Merge], tuple: T, is: impl Fn(&Merge, T) -> bool) -> bool {
     let mut numbered = merges.iter().enumerate();
     matches!(tuple.kind(), Kind::Tuple(arity) if arity == merges.len())
         && numbered.all(|(at, merge)| is(merge, tuple.element(at)))
 }
 
-/// As the simple merge, but an empty value, whichever of those that the merge knows, is neutral towards all others. Of
-/// two empty ones the later stays.
+/// Merges like the simple merge, but an empty value, of any kind that the merge knows, is neutral
+/// towards all others. Of two empty ones the later stays.
 fn merge_pruned<'m, H: Host>(
     merge: Simple,
     earlier: ImageRef<'m, H>,

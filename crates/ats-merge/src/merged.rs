@@ -1,11 +1,11 @@
-//! What a merge makes, as a term.
+//! The result of a merge, as a term.
 
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, NIL, View, small_word};
 use ats_term::walk::{FunIdent, Ident, Opaque};
 use ats_term::{Integer, Kind, TermRef};
 use std::fmt;
 
-/// What two values were merged to. It borrows their parts.
+/// The result of merging two values. It borrows their parts.
 pub enum Merged<'m, H> {
     /// The earlier value, as it is.
     Earlier(ImageRef<'m, H>),
@@ -54,10 +54,10 @@ impl<H: Host> fmt::Debug for Merged<'_, H> {
 /// A [`Merged`], or a part of it, as a term of which keys and images can be made.
 pub struct MergedTerm<'r, H>(Where<'r, H>);
 
-/// Where the term is.
+/// The place of the term.
 enum Where<'r, H> {
     Image(ImageRef<'r, H>),
-    /// What is left of a list.
+    /// The rest of a list.
     List(&'r [ImageRef<'r, H>]),
     /// Anything else that is new.
     Made(&'r Merged<'r, H>),

@@ -28,7 +28,7 @@ impl Number {
     }
 }
 
-/// What `+` gives.
+/// The sum of two numbers, as `+` computes it.
 pub(crate) fn sum<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

@@ -1,4 +1,4 @@
-//! How two terms compare.
+//! The comparison of two terms.
 
 use ats_term::image::{Host, ImageRef};
 use ats_term::order::order_key;

@@ -1,6 +1,6 @@
-//! What cannot be merged.
+//! The error of values that cannot be merged.
 
-/// Why two values cannot be merged.
+/// The reason why two values cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The earlier value is not of the kind.

@@ -10,12 +10,12 @@ use ats_term::{Kind, TermRef, Zeros};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// Whether a term is an ordered set, or a map. O(size).
+/// Returns `true` if a term is an ordered set, or a map. O(size).
 pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
     matches!(term.kind(), Kind::Map(_)) || is_ordered(term, zeros)
 }
 
-/// Whether a term is a list in strictly ascending order, as those of `ordsets` are.
+/// Returns `true` if a term is a list in strictly ascending order, like those of `ordsets`.
 fn is_ordered<H: Host>(list: ImageRef<'_, H>, zeros: Zeros) -> bool {
     let (mut key, mut key_before) = (Vec::new(), Vec::new());
     let mut before: Option<ImageRef<'_, H>> = None;
@@ -53,7 +53,7 @@ struct Set<'m, H> {
     elements: Vec<ImageRef<'m, H>>,
     /// The keys of the elements, one behind the other; none if all elements of both sets are small integers.
     keys: Vec<u8>,
-    /// Where each key ends.
+    /// The end of each key.
     ends: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ impl<'m, H: Host> Set<'m, H> {
         &self.keys[start..self.ends[at]]
     }
 
-    /// How an element and one of the other set compare.
+    /// Compares an element with one of the other set.
     fn order(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
         match self.ends.is_empty() {
             true => {
@@ -126,7 +126,7 @@ fn two_sets<'m, H: Host>(
     Ok([first, second])
 }
 
-/// Whether both terms are maps. A later term must be one if the earlier one is.
+/// Returns `true` if both terms are maps. A later term must be one if the earlier one is.
 fn are_maps<H: Host>(earlier: ImageRef<'_, H>, later: ImageRef<'_, H>) -> Result<bool, Refused> {
     let is_map = |term: ImageRef<'_, H>| matches!(term.kind(), Kind::Map(_));
     match (is_map(earlier), is_map(later)) {
@@ -200,7 +200,7 @@ pub(crate) fn intersection<'m, H: Host>(
     })
 }
 
-/// Which keys of maps are the same.
+/// The bytes that keys of maps have in common if they are the same.
 fn key_of<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> Vec<u8> {
     let mut key = Vec::new();
     let options = Options {

@@ -64,7 +64,7 @@ impl Simple {
         }
     }
 
-    /// Whether a term is a value of the kind. O(1), but for lists and sets O(their size).
+    /// Returns `true` if a term is a value of the kind. O(1), but for lists and sets O(their size).
     pub(crate) fn takes<H: Host>(self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {
             Simple::Min | Simple::Max | Simple::First | Simple::Last => true,
@@ -104,12 +104,13 @@ impl Simple {
         }
     }
 
-    /// Whether there is a value that is empty.
+    /// Returns `true` if there is a value that is empty.
     pub(crate) fn has_empty(self) -> bool {
         matches!(self, Simple::Sum | Simple::Append | Simple::Union)
     }
 
-    /// Whether a value is empty: merging another one with it, or it with another one, gives the other one. O(1).
+    /// Returns `true` if a value is empty: merging another one with it, or it with another one,
+    /// gives the other one. O(1).
     pub(crate) fn is_empty<T: TermRef>(self, value: T) -> bool {
         match self {
             Simple::Sum => matches!(value.kind(), Kind::Int(0)),
@@ -119,12 +120,13 @@ impl Simple {
         }
     }
 
-    /// Whether some values are bases.
+    /// Returns `true` if some values are bases.
     pub(crate) fn has_base(self) -> bool {
         matches!(self, Simple::Last | Simple::Intersection)
     }
 
-    /// Whether merging anything with this value, as the later one, gives this value. O(1).
+    /// Returns `true` if merging anything with this value, as the later one, gives this value.
+    /// O(1).
     pub(crate) fn is_base<T: TermRef>(self, value: T) -> bool {
         match self {
             Simple::Last => true,

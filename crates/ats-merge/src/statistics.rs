@@ -46,7 +46,7 @@ impl<'m, H: Host> Statistics<'m, H> {
     }
 }
 
-/// Whether a term is a value.
+/// Returns `true` if a term is a value.
 pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
     Statistics::of(term, zeros).is_some()
 }

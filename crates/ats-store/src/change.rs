@@ -1,6 +1,6 @@
 //! Changing one key, and several as one.
 
-/// What an update makes of a key, where `V` is what a new value is given as.
+/// The decision of an update about a key, where `V` is the type in which a new value is given.
 pub enum Change<V> {
     /// Leave it as it is.
     Keep,
@@ -16,7 +16,8 @@ pub enum Change<V> {
     Later,
 }
 
-/// What a batch makes of its keys. `C` is what is there now, `V` what a new value is given as.
+/// The decisions of a batch about its keys. `C` is what is there now, `V` what a new value is given
+/// as.
 pub trait BatchPlan<C: ?Sized, V> {
     /// Decides about the key with this index, seeing what is there. Called once for each key, in order, under a
     /// lock that the key may share with others, so it must be short. It must not call the store.

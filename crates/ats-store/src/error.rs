@@ -1,8 +1,8 @@
-//! Why a store did not do what it was asked for.
+//! Errors of stores.
 
 use std::{fmt, io};
 
-/// Why a store did not do what it was asked for. Nothing has changed then, unless the store says otherwise.
+/// An error of a store. Nothing has changed then, unless the store says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A key is held by another change, or a lock was held for too long. Try again later, best after giving
@@ -14,7 +14,7 @@ pub enum Error {
     Unsupported,
     /// The system did not read or write what it was asked for.
     Io(SystemError),
-    /// What was read is not what was written.
+    /// The bytes that were read are not those that were written.
     Corrupt,
     /// The merge operator cannot merge these values.
     Merge,

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 
-/// What merging two values gives.
+/// The result of merging two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// The earlier one.
@@ -17,15 +17,17 @@ pub enum Merged {
     New(Vec<u8>),
 }
 
-/// How the values of a key are merged.
+/// A way of merging the values of a key.
 ///
 /// Equal arguments must give equal results, on every machine and at every time: stores merge the same values
 /// again when they read, and when they rewrite what they have.
 pub trait MergeOperator: Send + Sync {
-    /// What a store on disk is marked with, so that it is not opened with another operator.
+    /// The name with which a store on disk is marked, so that it is not opened with another
+    /// operator.
     fn name(&self) -> &str;
 
-    /// Which meaning the operator has under its name. A store on disk is marked with it, too.
+    /// The version of the operator under its name, which changes with its meaning. A store on disk
+    /// is marked with it, too.
     fn version(&self) -> u32;
 
     /// Merges two values of a key, of which `earlier` was written before `later`. Associative.
@@ -46,13 +48,14 @@ pub trait MergeOperator: Send + Sync {
         Ok(None)
     }
 
-    /// Whether nothing that was written before this value can matter, so that a reader need not look for it.
+    /// Returns `true` if nothing that was written before this value can matter, so that a reader
+    /// need not look for it.
     fn is_base(&self, key: &[u8], value: &[u8]) -> bool {
         let _ = (key, value);
         false
     }
 
-    /// Whether a key with this value, merged of all that was written, counts as missing.
+    /// Returns `true` if a key with this value, merged of all that was written, counts as missing.
     fn is_absent(&self, key: &[u8], value: &[u8]) -> bool {
         let _ = (key, value);
         false

@@ -10,14 +10,14 @@ pub struct KeyRange<'k> {
 }
 
 impl KeyRange<'_> {
-    /// Whether no key can be in it.
+    /// Returns `true` if no key can be in the range.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.high
             .is_some_and(|high| high <= self.low.unwrap_or_default())
     }
 
-    /// Whether a key is in it.
+    /// Returns `true` if a key is in the range.
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
         self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
@@ -43,9 +43,9 @@ pub enum Direction {
 /// An end of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Where the first record is.
+    /// The end with the first record.
     First,
-    /// Where the last record is.
+    /// The end with the last record.
     Last,
 }
 

@@ -1,17 +1,17 @@
 //! Places in a store, and what comes of going there.
 
-/// Where a resumable scan begins.
+/// The beginning of a resumable scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanPosition<'k> {
     /// At the beginning.
     Start,
     /// Behind this key, which need not be there.
     Behind(&'k [u8]),
-    /// Where another scan paused.
+    /// The slot at which another scan paused.
     At(u64),
 }
 
-/// What there is at a number of a slot. The slots divide a store, and are numbered from 0.
+/// The content of a numbered slot. The slots divide a store, and are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotAnswer {
     /// A slot, whose records were visited; there may be none.
@@ -28,11 +28,11 @@ pub enum Skipped<T> {
     /// The record of the next object, when as many as wanted were passed; and the number of its own
     /// objects that are among those: 0 where each record is one object.
     At(T, usize),
-    /// So many were passed, and there are no more.
+    /// All records were passed, of which this is the number.
     All(usize),
     /// It was told to pause.
     Paused {
-        /// How many were passed.
+        /// The number of records that were passed.
         skipped: usize,
         /// The end of what was passed: the new low end of the range on the way up, or the new high end on
         /// the way down.

@@ -65,7 +65,7 @@ pub trait Store: Send + Sync {
     /// Number of records: exact when no update is running. O(1), or O(records) in a store that does not count.
     fn len(&self) -> Result<usize, Error>;
 
-    /// Whether there is no record.
+    /// Returns `true` if there is no record.
     fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
@@ -105,7 +105,7 @@ pub trait Store: Send + Sync {
 
 /// The ability of a store to take operands as writes.
 pub trait Merges: Store {
-    /// How it merges.
+    /// The operator that merges.
     fn operator(&self) -> &dyn MergeOperator;
 
     /// Merges an operand with what is there, or writes it if nothing is. Linearizable.

@@ -74,12 +74,13 @@ const CLOSED: u32 = 1;
 /// Closed, and a thread may be asleep.
 const AWAITED: u32 = 2;
 
-/// How long a gate rests open at most. It was closed for longer only if the system had stopped a thread inside.
+/// The longest time for which a gate rests open. It was closed for longer only if the system had
+/// stopped a thread inside.
 const REST: Duration = Duration::from_micros(100);
-/// How many glances are tried before the gate is closed.
+/// The number of glances before the gate is closed.
 const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
-/// What one lock guards, with numbers that its holder keeps right.
+/// The data that one lock guards, with numbers that its holder keeps right.
 pub trait Part {
     /// The lock.
     fn lock(&self) -> &Lock;
@@ -88,7 +89,8 @@ pub trait Part {
     fn turns(&self) -> u64;
 }
 
-/// What writers pass when they enter a part. One word, to be put on a line that is seldom written.
+/// The gate that writers pass when they enter a part. One word, to be put on a line that is seldom
+/// written.
 #[derive(Debug)]
 pub struct Gate {
     state: AtomicU32,
@@ -115,14 +117,15 @@ impl Gate {
         entered.expect("this way of locking waits")
     }
 
-    /// As [`enter`](Gate::enter), but a thread that [must not wait](lock::set_may_wait) for long may give up, as
-    /// in [`Lock::lock_patiently`].
+    /// Does what [`enter`](Gate::enter) does, but a thread that [must not wait](lock::set_may_wait)
+    /// for long may give up, as in [`Lock::lock_patiently`].
     #[inline]
     pub fn enter_patiently<'l>(&self, lock: &'l Lock) -> Option<(Held<'l>, bool)> {
         self.enter_by(|| lock.lock_patiently(), lock::limit_of_thread)
     }
 
-    /// As [`enter`](Gate::enter); the statistics of the lock stay as they are, as in [`Lock::lock_uncounted`].
+    /// Does what [`enter`](Gate::enter) does; the statistics of the lock stay as they are, as in
+    /// [`Lock::lock_uncounted`].
     pub fn enter_uncounted<'l>(&self, lock: &'l Lock) -> Held<'l> {
         let entered = self.enter_by(|| Some((lock.lock_uncounted(), false)), || None);
         entered.expect("this way of locking waits").0
@@ -303,7 +306,7 @@ fn fence_after_locking() {
 #[derive(Debug)]
 pub struct Census<S> {
     lock: Lock,
-    /// How many have begun. Changed by the holder of the lock.
+    /// The number of those that have begun. Changed by the holder of the lock.
     begun: AtomicU64,
     /// Used by the holder of the lock only.
     last: UnsafeCell<Last<S>>,
@@ -325,7 +328,7 @@ unsafe impl<S: Send> Sync for Census<S> {}
 #[derive(Debug)]
 pub struct Turn<'a> {
     _held: &'a Held<'a>,
-    /// When the gate was opened last, and how long it had been closed.
+    /// The moment at which the gate was opened last, and the time for which it had been closed.
     opened: Option<(Instant, Duration)>,
 }
 

@@ -1,4 +1,5 @@
-//! What operations cost other processors: accesses to shared memory, locks, allocation, system calls.
+//! The cost of operations for other processors: accesses to shared memory, locks, allocation,
+//! system calls.
 //!
 //! An ordinary build counts nothing: the functions of this module are empty there and leave no instruction
 //! behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell this module what they do.
@@ -59,7 +60,7 @@ impl Touches {
 /// The cache lines that a thread accessed: their addresses divided by [`LINE`].
 pub type Lines = HashMap<usize, Touches, BuildHasherDefault<LineHasher>>;
 
-/// What one thread did from `begin` to `end`.
+/// The events of one thread from `begin` to `end`.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Atomic operations that read and write.
@@ -227,7 +228,7 @@ pub fn allocated(bytes: usize) {
     count(|tally| tally.allocated += bytes as u64);
 }
 
-/// So many bytes are written to a new node or record.
+/// Counts bytes that are written to a new node or record.
 #[inline(always)]
 pub fn moved(bytes: usize) {
     count(|tally| tally.moved += bytes as u64);

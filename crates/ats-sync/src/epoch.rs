@@ -1,4 +1,4 @@
-//! When memory that readers may still be looking at can be freed: epoch-based reclamation.
+//! Epoch-based reclamation: memory that readers may still be looking at is freed when none can be.
 //!
 //! Readers of the structures built on this take no lock, so a writer that removes an object cannot
 //! know whether another thread still looks at it. It hands the object over ([`Guard::retire`]), and

@@ -33,13 +33,13 @@ use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What an acquisition that had to wait adds to the statistics.
+/// The amount that an acquisition that had to wait adds to the statistics.
 ///
 /// This and the next two constants are those of the contention adapting trees (Sagonas and Winblad,
 /// JPDC 2018) as used by `erl_db_catree.c` of Erlang/OTP: splitting is eager, joining is lazy.
 pub const CONTENDED_COST: i32 = 250;
 
-/// What an acquisition that did not have to wait adds to the statistics.
+/// The amount that an acquisition that did not have to wait adds to the statistics.
 pub const UNCONTENDED_COST: i32 = -1;
 
 /// The statistics stay between minus and plus this.
@@ -50,14 +50,14 @@ const HELD: u32 = 1;
 /// Held, and a thread may be asleep.
 const CONTENDED: u32 = 2;
 
-/// How many pauses a waiting thread makes before it sleeps: about ten microseconds, which is what
-/// sleeping and being woken costs.
+/// The number of pauses that a waiting thread makes before it sleeps: about ten microseconds, which
+/// is the cost of sleeping and being woken.
 const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
 /// Most pauses between two looks at the lock. Each look takes the cache line from the holder, which
 /// needs it to unlock: with few looks one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
 
-/// How long a thread that must not wait for long sleeps for a lock.
+/// The time that a thread that must not wait for long sleeps for a lock.
 pub const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Tells whether the calling thread may wait for a lock as long as it takes. Not set: all may.
@@ -70,7 +70,7 @@ pub fn set_may_wait(may_wait: fn() -> bool) {
     let _ = MAY_WAIT.set(may_wait);
 }
 
-/// How long the calling thread may sleep for a lock, if that is limited.
+/// The time that the calling thread may sleep for a lock, if that is limited.
 #[cold]
 pub(crate) fn limit_of_thread() -> Option<Duration> {
     let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
@@ -111,7 +111,7 @@ impl Lock {
         self.lock_noting().0
     }
 
-    /// As [`lock`](Lock::lock); says whether it had to wait.
+    /// Does what [`lock`](Lock::lock) does; says if it had to wait.
     #[inline]
     pub fn lock_noting(&self) -> (Held<'_>, bool) {
         if let Some(held) = self.try_lock() {
@@ -125,9 +125,9 @@ impl Lock {
         }
     }
 
-    /// As [`lock_noting`](Lock::lock_noting), but a thread that must [not wait](set_may_wait) for long gives
-    /// up after [`PATIENCE`]: `None`, and the statistics stay as they are. Costs what `lock` costs if the lock
-    /// is free.
+    /// Does what [`lock_noting`](Lock::lock_noting) does, but a thread that must [not
+    /// wait](set_may_wait) for long gives up after [`PATIENCE`]: `None`, and the statistics stay as
+    /// they are. Costs what `lock` costs if the lock is free.
     #[inline]
     pub fn lock_patiently(&self) -> Option<(Held<'_>, bool)> {
         if let Some(held) = self.try_lock() {
@@ -162,13 +162,13 @@ impl Lock {
             })
     }
 
-    /// Whether no thread holds the lock; then what its holders have done is visible.
+    /// Returns `true` if no thread holds the lock; then the work of its holders is visible.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.state.load(Ordering::Acquire) == FREE
     }
 
-    /// Whether a thread held the lock a moment ago.
+    /// Returns `true` if a thread held the lock a moment ago.
     pub fn is_locked(&self) -> bool {
         self.state.load(Ordering::Relaxed) != FREE
     }
@@ -295,7 +295,7 @@ impl Held<'_> {
         self.lock.statistics.store(clamped, Ordering::Relaxed);
     }
 
-    /// Whether this is the holder of `lock`.
+    /// Returns `true` if this is the holder of `lock`.
     pub fn holds(&self, lock: &Lock) -> bool {
         std::ptr::eq(self.lock, lock)
     }

@@ -3,7 +3,7 @@
 use crate::lock;
 use std::time::Instant;
 
-/// How many times a thread pauses before it gives its processor away.
+/// The number of times a thread pauses before it gives its processor away.
 pub(crate) const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
 
 /// The waiting of one thread for others that need a moment, unless the system has stopped them.

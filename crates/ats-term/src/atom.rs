@@ -27,7 +27,7 @@ struct Entry {
     text: Box<str>,
 }
 
-/// Why text cannot become an atom.
+/// The reason why text cannot become an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomError {
     /// The text has more than [`MAX_CHARACTERS`] characters.

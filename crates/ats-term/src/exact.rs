@@ -46,22 +46,22 @@ const BITS: u8 = 0x30;
 const RECORD: u8 = 0x34;
 const UNKNOWN: u8 = 0x38;
 
-/// How exact keys are made. Keys are comparable only if made with the same options.
+/// Options of exact keys. Keys are comparable only if made with the same options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether `0.0` and `-0.0` are the same term.
+    /// The rule for `0.0` and `-0.0`.
     pub zeros: Zeros,
-    /// How atoms and local identifiers are written.
+    /// The form of atoms and local identifiers.
     pub atoms: Atoms,
 }
 
-/// How atoms, and pids and ports of the running node, are written.
+/// The form of atoms, and of pids and ports of the running node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Atoms {
-    /// As the machine's word: short and fast, for memory.
+    /// The word of the machine: short and fast, for memory.
     #[default]
     Word,
-    /// As text and numbers: the same in every machine, for disk.
+    /// Text and numbers: the same in every machine, for disk.
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! What pids, ports and references are, wherever they live.
+//! Pids, ports and references, wherever they live.
 
 /// The identity of a pid, port or reference: the node that made it and its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

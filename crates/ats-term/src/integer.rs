@@ -39,7 +39,7 @@ impl Integer {
         }
     }
 
-    /// How many words of 64 bits its magnitude takes, at least one. O(1).
+    /// The number of words of 64 bits that its magnitude takes, at least one. O(1).
     pub fn words(&self) -> usize {
         match self {
             Integer::Small(_) => 1,
@@ -47,7 +47,7 @@ impl Integer {
         }
     }
 
-    /// Whether it is below zero.
+    /// Returns `true` if it is below zero.
     pub fn is_negative(&self) -> bool {
         match self {
             Integer::Small(value) => *value < 0,

@@ -25,7 +25,7 @@ use stack::Stack;
 use crate::term::Term;
 use crate::walk::{FunIdent, Kind, Opaque, TermRef};
 
-/// What a kind of key writes for each term, without the parts of compound terms.
+/// The bytes that a kind of key has for each term, without the parts of compound terms.
 pub(crate) trait Format {
     /// Writes a term that is an immediate word.
     fn immediate<T: TermRef>(&mut self, term: T, word: u64, out: &mut Vec<u8>);
@@ -117,9 +117,9 @@ struct Walk<'a, T, F, R: Record<T>> {
     stack: Stack<Frame<T>>,
     /// There from the first map on: most terms have none.
     sorting: Option<Box<Sorting<T, R::Mark>>>,
-    /// How many maps there are whose keys are being written.
+    /// The number of maps whose keys are being written.
     keys_around: usize,
-    /// How many funs there are whose captured values are being written.
+    /// The number of funs whose captured values are being written.
     captured: usize,
     /// The work besides that of writing, and how long the output with it may be.
     work: usize,
@@ -133,7 +133,7 @@ struct Walk<'a, T, F, R: Record<T>> {
 const FLAT_PAIRS: usize = 16;
 
 impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
-    /// Whether the work is more than it may be, or would be with so much more.
+    /// Returns `true` if the work is more than it may be, or would be with so much more.
     #[inline]
     fn is_over(&self, more: usize) -> bool {
         self.out

@@ -1,4 +1,4 @@
-//! How terms are looked at and how they are built, without saying where they live.
+//! Looking at terms and building them, wherever they live.
 //!
 //! Three kinds of terms meet in this crate: a term on the heap of an Erlang process (seen through
 //! the NIF interface), an owned [`Term`](crate::Term) of a Rust program, and a term inside an
@@ -7,7 +7,7 @@
 
 pub use crate::ident::Ident;
 
-/// What a term is, with the cheap part of its content.
+/// The kind of a term, with the cheap part of its content.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<T> {
     /// An integer that fits 64 bits (whatever its representation elsewhere).
@@ -128,7 +128,7 @@ pub enum Opaque<'a> {
 /// The `with_*` functions lend bytes that may exist only during the call. Calling one on a term of
 /// another [`Kind`] is a bug of the caller; implementations may panic.
 pub trait TermRef: Copy {
-    /// What this term is.
+    /// The kind of this term.
     fn kind(self) -> Kind<Self>;
 
     /// The image word of this term if it is an immediate (small integer, atom, nil, local pid,
@@ -169,9 +169,9 @@ pub trait TermRef: Copy {
     }
 }
 
-/// Whether a term, or one in it, is so; each is asked about before the terms in it, which are looked for only if
-/// it is not. What a fun has captured does not count, nor do values of a native record that is no owned term.
-/// O(size), without recursion.
+/// Returns `true` if a term, or one in it, is so; each is asked about before the terms in it, which
+/// are looked for only if it is not. What a fun has captured does not count, nor do values of a
+/// native record that is no owned term. O(size), without recursion.
 pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool) -> bool {
     let (mut todo, mut pairs) = (Vec::new(), Vec::new());
     let mut next = Some(term);
@@ -195,9 +195,10 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
     false
 }
 
-/// Whether a term is larger than `most`: an element of a tuple counts as one, so does a key or a value of a map,
-/// a list cell as two, and a bitstring as the 64-bit words that hold it. What a fun has captured does not
-/// count, nor does an opaque term. O(`most`) at most, without recursion.
+/// Returns `true` if a term is larger than `most`: an element of a tuple counts as one, so does a
+/// key or a value of a map, a list cell as two, and a bitstring as the 64-bit words that hold it.
+/// What a fun has captured does not count, nor does an opaque term. O(`most`) at most, without
+/// recursion.
 pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
     let mut left = most;
     has_part(term, |part, kind| {

@@ -13,7 +13,7 @@ pub const SMALL_MIN: i64 = -(1 << 59);
 
 const ATOM_BITS: u64 = 0x0B;
 
-/// What the word of an immediate stands for.
+/// The term that the word of an immediate stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Immediate {
     /// A small integer.

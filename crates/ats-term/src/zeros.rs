@@ -1,6 +1,6 @@
 //! The two rules for zeros.
 
-/// Whether `0.0` and `-0.0` are the same term.
+/// The rule that says if `0.0` and `-0.0` are the same term.
 ///
 /// Before OTP 27 `0.0 =:= -0.0` is true; since OTP 27 it is false and both may be keys of one map,
 /// `-0.0` first. `0.0 == -0.0` is true in all of them. A table must follow the virtual machine that

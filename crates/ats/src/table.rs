@@ -324,6 +324,9 @@ impl<H: Host> Table<H> {
     }
 
     /// As [`lookup`](Table::lookup), by the bytes of the key.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
     #[inline]
     pub fn lookup_bytes<'g>(
         &'g self,
@@ -334,22 +337,43 @@ impl<H: Host> Table<H> {
     }
 
     /// The first key in the order of the table.
+    ///
+    /// Linearizable with changes of keys: no object that was there throughout the call is passed
+    /// over. O(log n) in tables with order, else O(1), amortised.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
     pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
         Ok(self.store(guard).first(guard)?.map(Found::new))
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
+    ///
+    /// See [`first`](Table::first).
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
     pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
         Ok(self.store(guard).last(guard)?.map(Found::new))
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
     /// unless they were there when the table was fixed.
+    ///
+    /// No key that was there throughout the call is passed over. O(log n) in tables with order,
+    /// else O(1).
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] of a
+    /// store of bytes that cannot read.
     pub fn next<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
         self.walked(self.store(guard).next(key, guard)?)
     }
 
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
+    ///
+    /// # Errors
+    /// Those of [`next`](Table::next).
     pub fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
         self.walked(self.store(guard).prev(key, guard)?)
     }
@@ -357,6 +381,9 @@ impl<H: Host> Table<H> {
     /// The key next to the one with these bytes, in a direction; in tables without order, the one after it. As
     /// [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked at if its key cannot be told without
     /// it.
+    ///
+    /// # Errors
+    /// Those of [`next`](Table::next).
     pub fn next_key<'g>(
         &'g self,
         key: &[u8],
@@ -400,6 +427,11 @@ impl<H: Host> Table<H> {
     /// Visits keys in the order of the table, after the one with these bytes (all, if `None`), until
     /// `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole of a walk
     /// that consists of several calls.
+    ///
+    /// A key that is there throughout is visited once, one that is missing throughout is not.
+    ///
+    /// # Errors
+    /// Those of [`next`](Table::next), for the key to begin behind.
     pub fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
@@ -417,6 +449,9 @@ impl<H: Host> Table<H> {
     /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
     /// the object at that place; see [`nth`](Table::nth). In an ordered bag the objects of a key are in the slot of
     /// the place of the oldest one.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
     pub fn slot<'g>(
         &'g self,
         index: usize,

@@ -10,6 +10,9 @@ impl<H: Host> Table<H> {
     ///
     /// Each object that a thread has put into the table is in what one call gives, or is still in the table.
     /// It is as it is after all changes of it that other threads were told of. See [`TakenTable`].
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot be cleared; the table is as it was then.
     pub fn take_all(&self) -> Result<TakenTable<H>, Error> {
         let guard = ats_sync::pin();
         let store = self.exchange(&guard)?;

@@ -113,7 +113,7 @@ fn options(operator: Option<&(String, u32)>) -> Options {
     }
 }
 
-/// Whether a path is another one or leads below it.
+/// Returns `true` if a path is another one or leads below it.
 fn is_within(path: &Path, other: &Path) -> bool {
     let whole = |path: &Path| -> Option<PathBuf> {
         let path = path::absolute(path).ok()?;

@@ -7,7 +7,7 @@ use ats_term::image::Host;
 /// The container that the object itself is.
 pub(super) const OBJECT: u32 = 0;
 
-/// Where the term is if objects are tuples of one element around it.
+/// The place of the term if objects are tuples of one element around it.
 pub(super) const ONLY_ELEMENT: Home = Home::Part {
     container: OBJECT,
     index: 0,
@@ -16,15 +16,17 @@ pub(super) const ONLY_ELEMENT: Home = Home::Part {
 /// A clause that is being compiled.
 pub(super) struct Compiler<'p, H: Host> {
     pub(super) program: &'p mut Program<H>,
-    /// Where the term is that the head shall match.
+    /// The place of the term that the head shall match.
     pub(super) subject: Home,
-    /// Where the variables are found, by their slots.
+    /// The places of the variables, by their slots.
     pub(super) homes: Vec<Option<Home>>,
-    /// How many containers the code has opened, how many lists it knows, how many variables it has bound.
+    /// The numbers of containers that the code has opened, of lists that it knows, and of variables
+    /// that it has bound.
     pub(super) containers: u32,
     pub(super) lists: u32,
     pub(super) bound: u32,
-    /// Where jumps lead to. While a clause is compiled, jumps have the index of their goal instead.
+    /// The targets of jumps. While a clause is compiled, jumps have the index of their goal
+    /// instead.
     pub(super) labels: Vec<u32>,
 }
 

@@ -7,7 +7,7 @@ use crate::spec::{Expression, ExpressionId, Range};
 use crate::value::EMPTY_LIST;
 use ats_term::image::Host;
 
-/// What is still to be done, last first.
+/// The work that is left, last first.
 enum Task {
     Expression(ExpressionId),
     Emit(Op),

@@ -238,7 +238,7 @@ fn orders<'i, H: Host>(
     known
 }
 
-/// What a tuple in an expression may begin with.
+/// The forms of tuples in an expression, told by their first elements.
 enum Form {
     Const,
     SelfPid,
@@ -274,13 +274,13 @@ fn made_tuple<H: Host>(elements: Slots<'_, H>) -> Option<Slots<'_, H>> {
     }
 }
 
-/// Where an expression comes from.
+/// The origin of an expression.
 #[derive(Clone, Copy)]
 struct Source {
-    /// Where its term stands.
+    /// The place of its term.
     term: Place,
-    /// Where its value stands, if it is a constant that stands in the image at all: for `{{...}}` this is the
-    /// inner tuple.
+    /// The place of its value, if it is a constant that stands in the image at all: for `{{...}}`
+    /// this is the inner tuple.
     value: Place,
 }
 

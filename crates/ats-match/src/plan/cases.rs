@@ -1,4 +1,4 @@
-//! What guards leave open, as a choice of cases.
+//! The keys that guards leave open, as a choice of cases.
 
 use super::planning::LIMIT;
 use super::range::Ranges;
@@ -9,9 +9,9 @@ use crate::spec::{PatternId, Slot};
 pub(super) enum Subject {
     /// The whole key, unless it is a variable.
     Key,
-    /// What a variable in the key is bound to.
+    /// The part that a variable in the key is bound to.
     Slot(Slot),
-    /// What stands in the place of this `'_'`.
+    /// The part in the place of this `'_'`.
     Any(PatternId),
 }
 
@@ -48,12 +48,13 @@ impl Case {
         Some(both)
     }
 
-    /// How many ranges it is made of.
+    /// The number of ranges that it is made of.
     fn size(&self) -> usize {
         self.0.iter().map(|(_, ranges)| ranges.len()).sum()
     }
 
-    /// Whether the union of both is a case: they are about the same parts and differ in one at most.
+    /// Returns `true` if the union of both is a case: they are about the same parts and differ in
+    /// one at most.
     fn can_join(&self, other: &Case) -> bool {
         let mut pairs = self.0.iter().zip(&other.0);
         self.0.len() == other.0.len()
@@ -119,7 +120,7 @@ impl Cases {
         self.cases.iter()
     }
 
-    /// How much work it is to go through them. O(1).
+    /// The work of going through them. O(1).
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -161,7 +162,7 @@ impl Cases {
     }
 
     fn add(&mut self, case: Case) {
-        /// So many of the last cases are tried to be joined.
+        /// The number of last cases that are tried to be joined.
         const NEAR: usize = 16;
         if self.is_everything() {
             return;

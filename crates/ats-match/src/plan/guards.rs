@@ -21,10 +21,11 @@ use ats_term::{Kind, Term, TermRef};
 /// Below so many changes between "all of" and "one of", guards are not looked at.
 const MOST_NESTED: usize = 64;
 
-/// What it costs to look at a simple guard, or to put another condition to each range of a case, in steps.
+/// The cost of looking at a simple guard, or of putting another condition to each range of a case,
+/// in steps.
 const CASE_STEPS: usize = 64;
 
-/// So many ranges of all cases are passed in a step when another case is added.
+/// The number of ranges of all cases that are passed in a step when another case is added.
 const RANGES_PER_STEP: usize = 16;
 
 /// Calls nested deeper than this, and what they are applied to, tell nothing.
@@ -40,7 +41,7 @@ pub(super) struct Guards<'s, H: Host> {
 /// An expression, and the truth value that it has.
 type Claim = (ExpressionId, bool);
 
-/// How a claim is made of others.
+/// The ways of making a claim of others.
 enum Form {
     All(Range<ExpressionId>, bool),
     Any(Range<ExpressionId>, bool),
@@ -56,7 +57,7 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// What must be so if all these guards are `true`.
+    /// The cases that must hold if all these guards are `true`.
     pub(super) fn cases(&self, guards: Range<ExpressionId>) -> Cases {
         self.all(guards.iter().rev().map(|guard| (guard, true)).collect(), 0)
     }
@@ -120,7 +121,7 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// What must be so if the expression has this truth value.
+    /// The cases that must hold if the expression has this truth value.
     fn simple(&self, expression: ExpressionId, value: bool) -> Cases {
         if !self.planning.spend_on_guards(CASE_STEPS) {
             return Cases::everything();
@@ -169,8 +170,8 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// What must be so if the value of an expression has this relation to a constant, which is the value of
-    /// the expression `source`.
+    /// The cases that must hold if the value of an expression has this relation to a constant,
+    /// which is the value of the expression `source`.
     fn related(
         &self,
         expression: ExpressionId,
@@ -201,7 +202,7 @@ impl<'s, H: Host> Guards<'s, H> {
         self.limit(expression, relation.ranges(constant))
     }
 
-    /// What must be so if the value of an expression is in these ranges.
+    /// The cases that must hold if the value of an expression is in these ranges.
     fn limit(&self, mut expression: ExpressionId, mut ranges: Ranges) -> Cases {
         for _ in 0..MOST_CALLS {
             if let Some(subject) = self.head.subject(expression) {
@@ -218,7 +219,7 @@ impl<'s, H: Host> Guards<'s, H> {
         Cases::everything()
     }
 
-    /// What must be so if a call of something else than a comparison has this truth value.
+    /// The cases that must hold if a call of something else than a comparison has this truth value.
     fn test(&self, function: Function, arguments: Range<ExpressionId>, value: bool) -> Cases {
         let Some((classes, exact)) = tested(function) else {
             return Cases::everything();
@@ -256,7 +257,7 @@ impl<'s, H: Host> Guards<'s, H> {
         Ranges::one(Interval::prefix(&front))
     }
 
-    /// Whether a call of `binary_part` takes the first bytes.
+    /// Returns `true` if a call of `binary_part` takes the first bytes.
     fn is_from_start(&self, arguments: Range<ExpressionId>) -> bool {
         if arguments.len() == 3 {
             return self.head.small_constant(arguments.get(1)) == Some(0);
@@ -274,7 +275,7 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// What begins with the binary that an expression is.
+    /// The ranges of all binaries that begin with the one that an expression is.
     fn binary_prefix(&self, source: ExpressionId) -> Option<Ranges> {
         let Expression::Constant(constant) = self.spec.expression(source) else {
             return None;
@@ -292,7 +293,8 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// What must be so because the arguments of all calls in an expression had the right types.
+    /// The cases that must hold because the arguments of all calls in an expression had the right
+    /// types.
     fn types(&self, expression: ExpressionId) -> Cases {
         let mut cases = Cases::everything();
         let mut calls = vec![(expression, 0)];

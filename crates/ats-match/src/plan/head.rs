@@ -11,7 +11,7 @@ use ats_term::image::Host;
 use ats_term::order::Class;
 use std::collections::HashSet;
 
-/// What it costs to look at a part of a key, in steps.
+/// The cost of looking at a part of a key, in steps.
 const PART_STEPS: usize = 4;
 
 /// The part of an object that an expression gives.
@@ -35,7 +35,7 @@ pub(super) struct Head<'s, H: Host> {
     slots: HashSet<Slot>,
 }
 
-/// What is left of a key.
+/// The rest of a key.
 #[derive(Clone, Copy)]
 enum Todo {
     Pattern(PatternId),
@@ -57,7 +57,7 @@ struct State {
     chosen: Vec<(Subject, usize)>,
 }
 
-/// Why a key is not known any further.
+/// The reason why a key is not known any further.
 enum Stop<'c> {
     /// It is complete.
     Complete,
@@ -114,7 +114,7 @@ impl<'s, H: Host> Head<'s, H> {
         }
     }
 
-    /// Whether these are the parts of the key, put together again.
+    /// Returns `true` if these are the parts of the key, put together again.
     fn is_key(&self, parts: Range<ExpressionId>) -> bool {
         let Some(Pattern::Tuple(pattern)) = self.key.map(|key| self.spec.pattern(key)) else {
             return false;

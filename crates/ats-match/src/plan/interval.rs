@@ -55,7 +55,7 @@ impl Cut {
         self.edge
     }
 
-    /// What it is before or after, for people. O(1).
+    /// The front as text for people: before or after this term. O(1).
     #[must_use]
     pub fn outline(&self) -> &Outline {
         &self.outline
@@ -147,7 +147,7 @@ impl Interval {
         }
     }
 
-    /// What lies between two fronts whose bytes are bounds by themselves.
+    /// The interval between two fronts whose bytes are bounds by themselves.
     pub(super) fn between(from: Front, to: Front) -> Interval {
         Interval {
             from: Cut::before(from),
@@ -187,13 +187,14 @@ impl Interval {
         self.to.as_ref()
     }
 
-    /// Whether it is a single order key, which is then that of [`from`](Interval::from). O(1).
+    /// Returns `true` if it is a single order key, which is then that of [`from`](Interval::from).
+    /// O(1).
     #[must_use]
     pub fn is_point(&self) -> bool {
         self.point
     }
 
-    /// Whether an order key is in it. O(length).
+    /// Returns `true` if an order key is in it. O(length).
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.from.bytes <= *key && self.to.as_ref().is_none_or(|to| *key < *to.bytes)
@@ -230,7 +231,7 @@ impl Interval {
         }
     }
 
-    /// Whether it is just all terms of one outline.
+    /// Returns `true` if it is just all terms of one outline.
     fn is_outline(&self) -> bool {
         let tokens = self.from.outline.tokens();
         match &self.to {
@@ -255,7 +256,7 @@ impl Interval {
         self.from.bytes == other.from.bytes && self.compare_ends(other).is_eq()
     }
 
-    /// Whether there is no gap between this one and one that does not begin before it.
+    /// Returns `true` if there is no gap between this one and one that does not begin before it.
     pub(super) fn touches(&self, later: &Interval) -> bool {
         self.to
             .as_ref()
@@ -280,7 +281,7 @@ impl Interval {
         }
     }
 
-    /// What is in both.
+    /// The intersection of both.
     pub(super) fn meet(&self, other: &Interval) -> Option<Interval> {
         match (self.point, other.point) {
             (true, true) => {

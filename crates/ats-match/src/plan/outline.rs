@@ -26,7 +26,7 @@ pub enum Token {
     BeginsWith(Constant),
 }
 
-/// What has to be the case between a constant and a term that stands in its place.
+/// The condition between a constant and a term that stands in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equality {
     /// `=:=`
@@ -61,7 +61,7 @@ impl Outline {
         self
     }
 
-    /// How many parts are only `==`.
+    /// The number of parts that are only `==`.
     pub(super) fn looseness(&self) -> usize {
         let loose = |token: &&Token| {
             matches!(
@@ -96,7 +96,7 @@ impl Outline {
         )
     }
 
-    /// What exact keys are written from: terms, and numbers of which there is a choice.
+    /// The parts from which exact keys are written: terms, and numbers of which there is a choice.
     fn parts<'s, H: Host>(&self, spec: &'s Spec<H>) -> Option<Vec<Part<'s, H>>> {
         let mut parts = Vec::new();
         for token in &self.0 {
@@ -312,7 +312,7 @@ impl Front {
         self.outline.extend(outline);
     }
 
-    /// What it costs to copy it.
+    /// The cost of copying it.
     pub(super) fn size(&self) -> usize {
         self.bytes.len() + self.outline.0.len()
     }

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 /// A plan has no more ranges or keys than this.
 pub const LIMIT: usize = 1000;
 
-/// So many steps, of some 50 ns each, may be spent on a plan. A usual one takes a hundred; this is for those
-/// that would take longer to plan than to run.
+/// The most steps, of some 50 ns each, that may be spent on a plan. A usual one takes a hundred;
+/// this is for those that would take longer to plan than to run.
 const MOST_STEPS: usize = 1_000_000;
 
 /// Of these, so many are kept for heads: without them, what guards say would be found out for nothing.
 const STEPS_FOR_HEADS: usize = MOST_STEPS / 2;
 
-/// So many bytes are copied in one step.
+/// The number of bytes that are copied in one step.
 const BYTES_PER_STEP: usize = 16;
 
 /// A specification for which a plan is being made.

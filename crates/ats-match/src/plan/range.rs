@@ -26,7 +26,7 @@ impl Ranges {
         )
     }
 
-    /// What is in one of these intervals, which are in any order. O(n log n).
+    /// The union of these intervals, which are in any order. O(n log n).
     pub(super) fn union_of(mut intervals: Vec<Interval>) -> Ranges {
         intervals.sort_by(|a, b| a.from.bytes.cmp(&b.from.bytes));
         let mut ranges: Vec<Interval> = Vec::with_capacity(intervals.len());
@@ -39,7 +39,8 @@ impl Ranges {
         Ranges(ranges)
     }
 
-    /// What is in either. O(sum of the sizes), or for a single interval O(log n) and moving those behind it.
+    /// The union of both. O(sum of the sizes), or for a single interval O(log n) and moving those
+    /// behind it.
     pub(super) fn union(mut self, mut other: Ranges) -> Ranges {
         if other.0.len() == 1 {
             other
@@ -75,7 +76,7 @@ impl Ranges {
             .for_each(|next| self.0[joined].join(next));
     }
 
-    /// What is in both. O(sum of the sizes).
+    /// The intersection of both. O(sum of the sizes).
     pub(super) fn intersection(&self, other: &Ranges) -> Ranges {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut found = Vec::new();
@@ -91,7 +92,7 @@ impl Ranges {
         Ranges(found)
     }
 
-    /// What is not in it. O(n).
+    /// The complement. O(n).
     pub(super) fn complement(&self) -> Ranges {
         let mut found = Vec::new();
         let mut from = Some(Interval::everything().from);
@@ -140,7 +141,7 @@ impl Ranges {
         self.0
     }
 
-    /// Whether the keys are the same; the outlines may differ.
+    /// Returns `true` if the keys are the same; the outlines may differ.
     pub(super) fn is_same(&self, other: &Ranges) -> bool {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| a.is_same(b))
     }
@@ -150,25 +151,25 @@ impl Ranges {
         self.0.iter()
     }
 
-    /// How many intervals. O(1).
+    /// The number of intervals. O(1).
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no key is in it. O(1).
+    /// Returns `true` if no key is in it. O(1).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether every key is in it. O(1).
+    /// Returns `true` if every key is in it. O(1).
     #[must_use]
     pub fn is_everything(&self) -> bool {
         matches!(&*self.0, [all] if all.from.bytes.is_empty() && all.to.is_none())
     }
 
-    /// Whether an order key is in it. O(log n).
+    /// Returns `true` if an order key is in it. O(log n).
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let after = self

@@ -1,11 +1,12 @@
-//! How a comparison relates a value to a constant, and in which ranges that puts the value.
+//! Relations of values to constants that comparisons state, and the ranges in which they put the
+//! values.
 
 use super::interval::Interval;
 use super::outline::Front;
 use super::range::Ranges;
 use crate::function::Function;
 
-/// How a value is related to a constant.
+/// The relation of a value to a constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     Less,

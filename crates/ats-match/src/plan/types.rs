@@ -1,11 +1,12 @@
-//! What functions tell about the types of their arguments.
+//! The types that functions demand of their arguments.
 
 use crate::function::Function;
 use ats_term::order::Class;
 
 const LIST: &[Class] = &[Class::Nil, Class::Cons];
 
-/// What the first argument of a test is if the test is `true`, and whether it is `true` of all such terms.
+/// The classes of the first argument of a test that is `true`, and `true` if the test is `true` of
+/// all such terms.
 pub(super) fn tested(function: Function) -> Option<(&'static [Class], bool)> {
     Some(match function {
         Function::IsAtom => (&[Class::Atom], true),
@@ -27,7 +28,7 @@ pub(super) fn tested(function: Function) -> Option<(&'static [Class], bool)> {
     })
 }
 
-/// What argument `at`, from 0, must be, or the function raises an exception.
+/// The classes that argument `at`, from 0, must be of, or the function raises an exception.
 pub(super) fn demanded(function: Function, at: usize) -> Option<&'static [Class]> {
     Some(match (function, at) {
         (Function::Hd | Function::Tl, _) => &[Class::Cons],

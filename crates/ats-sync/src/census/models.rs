@@ -105,7 +105,8 @@ fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What a reader has seen before is counted, and what is counted is seen afterwards.
+/// Objects that a reader has seen before are counted, and those that are counted are seen
+/// afterwards.
 fn between_looks(store: &Store, size: impl Fn(&Store) -> Option<i64>) {
     let before = store.sees(0) + store.sees(1);
     let Some(size) = size(store) else { return };

@@ -10,8 +10,8 @@ use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 
-/// How many epochs must begin after the one in which an object was retired before it is freed. The
-/// module [`epoch`](super) proves that three are enough.
+/// The number of epochs that must begin after the one in which an object was retired before it is
+/// freed. The module [`epoch`](super) proves that three are enough.
 pub(super) const GRACE: u64 = 3;
 
 /// One retired object. Whatever copies there are, it is freed once.
@@ -64,10 +64,11 @@ pub(super) struct Bag {
     lock: BiasedLock,
     /// Retired objects, oldest first (BG2).
     queue: UnsafeCell<VecDeque<Garbage>>,
-    /// How many objects are in the queue, and how many bytes they keep. Written under the lock and read without it.
+    /// The number of objects in the queue, and the bytes that they keep. Written under the lock and
+    /// read without it.
     items: AtomicUsize,
     bytes: AtomicUsize,
-    /// How many objects have ever been pushed; wraps. Written by the owner.
+    /// The number of objects that have ever been pushed; wraps. Written by the owner.
     pushed: AtomicUsize,
     /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with what
     /// is here. Written by the collector only.
@@ -119,7 +120,7 @@ impl Bag {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many objects have been pushed since the last survey. For the collector.
+    /// The number of objects that have been pushed since the last survey. For the collector.
     pub(super) fn survey(&self) -> usize {
         let pushed = self.pushed.load(Ordering::Relaxed);
         let before = self.surveyed.load(Ordering::Relaxed);
@@ -132,7 +133,7 @@ impl Bag {
         self.neglected.store(neglected, Ordering::Relaxed);
     }
 
-    /// Whether the collector shall free what is ripe here.
+    /// Returns `true` if the collector shall free what is ripe here.
     pub(super) fn is_neglected(&self) -> bool {
         self.neglected.load(Ordering::Relaxed) && self.items() > 0
     }

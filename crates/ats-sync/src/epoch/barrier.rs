@@ -58,8 +58,8 @@ fn fence(_: Ordering) {
     ORDER.fetch_add(1, Ordering::SeqCst);
 }
 
-/// How long after the change of the kind no heavy half succeeds: some hundred thousand times as long as a
-/// store takes to become visible.
+/// The time after the change of the kind in which no heavy half succeeds: some hundred thousand
+/// times as long as a store takes to become visible.
 pub(super) const QUARANTINE: Duration = if cfg!(loom) {
     // A model lets it pass when it says so: by joining the threads that read the old kind.
     Duration::ZERO
@@ -75,7 +75,7 @@ const SYMMETRIC: u32 = 0;
 /// The fences of a domain. All its threads use the same.
 pub(super) struct Barrier {
     mode: AtomicU32,
-    /// When the system call failed, if it did.
+    /// The moment at which the system call failed, if it did.
     changed: OnceLock<Instant>,
     /// Asks the system for the heavy half, which may refuse. None if both sides use fences anyway.
     call: Option<fn() -> bool>,
@@ -101,7 +101,7 @@ impl Barrier {
         }
     }
 
-    /// Whether `light` is free.
+    /// Returns `true` if `light` is free.
     #[inline]
     pub(super) fn is_asymmetric(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == ASYMMETRIC

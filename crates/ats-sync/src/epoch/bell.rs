@@ -1,5 +1,5 @@
-//! By which threads wake the [`collector`](super::collector) of their domain, whose invariants K2 and K3 are
-//! about it.
+//! The bell by which threads wake the [`collector`](super::collector) of their domain, whose
+//! invariants K2 and K3 are about it.
 
 use crate::shim::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ pub(super) const NAPPING: u32 = 1;
 /// It sleeps until there is garbage.
 pub(super) const ASLEEP: u32 = 2;
 
-/// By which threads wake the collector of their domain.
+/// The bell by which threads wake the collector of their domain.
 pub(super) struct Bell {
     pub(super) state: AtomicU32,
     /// The thread of the collector, once there is one.

@@ -53,7 +53,7 @@ impl<'a> Announced<'a> {
     }
 }
 
-/// How a lock is held.
+/// The ways in which a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Owner,

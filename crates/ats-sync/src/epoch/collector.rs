@@ -54,7 +54,7 @@ pub(super) const FEW: usize = 32;
 const MANY_OBJECTS: usize = 1 << 14;
 const MANY_BYTES: usize = 8 << 20;
 
-/// What the collector is to do next.
+/// The next step of the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// To go on at once: there is more to be freed.
@@ -70,9 +70,9 @@ pub enum Next {
 pub struct Collector {
     domain: &'static Domain,
     next_survey: Instant,
-    /// What the last survey found is ripe from this epoch on.
+    /// The epoch from which on all is ripe that the last survey found.
     target: u64,
-    /// When and after how long the next attempt to advance may be made.
+    /// The moment of the next attempt to advance, and the time by which it was put off.
     retry_at: Instant,
     retry_after: Duration,
     /// The epoch at the last survey.
@@ -186,7 +186,7 @@ pub fn wake() {
     DOMAIN.bell.ring_for_work();
 }
 
-/// What the collector found behind its heavy fence.
+/// The finding of the collector behind its heavy fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prepared {
     /// All bags are empty.
@@ -251,7 +251,7 @@ impl Domain {
         self.prepare_to_sleep(ASLEEP) == Prepared::IsIdle
     }
 
-    /// Whether the collector has been woken.
+    /// Returns `true` if the collector has been woken.
     pub(super) fn was_woken(&self) -> bool {
         self.bell.state.load(Ordering::Relaxed) == AWAKE
     }

@@ -12,11 +12,11 @@ use std::ptr;
 /// The epoch of a new domain.
 const FIRST_EPOCH: u64 = IDLE + 1;
 
-/// How many objects are taken out of the bags of other threads at a time: each time all threads execute a fence, and
-/// one that retires may have to wait.
+/// The number of objects that are taken out of the bags of other threads at a time: each time all
+/// threads execute a fence, and one that retires may have to wait.
 const COLLECT_BATCH: usize = 1024;
 
-/// What was freed.
+/// The amount that was freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Freed {
     pub(super) objects: usize,
@@ -31,7 +31,7 @@ pub(super) struct Domain {
     pub(super) bell: Bell,
 }
 
-/// What every thread reads each time it pins: on one cache line.
+/// The data that every thread reads each time it pins: on one cache line.
 struct Hot {
     epoch: AtomicU64,
     barrier: Barrier,
@@ -128,7 +128,7 @@ impl Domain {
         alone
     }
 
-    /// Whether this is the present epoch. The calling thread is pinned (E5).
+    /// Returns `true` if this is the present epoch. The calling thread is pinned (E5).
     #[inline]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
         self.epoch() == epoch
@@ -147,7 +147,7 @@ impl Domain {
         self.epoch() + GRACE
     }
 
-    /// Whether this epoch has come, if need be by advancing to it.
+    /// Returns `true` if this epoch has come, if need be by advancing to it.
     pub(super) fn has_come(&self, epoch: u64) -> bool {
         for _ in 0..GRACE {
             if self.epoch() >= epoch {
@@ -216,7 +216,7 @@ impl Domain {
             .is_ok()
     }
 
-    /// Whether a thread is pinned in an epoch before this one.
+    /// Returns `true` if a thread is pinned in an epoch before this one.
     fn any_lags(&self, epoch: u64) -> bool {
         self.slots().any(|slot| slot.lags(epoch))
     }

@@ -85,9 +85,9 @@ pub fn collect() -> usize {
     DOMAIN.collect()
 }
 
-/// How many objects wait to be freed, and how many bytes these are, as stated by the threads that retired
-/// them. Approximate while other threads retire; objects that a pinned thread is about to free do not
-/// count. O(threads).
+/// The number of objects that wait to be freed, and their bytes, as stated by the threads that
+/// retired them. Approximate while other threads retire; objects that a pinned thread is about to
+/// free do not count. O(threads).
 pub fn pending() -> (usize, usize) {
     DOMAIN.pending()
 }
@@ -101,7 +101,7 @@ pub struct Grace {
 }
 
 impl Grace {
-    /// Whether it is over; helps the epoch along if it is not.
+    /// Returns `true` if it is over; helps the epoch along if it is not.
     ///
     /// To be asked by a thread that is not pinned, now and then: it never ends while the asking thread is,
     /// and not before those threads unpin that were pinned at its beginning. O(1) if it is over, else
@@ -187,10 +187,10 @@ impl Guard {
         self.slot.number as u8
     }
 
-    /// Whether this is still the present epoch. If it is, and an earlier guard was pinned in it, then
-    /// whatever could be reached under that guard has not been freed, and is not as long as this one
-    /// lives: so a pointer can be remembered from one guard to the next, though it may lead to what was
-    /// unlinked meanwhile.
+    /// Returns `true` if this is still the present epoch. If it is, and an earlier guard was pinned
+    /// in it, then whatever could be reached under that guard has not been freed, and is not as
+    /// long as this one lives: so a pointer can be remembered from one guard to the next, though it
+    /// may lead to what was unlinked meanwhile.
     #[inline]
     pub fn is_still(&self, epoch: u64) -> bool {
         DOMAIN.is_still(epoch)

@@ -240,8 +240,8 @@ fn after_the_system_refused_both_halves_are_fences() {
     });
 }
 
-/// What a biased lock guards. `loom` reports it as a race if two threads are there at once, or one does not see what
-/// the other has done.
+/// The data that a biased lock guards. `loom` reports it as a race if two threads are there at
+/// once, or one does not see what the other has done.
 struct Guarded {
     lock: BiasedLock,
     barrier: Barrier,
@@ -267,7 +267,7 @@ impl Guarded {
         self.add(&self.lock.enter(&self.barrier), 1);
     }
 
-    /// Whether the system allowed it.
+    /// Returns `true` if the system allowed it.
     fn visit(&self) -> bool {
         let announced = self.lock.announce();
         let allowed = self.barrier.heavy();

@@ -1,4 +1,4 @@
-//! How often a thread tries to begin the next epoch.
+//! The rate at which a thread tries to begin the next epoch.
 //!
 //! An attempt interrupts all processors that run a thread of the program. What that costs depends on the machine, on how
 //! many threads run, and most on whether there is a hypervisor, which has a part in each interrupt: from a quarter of a
@@ -32,7 +32,7 @@ impl Pace {
         }
     }
 
-    /// How many objects are retired between two attempts.
+    /// The number of objects that are retired between two attempts.
     #[inline]
     pub(super) fn items(&self) -> u32 {
         self.items.get()
@@ -53,8 +53,8 @@ impl Pace {
     }
 }
 
-/// How many objects are to be retired before the next attempt, if it was so many before the last one, which came so
-/// long after the one before, and took so long.
+/// The number of objects that are to be retired before the next attempt, if it was `items` before
+/// the last one, which came `since` after the one before, and took `took`.
 fn adapted(items: u32, since: Duration, took: Duration) -> u32 {
     let fitting = if took * DEAR > since {
         items * 2
@@ -70,7 +70,8 @@ fn adapted(items: u32, since: Duration, took: Duration) -> u32 {
 mod tests {
     use super::*;
 
-    /// What a thread comes to that retires an object in so many nanoseconds, where an attempt takes so many.
+    /// The number to which a thread comes that retires an object in `each` nanoseconds, where an
+    /// attempt takes `took`.
     fn settled(each: u64, took: u64) -> u32 {
         let nanos = Duration::from_nanos;
         (0..50).fold(LEAST_ITEMS, |items, _| {

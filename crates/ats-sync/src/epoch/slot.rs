@@ -24,7 +24,7 @@ const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
 /// The value of [`Slot::local`] when its thread is not pinned. Epochs start above it.
 pub(super) const IDLE: u64 = 0;
 
-/// What one thread shows to the others, and what it keeps for itself.
+/// The data that one thread shows to the others, and those that it keeps for itself.
 ///
 /// Slots are never freed while their domain lives: a thread that ends gives its slot to the next
 /// one, with what is left in the bag.
@@ -35,14 +35,14 @@ pub(super) struct Slot {
     bag: Bag,
     /// Set before the slot is published and never changed.
     pub(super) next: *const Slot,
-    /// How many slots there were when this one was made. As `next`.
+    /// The number of slots that there were when this one was made. As `next`.
     pub(super) number: u32,
     /// The remaining fields belong to the owner alone.
     own: Own,
 }
 
 struct Own {
-    /// How many guards of the thread are alive.
+    /// The number of guards of the thread that are alive.
     depth: Cell<u32>,
     /// Give the slot back as soon as no guard is alive: the thread is ending.
     leaving: Cell<bool>,
@@ -78,7 +78,7 @@ impl Own {
     }
 }
 
-/// What it is time for after a retirement.
+/// The work that is due after a retirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     /// To free so many objects.
@@ -124,7 +124,8 @@ impl Slot {
         self.local.store(epoch, Ordering::Release);
     }
 
-    /// Whether the owner is pinned in another epoch than this one, which is the present one.
+    /// Returns `true` if the owner is pinned in another epoch than this one, which is the present
+    /// one.
     pub(super) fn lags(&self, epoch: u64) -> bool {
         // The fence of the caller acquires for all slots at once; ThreadSanitizer does not see it.
         let order = if cfg!(tsan) {
@@ -136,7 +137,7 @@ impl Slot {
         local != IDLE && local != epoch
     }
 
-    /// How many guards of the owner are alive.
+    /// The number of guards of the owner that are alive.
     #[inline]
     pub(super) fn guards(&self) -> u32 {
         self.own.depth.get()
@@ -211,13 +212,13 @@ impl Slot {
         self.owned.store(false, Ordering::Release);
     }
 
-    /// Whether the owner is freeing objects.
+    /// Returns `true` if the owner is freeing objects.
     #[inline]
     pub(super) fn is_freeing(&self) -> bool {
         self.own.freeing.get()
     }
 
-    /// How often the owner tries to advance.
+    /// The rate at which the owner tries to advance.
     pub(super) fn pace(&self) -> &Pace {
         &self.own.pace
     }
@@ -254,13 +255,13 @@ impl Slot {
         }
     }
 
-    /// What the thread has retired.
+    /// The objects that the thread has retired.
     #[inline]
     pub(super) fn bag(&self) -> &Bag {
         &self.bag
     }
 
-    /// What is left, of a slot that no other thread has any more.
+    /// The rest, of a slot that no other thread has any more.
     pub(super) fn take_rest(&mut self) -> Vec<Garbage> {
         self.bag.take_rest()
     }

@@ -298,8 +298,8 @@ fn huge_objects_are_not_hoarded() {
     super::collect();
 }
 
-/// What an object keeps counts, not its own size: as many small objects that keep much let the epoch advance
-/// as large ones do.
+/// An object counts by the bytes that it keeps, not by its own: many small objects that keep much
+/// let the epoch advance as large ones do.
 #[test]
 fn kept_bytes_advance_the_epoch() {
     let _alone = alone();

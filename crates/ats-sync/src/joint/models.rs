@@ -63,7 +63,7 @@ fn the_number_is_that_of_what_is_visible() {
     });
 }
 
-/// What one reader has seen, another sees too that comes after it.
+/// A reader sees all that one has seen before which has ended before it began.
 #[test]
 fn readers_agree() {
     check(|| {

@@ -11,7 +11,7 @@ pub use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 wrapped_atomics!(const);
 
-/// What modules use that no model is made of.
+/// The items that modules use of which no model is made.
 macro_rules! access_for_owners {
     ($($name:ident: $value:ty),*) => {
         $(

@@ -5,10 +5,10 @@ use super::reader::{Atoms, Decoded, FunHead, Reader, RecordHead};
 use super::tag::{self, VERSION};
 use crate::term::{Map, NativeRecord, Term, Tuple};
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which atoms may be read.
+    /// The atoms that may be read.
     pub atoms: Atoms,
 }
 
@@ -75,16 +75,16 @@ pub fn decode_sealed_fun(bytes: &[u8], options: Options) -> Result<Term, DecodeE
 
 /// A compound term some of whose parts are still to be read.
 struct Frame {
-    /// How many parts are missing.
+    /// The number of parts that are missing.
     missing: usize,
-    /// How many parts there are in all.
+    /// The number of all parts.
     parts: usize,
     /// Position of the tag, for errors.
     offset: usize,
     compound: Compound,
 }
 
-/// What becomes of the parts.
+/// The use of the parts.
 enum Compound {
     Tuple,
     /// The elements, then the tail.

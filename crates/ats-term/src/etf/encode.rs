@@ -64,11 +64,11 @@ pub fn encode_on_node<T: TermRef>(
     Writer::new(Some(node), out).write(term)
 }
 
-/// What remains to be written, last first.
+/// The work that remains, last first.
 enum Job<T> {
     /// The elements of a tuple from `next` on, at least one.
     Elements { tuple: T, next: usize, arity: usize },
-    /// What follows an element of a list: more elements, or the tail.
+    /// The rest of a list behind an element: more elements, or the tail.
     Rest(T),
     /// A key or a value of a map.
     Part(T),
@@ -82,7 +82,8 @@ struct Writer<'a, T> {
     jobs: Vec<Job<T>>,
     /// Empty between maps.
     pairs: Vec<(T, T)>,
-    /// What identifiers of the running node are written under, if not under what they show.
+    /// The node under which identifiers of the running node are written, if not under the one that
+    /// they show.
     node: Option<Node<'a>>,
     out: &'a mut Vec<u8>,
 }

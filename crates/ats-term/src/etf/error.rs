@@ -1,19 +1,19 @@
-//! What is wrong with bytes that are not a term.
+//! The errors of bytes that are not a term.
 
 use std::fmt;
 
 use crate::atom::AtomError;
 
-/// Why bytes are not a term.
+/// The reason why bytes are not a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where in the input: the position of the field or tag that is wrong.
+    /// The position in the input of the field or tag that is wrong.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub kind: DecodeErrorKind,
 }
 
-/// What can be wrong with bytes that should be a term.
+/// The faults of bytes that should be a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {

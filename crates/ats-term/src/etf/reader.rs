@@ -5,14 +5,14 @@ use super::tag;
 use crate::atom::Atom;
 use crate::term::{Bits, ExternalFun, Float, Identifier, LocalFun, Term};
 
-/// Which atoms may be read. Atoms are never freed, so a stranger must not make them at will.
+/// The atoms that may be read. Atoms are never freed, so a stranger must not make them at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atoms {
     /// Only atoms that exist.
     Existing,
     /// Also up to this number of new ones in one term.
     New {
-        /// How many.
+        /// The most that may be made.
         limit: usize,
     },
 }
@@ -24,7 +24,7 @@ impl Default for Atoms {
     }
 }
 
-/// What reading a part of a term gives.
+/// The result of reading a part of a term.
 pub(super) type Decoded<T> = Result<T, DecodeError>;
 
 /// The fields of a fun before its captured values.
@@ -36,7 +36,7 @@ pub(super) struct FunHead {
     pub(super) old_index: u32,
     pub(super) old_uniq: u32,
     pub(super) creator: Identifier,
-    /// Where the size field says that the fun ends.
+    /// The end of the fun, as the size field tells it.
     pub(super) end: usize,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct RecordHead {
 pub(super) struct Reader<'b> {
     bytes: &'b [u8],
     pub(super) position: usize,
-    /// How many atoms may still be made; `None` if only existing ones may be read.
+    /// The number of atoms that may still be made; `None` if only existing ones may be read.
     new_atoms: Option<usize>,
 }
 

@@ -9,9 +9,9 @@ use super::tag::{
 /// Bytes that a float takes as text.
 const FLOAT_TEXT: usize = 31;
 
-/// What follows the first term of these bytes, which have no version byte in front. `None` if they begin with no
-/// term, or with one that is not complete. What is within the term is not checked. O(number of its parts), without
-/// recursion.
+/// The bytes behind the first term of these, which have no version byte in front. `None` if they
+/// begin with no term, or with one that is not complete. What is within the term is not checked.
+/// O(number of its parts), without recursion.
 #[must_use]
 pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
     let mut terms = 1_u64;
@@ -86,7 +86,7 @@ pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
     Some(bytes)
 }
 
-/// What follows the name of a node, which is an atom.
+/// The bytes behind the name of a node, which is an atom.
 fn after_node(bytes: &[u8]) -> Option<&[u8]> {
     let is_atom = matches!(
         bytes.first()?,

@@ -23,7 +23,7 @@ struct Frame {
     /// The slot to decode next, and where the slots of the box end.
     next: usize,
     end: usize,
-    /// Where the values of this box begin.
+    /// The beginning of the values of this box.
     values: usize,
 }
 

@@ -6,7 +6,7 @@ use super::object::Object;
 use super::owned::owned_box;
 use std::marker::PhantomData;
 
-/// What the words of a draft are.
+/// The forms of the words of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unfinished,
@@ -59,7 +59,7 @@ impl<'a, H: Host> Built<'a, H> {
         self.words
     }
 
-    /// Whether the words own a resource; if not, releasing them does nothing.
+    /// Returns `true` if the words own a resource; if not, releasing them does nothing.
     pub fn owns(&self) -> bool {
         self.what & OWNS != 0
     }

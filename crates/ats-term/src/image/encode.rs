@@ -9,7 +9,7 @@ use crate::Zeros;
 use crate::walk::Kind;
 use crate::word::small_word;
 
-/// Why there is no image of a term.
+/// The reason why there is no image of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoImage {
     /// It is not a tuple, so it cannot be an object.
@@ -115,13 +115,13 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.object()
     }
 
-    /// How many steps were taken since the object was begun, as
+    /// The number of steps since the object was begun, as
     /// [`encode_object_within`](ImageBuilder::encode_object_within) counts them.
     pub fn steps(&self) -> usize {
         self.draft.words.len().saturating_add(self.sorter.work)
     }
 
-    /// Whether the image owns a resource of the host.
+    /// Returns `true` if the image owns a resource of the host.
     pub fn owns(&self) -> bool {
         self.draft.owns()
     }
@@ -143,8 +143,9 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.is_too_large = false;
     }
 
-    /// As [`discard`](ImageBuilder::discard), if there is something to be given back: resources, or buffers
-    /// that one huge object blew up. For after each use, so that a builder that is kept keeps nothing alive.
+    /// Does what [`discard`](ImageBuilder::discard) does, if there is something to be given back:
+    /// resources, or buffers that one huge object blew up. For after each use, so that a builder
+    /// that is kept keeps nothing alive.
     #[inline]
     pub fn tidy(&mut self) {
         // The other buffers have at most about as many entries as there were words.
@@ -190,7 +191,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Whether the draft may have so many words more. Once it may not, the draft is not finished.
+    /// Returns `true` if the draft may have this number of words more. Once it may not, the draft
+    /// is not finished.
     #[inline]
     fn has_room(&mut self, words: usize) -> bool {
         self.is_too_large |= self.steps().saturating_add(words) > self.most;

@@ -9,7 +9,7 @@ use super::object::Object;
 use super::view::ImageRef;
 use crate::Zeros;
 
-/// Whether two objects are the same term (`=:=`); `zeros` says whether 0.0 and -0.0 are.
+/// Returns `true` if two objects are the same term (`=:=`); `zeros` is the rule for 0.0 and -0.0.
 ///
 /// O(smaller size), no allocation, no recursion. Equal words are equal terms, so most calls end with
 /// a `memcmp`. Otherwise the images are compared box by box: by IM2 and IM3 the images of equal terms
@@ -35,8 +35,8 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
     at_a == a.len() && at_b == b.len()
 }
 
-/// Whether two terms, of the same or of different images, are the same term (`=:=`); `zeros` says whether 0.0
-/// and -0.0 are.
+/// Returns `true` if two terms, of the same or of different images, are the same term (`=:=`);
+/// `zeros` is the rule for 0.0 and -0.0.
 ///
 /// O(smaller size), no allocation, no recursion. By IM2 the boxes of a term stand side by side, so the walk is
 /// that of [`image_eq`]; it ends when all boxes have been compared that slots referred to.
@@ -71,13 +71,13 @@ pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) ->
     true
 }
 
-/// Where the first box stands that a slot refers to.
+/// The place of the first box that a slot refers to.
 fn first_box(slots: &[u64]) -> Option<usize> {
     let slot = slots.iter().find(|slot| !is_immediate(**slot));
     slot.map(|slot| slot_offset(*slot))
 }
 
-/// How many slots refer to boxes.
+/// The number of slots that refer to boxes.
 fn count_boxes(slots: &[u64]) -> usize {
     slots.iter().filter(|slot| !is_immediate(**slot)).count()
 }
@@ -111,7 +111,7 @@ impl<'a> RawBox<'a> {
     }
 }
 
-/// Whether two boxes are equal, given that the boxes they refer to will be compared too.
+/// Returns `true` if two boxes are equal, given that the boxes they refer to will be compared too.
 fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
     match (a.tag(), b.tag()) {
         (TUPLE | LIST | MAP, _) => a.header == b.header && same_slots(a.content, b.content),

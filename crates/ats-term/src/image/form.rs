@@ -1,4 +1,4 @@
-//! What a value is: its first word says it.
+//! The form of a value, which its first word tells.
 //!
 //! ```text
 //!  object            the slots of its elements, then their boxes
@@ -14,7 +14,7 @@
 
 use super::layout::{COUNTED, LARGE, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
 
-/// What the words of a value are.
+/// The forms of the words of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An image.
@@ -30,7 +30,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What a value is that begins with this word.
+    /// The form of a value that begins with this word.
     #[inline]
     pub fn of(first: u64) -> Form {
         // Slots end in 10 or 11.

@@ -30,7 +30,7 @@ impl HostTag {
         Self(HOST_OWNING + number)
     }
 
-    /// Whether boxes with this tag own a resource.
+    /// Returns `true` if boxes with this tag own a resource.
     pub const fn owns(self) -> bool {
         self.0 >= HOST_OWNING
     }
@@ -92,7 +92,7 @@ impl<H> fmt::Debug for HostBox<'_, H> {
     }
 }
 
-/// What a host box can be.
+/// The kinds of host boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
     /// A bitstring of that many bits.
@@ -111,7 +111,7 @@ pub enum HostKind {
     Opaque,
 }
 
-/// What an image must be able to ask about the words of its host.
+/// The questions that an image asks about the words of its host.
 ///
 /// All functions may be called from any thread. The `with_*` functions lend what may exist only
 /// during the call; calling one on a box of another kind is a bug of the caller and may panic.
@@ -119,7 +119,7 @@ pub trait Host: Copy + 'static {
     /// The terms that the host has by itself.
     type Term<'a>: HostTerm<Host = Self>;
 
-    /// What the box is.
+    /// The kind of a box.
     fn kind(host_box: HostBox<'_, Self>) -> HostKind;
 
     /// Lends the bytes of a bitstring; the unused low bits of the last byte are zero.
@@ -140,7 +140,7 @@ pub trait Host: Copy + 'static {
     /// Lends the identity of the local pid or port with this slot.
     fn with_local<R>(slot: u64, f: impl FnOnce(Ident<'_>) -> R) -> R;
 
-    /// Whether two boxes are the same term (`=:=`). Boxes with equal words always are.
+    /// Returns `true` if two boxes are the same term (`=:=`). Boxes with equal words always are.
     fn same(a: HostBox<'_, Self>, b: HostBox<'_, Self>) -> bool;
 
     /// Adds one unit of ownership to the resource of an owning box, for a copy of its words.

@@ -31,7 +31,7 @@ pub(super) const HOST_OWNING: u8 = 0xC0;
 
 const BOX_BITS: u64 = 0b10;
 
-/// Whether a slot is an immediate. Only meaningful for slots.
+/// Returns `true` if a slot is an immediate. Only meaningful for slots.
 pub(super) const fn is_immediate(slot: u64) -> bool {
     slot & 0b11 == 0b11
 }
@@ -83,7 +83,7 @@ pub(super) const fn content_words(header: u64) -> usize {
     }
 }
 
-/// Where the boxes of an object begin, or of a packed one, or of an object list.
+/// The beginning of the boxes of an object, of a packed one, or of an object list.
 fn boxes_begin(words: &[u64]) -> usize {
     match words.first().copied().map(header_tag) {
         Some(OBJECT | PACKED_WITH) => 0,

@@ -40,7 +40,7 @@ impl<'a, H: Host> ObjectList<'a, H> {
         self.words
     }
 
-    /// Whether there is no object. O(1).
+    /// Returns `true` if there is no object. O(1).
     pub fn is_empty(self) -> bool {
         self.words.is_empty()
     }
@@ -95,9 +95,9 @@ impl<'a, H: Host> Iterator for Objects<'a, H> {
 /// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
 pub struct ObjectListBuilder<H: Host> {
     words: Vec<u64>,
-    /// Whether `words` stands for units of ownership that are still ours (IM5).
+    /// `true` if `words` stands for units of ownership that are still ours (IM5).
     owns: bool,
-    /// Whether `words` belong to a record already.
+    /// `true` if `words` belong to a record already.
     taken: bool,
     host: PhantomData<H>,
 }
@@ -119,15 +119,15 @@ impl<H: Host> ObjectListBuilder<H> {
         self.words.shrink_to(KEEP);
     }
 
-    /// As [`start`](ObjectListBuilder::start), if there is something to be given back: resources, or a buffer
-    /// that one huge list blew up. For after each use.
+    /// Does what [`start`](ObjectListBuilder::start) does, if there is something to be given back:
+    /// resources, or a buffer that one huge list blew up. For after each use.
     pub fn tidy(&mut self) {
         if self.owns || self.words.capacity() > KEEP {
             self.start();
         }
     }
 
-    /// Whether no object was appended since the list was begun or taken.
+    /// Returns `true` if no object was appended since the list was begun or taken.
     pub fn is_empty(&self) -> bool {
         self.taken || self.words.is_empty()
     }

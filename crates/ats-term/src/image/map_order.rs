@@ -24,7 +24,7 @@ pub(super) struct MapSorter<T> {
     pub(super) work: usize,
 }
 
-/// What a step of sorting is worth, in words of an image.
+/// The number of steps of sorting that cost as much as a word of an image.
 const STEPS_PER_WORD: usize = 8;
 
 impl<T> MapSorter<T> {
@@ -63,7 +63,7 @@ impl<T> MapSorter<T> {
         &self.pairs
     }
 
-    /// Whether there are maps in those of the keys that were sorted by their bytes.
+    /// Returns `true` if there are maps in those of the keys that were sorted by their bytes.
     pub(super) fn has_maps_in_keys(&self) -> bool {
         !self.recorded.maps.is_empty()
     }
@@ -153,7 +153,7 @@ pub(super) struct Recorded<T> {
 
 #[derive(Clone, Copy, Default)]
 struct RecordedMap {
-    /// Where in `pairs` its pairs are.
+    /// The place of its pairs in `pairs`.
     start: usize,
     len: usize,
     /// The mark behind the map.

@@ -22,7 +22,7 @@ impl<'a, H: Host> Object<'a, H> {
         Self::new(words)
     }
 
-    /// As [`from_words`](Object::from_words), for words that this module vouches for.
+    /// Does what [`from_words`](Object::from_words) does, for words that this module vouches for.
     pub(super) fn new(words: &'a [u64]) -> Self {
         debug_assert!(arity(words) <= words.len());
         Self {

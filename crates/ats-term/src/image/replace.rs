@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::object::Object;
 
-/// What takes the place of an element.
+/// The term that takes the place of an element.
 #[derive(Clone, Copy, Debug)]
 pub enum NewValue<'a, T> {
     /// A term.
@@ -17,7 +17,7 @@ pub enum NewValue<'a, T> {
     Int(i64),
     /// An integer of any size: sign and magnitude, least significant byte first.
     Big {
-        /// Whether it is below zero.
+        /// `true` if it is below zero.
         negative: bool,
         /// The magnitude; leading zeros are allowed, and so is a value of fewer bits.
         magnitude: &'a [u8],
@@ -33,7 +33,8 @@ fn is_waiting(slot: u64) -> bool {
     slot & 0b11 == 0
 }
 
-/// Where the boxes of the element in `slot` end: where those of the next element begin (IM2).
+/// The end of the boxes of the element in `slot`, which is the beginning of those of the next
+/// element (IM2).
 fn element_end(object: &[u64], arity: usize, slot: usize) -> usize {
     let rest = &object[slot + 1..arity];
     let next = rest.iter().find(|&&word| !is_immediate(word));

@@ -10,7 +10,7 @@ use super::view::ImageRef;
 pub enum Stored<'a, H> {
     /// The image itself.
     Image(Object<'a, H>),
-    /// What the image is made of.
+    /// A packed object.
     Packed(Packed<'a, H>),
 }
 
@@ -26,7 +26,7 @@ impl<'a, H: Host> Stored<'a, H> {
         Self::new(words)
     }
 
-    /// As [`from_words`](Stored::from_words), for words that this module vouches for.
+    /// Does what [`from_words`](Stored::from_words) does, for words that this module vouches for.
     #[inline]
     pub(super) fn new(words: &'a [u64]) -> Self {
         match words.first() {

@@ -33,7 +33,7 @@ pub enum TermHost {}
 
 type TermBox<'a> = HostBox<'a, TermHost>;
 
-/// What a closure is taken to keep.
+/// The number of bytes that a closure is taken to keep.
 const CLOSURE_BYTES: usize = 4 << 10;
 
 /// The shared term of a SHARED box.

@@ -1,4 +1,4 @@
-//! What the words look like; what they mean is tested from outside, in `tests/image.rs`.
+//! Tests of the words themselves; their meaning is tested from outside, in `tests/image.rs`.
 
 use super::layout::{
     BIG, BITS, LIST, MAP, TUPLE, arity, box_slot, boxes, bytes_of, content_words, header, header_n,

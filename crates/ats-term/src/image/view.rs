@@ -58,7 +58,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// Where the term stands. O(1).
+    /// The place of the term. O(1).
     pub fn place(self) -> Place {
         Place {
             slot: self.slot,
@@ -97,8 +97,8 @@ impl<'a, H: Host> ImageRef<'a, H> {
         Self { from: skip, ..self }
     }
 
-    /// What follows the first `skip` elements of a list that has at least so many, before its tail. `None` if
-    /// this is no such list. O(1).
+    /// The rest behind the first `skip` elements of a list that has at least so many, before its
+    /// tail. `None` if this is no such list. O(1).
     pub fn skip(self, skip: usize) -> Option<Self> {
         match self.view() {
             View::List { elements, .. } if skip <= elements.len() => {
@@ -122,7 +122,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         matches!(tag, TUPLE | LIST | MAP).then(|| (tag, &self.words[at + 1 + self.from..end]))
     }
 
-    /// What the term is, with its content in place. O(1).
+    /// The kind of the term, with its content in place. O(1).
     pub fn view(self) -> View<'a, H> {
         if is_immediate(self.slot) {
             let immediate = Immediate::from_word(self.slot);
@@ -221,7 +221,7 @@ impl<H: Host> fmt::Debug for ImageRef<'_, H> {
     }
 }
 
-/// What a term inside an image is.
+/// A term inside an image.
 pub enum View<'a, H> {
     /// A small integer, an atom, nil, a local pid or port.
     Immediate(Immediate),
@@ -232,7 +232,7 @@ pub enum View<'a, H> {
     List {
         /// The elements.
         elements: Slots<'a, H>,
-        /// What stands after the last element.
+        /// The term after the last element.
         tail: ImageRef<'a, H>,
     },
     /// A map; key `i` belongs to value `i`.
@@ -246,7 +246,7 @@ pub enum View<'a, H> {
     Float(f64),
     /// An integer that is not a small one.
     Big {
-        /// Whether it is below zero.
+        /// `true` if it is below zero.
         negative: bool,
         /// Its magnitude, least significant byte first, without leading zeros.
         magnitude: &'a [u8],
@@ -299,12 +299,12 @@ impl<'a, H: Host> Slots<'a, H> {
         }
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }

@@ -53,7 +53,7 @@ pub(super) struct Folds {
 }
 
 impl Folds {
-    /// How many there are.
+    /// The number of folds.
     pub(super) fn len(&self) -> usize {
         self.folds.len()
     }
@@ -91,7 +91,7 @@ impl Folds {
         self.parts.clear();
     }
 
-    /// Whether no keys are in another order than they should.
+    /// Returns `true` if no keys are in another order than they should.
     pub(super) fn is_plain(&self) -> bool {
         self.parts.is_empty()
     }

@@ -1,8 +1,9 @@
-//! What a walk remembers of the maps that it sorted, for other code that needs the order of their keys.
+//! The record of the maps that a walk has sorted, for other code that needs the order of their
+//! keys.
 
 /// Is told of the maps of a term while their keys are sorted.
 pub(crate) trait Record<T> {
-    /// What is remembered of a place in the term.
+    /// A place in the term.
     type Mark: Copy;
 
     /// The place where the walk is: how many maps have begun.

@@ -2,14 +2,14 @@
 
 use super::folds::{Folds, Part};
 
-/// What a comparison counts besides the bytes.
+/// The cost of a comparison besides the bytes.
 pub(super) const COMPARISON: usize = 4;
 
 /// A map that is being written.
 pub(super) struct Map<M> {
-    /// Where its pairs begin; those of maps within are behind them.
+    /// The beginning of its pairs; those of maps within are behind them.
     pub(super) first: usize,
-    /// Where its pairs end, and the next one whose key or value is to be written.
+    /// The end of its pairs, and the next one whose key or value is to be written.
     pub(super) end: usize,
     pub(super) next: usize,
     /// The number of the fold of its keys, if it is within a key.
@@ -18,7 +18,7 @@ pub(super) struct Map<M> {
     pub(super) begun: Option<M>,
 }
 
-/// What it takes to write maps.
+/// The memory that writing maps takes.
 pub(super) struct Sorting<T, M> {
     pub(super) maps: Vec<Map<M>>,
     /// The pairs of the unfinished maps, and for each pair the marks before key and value.

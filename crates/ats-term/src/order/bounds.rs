@@ -96,7 +96,7 @@ impl Prefix {
     }
 }
 
-/// What a term is, as far as that decides before which others it stands, in ascending order.
+/// Classes of terms that stand together in the order of terms, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Integers and floats.

@@ -48,7 +48,7 @@ pub fn for_each_map<T: TermRef>(term: T, zeros: Zeros, visit: impl FnMut(T, &[(T
     keys::write_recorded(term, &mut order, &mut Vec::new(), usize::MAX, &mut visitor);
 }
 
-/// What [`for_each_map`] listens to a walk with.
+/// The listener with which [`for_each_map`] follows a walk.
 struct Visitor<T, F> {
     maps: Vec<T>,
     visit: F,

@@ -12,7 +12,7 @@ use crate::word::Immediate;
 #[derive(Clone, Copy, Debug)]
 pub struct Built(usize);
 
-/// What a [`TermBuilder`] was asked to build but could not.
+/// The kinds of terms that a [`TermBuilder`] was asked for but could not build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
     /// A word that is no immediate, or one that only the Erlang machine understands.

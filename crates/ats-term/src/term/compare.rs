@@ -9,12 +9,12 @@ use std::hash::{Hash, Hasher};
 use super::node::{LocalFun, NativeRecord, Term, Terms};
 use super::{BigInt, Float};
 
-/// How numbers are compared.
+/// The rules by which numbers are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     /// By value: `1 == 1.0`.
     ByValue,
-    /// As map keys: integers come before floats, `-0.0` before `0.0`.
+    /// The rule for map keys: integers come before floats, `-0.0` before `0.0`.
     Exact,
 }
 

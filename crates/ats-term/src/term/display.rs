@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::{Bits, Identifier, LocalFun, Term};
 use crate::atom::Atom;
 
-/// What remains to be written, last first.
+/// The work that remains, last first.
 enum Job<'a> {
     Text(&'static str),
     Term(&'a Term),
@@ -73,7 +73,7 @@ impl Display for Term {
     }
 }
 
-/// As [`Display`]: a derived implementation would recurse.
+/// The text of [`Display`]: a derived implementation would recurse.
 impl fmt::Debug for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)

@@ -29,7 +29,8 @@ impl Identifier {
         Identifier::with_locality(false, node, creation, numbers)
     }
 
-    /// As [`Identifier::new`], saying whether it belongs to the running node, see [`Ident::local`].
+    /// Makes an identifier like [`Identifier::new`], and says if it belongs to the running node,
+    /// see [`Ident::local`].
     #[must_use]
     pub fn with_locality(
         local: bool,

@@ -106,7 +106,7 @@ impl List {
         &self.0[0]
     }
 
-    /// What follows the first element.
+    /// The rest behind the first element.
     #[must_use]
     pub fn tail(&self) -> &Term {
         &self.0[1]
@@ -141,7 +141,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// How the list ends, once all elements were taken: nil unless the list is improper. Before
+    /// The end of the list, once all elements were taken: nil unless the list is improper. Before
     /// that, what follows the next element.
     #[must_use]
     pub fn tail(&self) -> &'a Term {

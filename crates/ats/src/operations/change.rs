@@ -15,6 +15,15 @@ impl<H: Host> Table<H> {
     /// Replaces elements of the object of a key, in order, so that of several values for a position the
     /// last counts. If the key is missing, `default` is inserted first, with the key in the place of
     /// its own. Says whether there was something to change. Positions count from 1.
+    ///
+    /// All values are replaced at one moment: a reader sees all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] for a value of the key,
+    /// [`Error::Position`] for one that the object or the default does not have;
+    /// [`Error::NotATuple`] and [`Error::NoKey`] for a default that is no object;
+    /// [`Error::TooLarge`] if the object would be larger than the workspace's
+    /// [limit](Workspace::limit); [`Error::Busy`]; [`Error::Storage`]. Nothing has changed then.
     pub fn update_element<'t>(
         &self,
         key: H::Term<'t>,

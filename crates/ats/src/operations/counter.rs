@@ -76,6 +76,14 @@ impl<H: Host> Table<H> {
     ///
     /// From the second change of the same counter on, as long as the object is not replaced and the value
     /// fits 60 bits, it is changed in place: without a lock and without allocation.
+    ///
+    /// Atomic: of any number of concurrent changes none is lost, and each returns the value at its
+    /// moment.
+    ///
+    /// # Errors
+    /// Those of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is missing
+    /// and there is no default; [`Error::NotAnInteger`] if the element is none;
+    /// [`Error::SystemLimit`] if the value would have more bits than an integer may have.
     pub fn update_one_counter<'t>(
         &self,
         key: H::Term<'t>,
@@ -138,6 +146,11 @@ impl<H: Host> Table<H> {
     ///
     /// Replaces the object; for a single change see [`update_one_counter`](Table::update_one_counter).
     /// O(size of the object + operations * log operations) for integers of 64 bits.
+    ///
+    /// All counters change at one moment.
+    ///
+    /// # Errors
+    /// Those of [`update_one_counter`](Table::update_one_counter).
     pub fn update_counter<'t>(
         &self,
         key: H::Term<'t>,

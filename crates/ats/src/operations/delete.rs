@@ -19,6 +19,12 @@ use ats_term::term::TermBuilder;
 
 impl<H: Host> Table<H> {
     /// Removes all objects of a key.
+    ///
+    /// All of them go at one moment. O(log n) in tables with order, else O(1).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the key is larger than the workspace's [limit](Workspace::limit);
+    /// [`Error::Busy`]; [`Error::Storage`].
     pub fn delete<'t>(&self, key: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         self.make_key(key, work)?;
@@ -30,6 +36,11 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects of a key and returns them, unless they are larger than the workspace's
     /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
+    ///
+    /// The objects are those that were there at the moment of their removal.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if they are; then they stay. [`Error::Busy`]; [`Error::Storage`].
     pub fn take<'g, 't>(
         &'g self,
         key: H::Term<'t>,
@@ -65,6 +76,9 @@ impl<H: Host> Table<H> {
     /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
     ///
     /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if it refuses; [`Error::Busy`]; [`Error::Storage`].
     pub fn take_end<'g>(
         &'g self,
         end: End,
@@ -105,6 +119,13 @@ impl<H: Host> Table<H> {
 
     /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
     /// all go. O(log objects of the key) for each.
+    ///
+    /// All of them go at one moment.
+    ///
+    /// # Errors
+    /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;
+    /// [`Error::TooLarge`] if it is larger than the workspace's [limit](Workspace::limit);
+    /// [`Error::Busy`]; [`Error::Storage`].
     pub fn delete_object<'t>(
         &self,
         object: H::Term<'t>,
@@ -116,6 +137,9 @@ impl<H: Host> Table<H> {
 
     /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
     /// `most`, and nothing has changed. For callers that must return quickly.
+    ///
+    /// # Errors
+    /// Those of [`delete_object`](Table::delete_object).
     pub fn delete_object_if_few<'t>(
         &self,
         object: H::Term<'t>,

@@ -36,6 +36,14 @@ pub enum ExistingKey {
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
     /// stays as it is.
+    ///
+    /// Readers see the old object or the new one. O(log n) in an `ordered_set`, else O(1), besides
+    /// the size of the object.
+    ///
+    /// # Errors
+    /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;
+    /// [`Error::TooLarge`] if it is larger than the workspace's [limit](Workspace::limit);
+    /// [`Error::Busy`]; [`Error::Storage`]. Nothing has changed then.
     pub fn insert<'t>(&self, object: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         let done = self.insert_if(object, work, ExistingKey::Accepted);
@@ -43,6 +51,11 @@ impl<H: Host> Table<H> {
     }
 
     /// Inserts an object unless there is one with the same key; says whether it did.
+    ///
+    /// Of several threads that insert the same key at a time one does.
+    ///
+    /// # Errors
+    /// Those of [`insert`](Table::insert).
     pub fn insert_new<'t>(
         &self,
         object: H::Term<'t>,
@@ -221,6 +234,10 @@ impl<H: Host> Table<H> {
     }
 
     /// Whether a term can be an object of this table.
+    ///
+    /// # Errors
+    /// [`Error::NotATuple`] if it is no tuple, [`Error::NoKey`] if it has no element at the
+    /// position of the key.
     pub fn check_object<T: TermRef>(&self, object: T) -> Result<(), Error> {
         match object.kind() {
             ats_term::Kind::Tuple(arity) if arity > self.key_index => Ok(()),

@@ -20,6 +20,11 @@ impl<H: Host> Table<H> {
     }
 
     /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
+    ///
+    /// They are those of one moment, and stay readable as long as the guard.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
     #[inline]
     pub fn lookup<'g, 't>(
         &'g self,

@@ -26,6 +26,9 @@ impl<H: Host> Table<H> {
     ///
     /// However long the list is, the thread is pinned for some hundred objects at a time, if it is not before
     /// the call; and what takes long for one key is done without a lock that other keys share.
+    ///
+    /// # Errors
+    /// Those of [`insert`](Table::insert), for any of the objects. Nothing has changed then.
     pub fn insert_many<'t>(
         &self,
         objects: impl Iterator<Item = H::Term<'t>>,
@@ -38,6 +41,9 @@ impl<H: Host> Table<H> {
 
     /// Inserts all objects at one moment, unless there is an object with the key of one of them; says
     /// whether it did. As [`insert_many`](Table::insert_many) otherwise.
+    ///
+    /// # Errors
+    /// Those of [`insert_many`](Table::insert_many).
     pub fn insert_many_new<'t>(
         &self,
         objects: impl Iterator<Item = H::Term<'t>>,

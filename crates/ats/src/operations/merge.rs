@@ -70,6 +70,14 @@ impl<H: Host> Table<H> {
     /// If what the element became counts as missing, there is no object of the key afterwards.
     ///
     /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
+    ///
+    /// # Errors
+    /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] and [`Error::Position`] for a position
+    /// that is the key's, or that the object does not have; [`Error::BadKey`] if the key is missing
+    /// and nothing can be inserted; [`Error::Operand`] and [`Error::Element`] for a value that is
+    /// not of the kind of the merge; [`Error::SystemLimit`]; [`Error::TooLarge`] if the object
+    /// would be larger than the workspace's [limit](Workspace::limit); [`Error::Busy`];
+    /// [`Error::Storage`].
     pub fn merge<'t, R>(
         &self,
         merging: Merging<'_, H::Term<'t>>,

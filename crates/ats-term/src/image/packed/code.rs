@@ -21,5 +21,5 @@ pub(super) const HOST: u8 = 0xFF;
 /// A tuple or list of this many elements or more has their count behind its code.
 pub(super) const LONG: usize = 7;
 
-/// Where bytes that follow the tag of a word are the next ones in memory.
+/// `true` on machines on which bytes that follow the tag of a word are the next ones in memory.
 pub(super) const TAG_IS_FIRST: bool = cfg!(target_endian = "little");

@@ -95,7 +95,7 @@ impl<'a, H: Host> Packed<'a, H> {
         Self::new(words)
     }
 
-    /// As [`from_words`](Packed::from_words), for words that this module vouches for.
+    /// Does what [`from_words`](Packed::from_words) does, for words that this module vouches for.
     pub(super) fn new(words: &'a [u64]) -> Self {
         debug_assert!(
             words
@@ -117,8 +117,8 @@ impl<'a, H: Host> Packed<'a, H> {
         self.unpack_first(usize::MAX, room)
     }
 
-    /// As [`unpack`](Packed::unpack), but all elements after the first `count` are nil. O(number of
-    /// elements + size of the first `count`).
+    /// Does what [`unpack`](Packed::unpack) does, but all elements after the first `count` are nil.
+    /// O(number of elements + size of the first `count`).
     pub fn unpack_first<'r>(self, count: usize, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
         'a: 'r,

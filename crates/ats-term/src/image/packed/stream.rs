@@ -19,7 +19,8 @@ pub(super) enum Item<'a> {
     Host,
 }
 
-/// What is left of a stream. Streams come from a packer, so one that ends too early is a bug and panics.
+/// The rest of a stream. Streams come from a packer, so one that ends too early is a bug and
+/// panics.
 pub(super) struct Stream<'a>(&'a [u8]);
 
 impl<'a> Stream<'a> {

@@ -1,4 +1,5 @@
-//! What the words look like; what becomes of objects is tested from outside, in `tests/packed.rs`.
+//! Tests of the words themselves; objects that were packed are tested from outside, in
+//! `tests/packed.rs`.
 
 use super::super::draft::Built;
 use super::super::host::HostTag;
