@@ -48,6 +48,7 @@ layers() {
         cargo run --manifest-path tools/layers/Cargo.toml --locked --target-dir "$target/layers"
 }
 check "layers" layers
+check "prose" ./scripts/prose.sh
 if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
         --target-dir "$target/fuzz"

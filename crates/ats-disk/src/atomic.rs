@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many locks keys share.
+/// The number of locks that keys share.
 const LOCKS: usize = 64;
 
 /// A key and its value.
@@ -33,7 +33,7 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 pub struct AtomicStore {
     store: DiskStore,
     locks: [Mutex<()>; LOCKS],
-    /// Where the first and the last record are.
+    /// The approximate first and last record.
     ends: Ends,
 }
 

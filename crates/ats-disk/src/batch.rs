@@ -25,7 +25,7 @@ pub struct Batch {
     deletes: u32,
     /// Place of the last key that is deleted.
     last_deleted: Range<usize>,
-    /// What becomes of the number of records.
+    /// The change of the number of records.
     records: CountChange,
     /// `true` if a key gets a value or an operand.
     writes: bool,
@@ -173,7 +173,7 @@ impl Batch {
         self.count as usize
     }
 
-    /// Whether there are no changes.
+    /// Returns `true` if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -190,7 +190,7 @@ impl Batch {
         self.records = records;
     }
 
-    /// What becomes of the number of records.
+    /// The change of the number of records.
     pub(crate) fn records(&self) -> CountChange {
         self.records
     }

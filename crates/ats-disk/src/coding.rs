@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
         Decoder { rest: bytes }
     }
 
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         Ok(byte)
     }
 
-    /// Whether nothing is left.
+    /// Returns `true` if nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

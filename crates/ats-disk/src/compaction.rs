@@ -307,8 +307,8 @@ impl Compactor {
     }
 }
 
-/// How much of older runs a run has deleted, about, in bytes: of each delete of a key a record of the oldest, and the
-/// files of which all keys are in a deleted range.
+/// The approximate bytes of older runs that a run has deleted: of each delete of a key a record of
+/// the oldest, and the files of which all keys are in a deleted range.
 fn deleted(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let Some(oldest) = older.last() else {
         return 0;

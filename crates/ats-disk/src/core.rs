@@ -1,4 +1,4 @@
-//! What the parts of an open store share.
+//! The state that the parts of an open store share.
 
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::doomed::Doomed;
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) cache: Arc<Cache>,
     /// Nothing if memtables have memory of their own.
     pub(crate) share: Option<Arc<Share>>,
-    /// How files of runs are written.
+    /// The form in which files of runs are written.
     pub(crate) settings: Settings,
     operator_id: Option<OperatorId>,
     pub(crate) state: ArcSwap<State>,
@@ -56,11 +56,11 @@ pub(crate) struct Core {
     pub(crate) background: Seats,
     /// See [`fork`].
     copies: u64,
-    /// Why nothing is written any more.
+    /// The reason why nothing is written any more.
     broken: OnceLock<String>,
     /// `true` if the store was opened for reading: then it has no threads, and writes nothing.
     pub(crate) is_read_only: bool,
-    /// Whether the store is being closed.
+    /// `true` if the store is being closed.
     pub(crate) closing: AtomicBool,
     /// The last error of a background thread.
     pub(crate) last_error: Mutex<Option<Error>>,
@@ -68,7 +68,7 @@ pub(crate) struct Core {
     pub(crate) directory_lock: DirectoryLock,
 }
 
-/// What a core is made of when the store is opened.
+/// The parts of a core when the store is opened.
 pub(crate) struct Opened {
     pub(crate) options: Options,
     pub(crate) directory: StoreDirectory,
@@ -141,7 +141,7 @@ impl Core {
         }
     }
 
-    /// Whether this is a copy of the store in another process.
+    /// Returns `true` if this is a copy of the store in another process.
     pub(crate) fn is_copy(&self) -> bool {
         fork::is_copy(self.copies)
     }
@@ -171,7 +171,7 @@ impl Core {
         error
     }
 
-    /// How the values of the files are merged.
+    /// The operator by which the values of the files are merged.
     pub(crate) fn operator_id(&self) -> Option<&OperatorId> {
         self.operator_id.as_ref()
     }

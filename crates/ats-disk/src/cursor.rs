@@ -1,4 +1,5 @@
-//! What can be walked in the order of keys: a memtable, a file, a run, or several of them merged.
+//! Sources that can be walked in the order of keys: a memtable, a file, a run, or several of them
+//! merged.
 
 use crate::entry::Kind;
 use crate::error::Error;
@@ -21,7 +22,7 @@ pub(crate) trait Cursor: Send {
     /// The key on which it stands; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
 
-    /// How many entries the key has: at least 1. Not at the end.
+    /// The number of entries of the key: at least 1. Not at the end.
     fn entries(&self) -> usize;
 
     /// The entry with this number, from the newest, 0, to the oldest.

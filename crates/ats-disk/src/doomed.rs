@@ -31,7 +31,7 @@ impl DoomedFile {
     }
 }
 
-/// Whether this is the last reference: then there will not be more.
+/// Returns `true` if this is the last reference: then there will not be more.
 fn is_last<T: ?Sized>(held: &Arc<T>) -> bool {
     Arc::strong_count(held) == 1
 }
@@ -60,7 +60,7 @@ impl Doomed {
         self.memtables.lock().push(Arc::clone(memtable));
     }
 
-    /// How many files there are, and their bytes.
+    /// The number of files, and their bytes.
     pub(crate) fn pinned(&self) -> (usize, u64) {
         let files = self.files.lock();
         (files.len(), files.iter().map(|file| file.bytes).sum())
@@ -77,7 +77,7 @@ impl Doomed {
         !self.files.lock().is_empty()
     }
 
-    /// Whether a file could be removed, or a memtable freed.
+    /// Returns `true` if a file could be removed, or a memtable freed.
     pub(crate) fn is_due(&self) -> bool {
         let mut is_due = self.memtables.lock().iter().any(is_last);
         is_due |= self.files.lock().iter().any(DoomedFile::is_due);
@@ -89,7 +89,7 @@ impl Doomed {
         self.journals.lock().extend(journals);
     }
 
-    /// Whether there are memtables or journals, which other threads may still have.
+    /// Returns `true` if there are memtables or journals that other threads may still have.
     pub(crate) fn is_held(&self) -> bool {
         !self.memtables.lock().is_empty() || !self.journals.lock().is_empty()
     }

@@ -1,4 +1,4 @@
-//! Where the records of a store begin and end, about.
+//! The approximate first and last record of a store.
 //!
 //! A queue takes its records from one end. The deletes stay there until runs are merged, and a search for the next
 //! record walks over all of them: without help, n of them cost O(n²). So it is remembered up to which key nothing is left.
@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Ends {
-    /// Whether writers tell of what they write.
+    /// `true` if writers tell of what they write.
     is_told: AtomicBool,
-    /// Whether all do that are under way.
+    /// `true` if all writers under way tell.
     is_ready: AtomicBool,
     known: Mutex<Known>,
     /// A claim has ended, or what was being written is written.
@@ -41,14 +41,14 @@ struct Known {
     ends: [Option<Vec<u8>>; 2],
     /// Of the walk that looks for an end, if there is one: the outermost key that was being written since it began.
     watched: [Option<Watched>; 2],
-    /// What is being written.
+    /// The keys that are being written.
     written: Vec<Vec<u8>>,
     /// The claimed ends, each at a key. Few, as each has locked its key.
     claimed: Vec<(End, Vec<u8>)>,
 }
 
 impl Known {
-    /// Whether a claim keeps a key from being written.
+    /// Returns `true` if a claim keeps a key from being written.
     fn keeps(&self, key: &[u8]) -> bool {
         let mut claims = self.claimed.iter();
         claims.any(|(end, at)| is_beyond(*end, key, at))
@@ -67,7 +67,7 @@ fn outer<'k>(end: End, one: &'k [u8], other: &'k [u8]) -> &'k [u8] {
     if order == Order::Less { one } else { other }
 }
 
-/// Whether a key is farther out than another.
+/// Returns `true` if a key is farther out than another.
 fn is_beyond(end: End, key: &[u8], other: &[u8]) -> bool {
     key != other && outer(end, key, other) == key
 }
@@ -132,9 +132,9 @@ impl Drop for Claim<'_> {
 pub(crate) struct Walk<'e> {
     ends: &'e Ends,
     end: End,
-    /// What the walk begins with.
+    /// The bound at which the walk begins.
     from: Option<Vec<u8>>,
-    /// Whether it may move the end.
+    /// `true` if it may move the end.
     watches: bool,
 }
 
@@ -256,7 +256,7 @@ impl Ends {
 }
 
 impl Walk<'_> {
-    /// Where the record is.
+    /// The range in which the record is.
     pub(crate) fn key_range(&self) -> KeyRange<'_> {
         let from = self.from.as_deref();
         match self.end {
@@ -304,7 +304,7 @@ mod tests {
         keys.iter().map(|key| key.as_bytes())
     }
 
-    /// Where a walk would begin now.
+    /// The bound at which a walk would begin now.
     fn from(ends: &Ends, end: End) -> Option<String> {
         let walk = ends.walk(end, || true);
         let from = walk.from.clone();

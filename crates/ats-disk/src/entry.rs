@@ -1,8 +1,8 @@
-//! What a record says of its key.
+//! The kinds of records.
 
 use crate::error::Error;
 
-/// What a record says of its key. The numbers are those of the file formats.
+/// The kind of a record. The numbers are those of the file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether what is older does not matter.
+    /// Returns `true` if nothing older matters.
     pub(crate) fn is_base(self) -> bool {
         self != Kind::Operand
     }

@@ -1,19 +1,19 @@
-//! Why the engine did not do what it was asked for.
+//! Errors of the engine.
 
 use ats_store::SystemError;
 use std::{fmt, io};
 
-/// Why the engine did not do what it was asked for. Nothing has changed then, unless a function says otherwise.
+/// An error of the engine. Nothing has changed then, unless a function says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The system did not read or write what it was asked for.
     Io {
         /// The kind of error, and the code of the system.
         error: SystemError,
-        /// What was to be done, to which file, and what the system said.
+        /// The call that failed, the file that it was for, and the answer of the system.
         what: String,
     },
-    /// What was read is not what was written.
+    /// The bytes that were read are not those that were written.
     Corrupt(String),
     /// Another store, of this process or another, has the directory open.
     Locked,
@@ -21,7 +21,7 @@ pub enum Error {
     Missing,
     /// The files are of a later format than this version of the engine knows.
     NewerFormat {
-        /// Which file.
+        /// The name of the file.
         file: String,
         /// Its version.
         found: u32,
@@ -30,9 +30,9 @@ pub enum Error {
     },
     /// The store merges with another operator: its name and version there, and here.
     OtherOperator {
-        /// What the store was made with.
+        /// The operator that the store was made with.
         stored: Option<(String, u32)>,
-        /// What it is opened with.
+        /// The operator that it is opened with.
         given: Option<(String, u32)>,
     },
     /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to be opened again.
@@ -54,9 +54,9 @@ pub enum Error {
     },
     /// An option has a value that makes no sense.
     Option {
-        /// Which one, as in [`Options`](crate::Options).
+        /// The name of the option, as in [`Options`](crate::Options).
         name: &'static str,
-        /// What is wrong with it.
+        /// The fault of its value.
         why: &'static str,
     },
     /// The call would have waited, in [`without_waiting`](crate::without_waiting).

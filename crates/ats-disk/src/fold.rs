@@ -54,7 +54,7 @@ fn merge_all(
     }
 }
 
-/// Whether nothing older than this value can matter.
+/// Returns `true` if nothing older than this value can matter.
 ///
 /// # Errors
 /// [`Error::Merge`] if the operator panics.
@@ -66,7 +66,7 @@ pub(crate) fn is_base(
     catch(|| operator.is_base(key, value))
 }
 
-/// Whether a key with this value, than which there is nothing older, counts as missing.
+/// Returns `true` if a key with this value, than which there is nothing older, counts as missing.
 pub(crate) fn is_absent(
     operator: Option<&dyn MergeOperator>,
     key: &[u8],
@@ -123,19 +123,19 @@ impl Chain {
         });
     }
 
-    /// Whether the oldest entry is a base, so that nothing older matters.
+    /// Returns `true` if the oldest entry is a base, so that nothing older matters.
     pub(crate) fn is_complete(&self) -> bool {
         self.entries
             .last()
             .is_some_and(|entry| entry.kind.is_base())
     }
 
-    /// Whether there are no entries.
+    /// Returns `true` if there are no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -242,7 +242,8 @@ impl Chain {
     }
 }
 
-/// Whether an older value that is so long is merged with a newer one that is so long, or waits.
+/// Returns `true` if an older value of this length is merged with a newer one of that length, and
+/// does not wait.
 pub(crate) fn is_similar(waiting: usize, next: usize) -> bool {
     waiting / 2 <= next
 }

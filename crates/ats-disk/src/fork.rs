@@ -13,7 +13,7 @@ extern "C" fn on_copy() {
     COPIES.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many copies lead from the process that asked first to this one.
+/// The number of copies that lead from the process that asked first to this one.
 pub(crate) fn copies() -> u64 {
     static REGISTERED: Once = Once::new();
     // Of a process that has too little memory for that, copies are not noticed.
@@ -24,7 +24,7 @@ pub(crate) fn copies() -> u64 {
     COPIES.load(Ordering::Relaxed)
 }
 
-/// Whether this process is a copy of the one in which there were so many [`copies`].
+/// Returns `true` if this process is a copy of the one in which [`copies`] had this value.
 #[inline]
 pub(crate) fn is_copy(copies: u64) -> bool {
     COPIES.load(Ordering::Relaxed) != copies

@@ -119,8 +119,8 @@ pub trait File: Send + Sync {
     /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// As [`read_at`](File::read_at), if the system has all of it in memory. `None` if the thread would have to wait for
-    /// a device, or that cannot be known.
+    /// Does what [`read_at`](File::read_at) does, if the system has all of it in memory. `None` if
+    /// the thread would have to wait for a device, or that cannot be known.
     ///
     /// # Errors
     /// As those of [`read_at`](File::read_at).
@@ -135,7 +135,7 @@ pub trait File: Send + Sync {
     /// Makes the content and the length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// How many bytes there are.
+    /// The number of bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Cuts the file, or makes it longer with zeros.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// More bytes than this are not copied into a group: a batch that is larger is a group of its own.
 pub(crate) const GROUP_BYTES: usize = 1 << 20;
 
-/// What is being gathered.
+/// The group that is being gathered.
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(crate) gathering: Option<Arc<Group>>,
@@ -32,7 +32,7 @@ pub(crate) struct Batches {
     pub(crate) ends: Vec<(usize, u32)>,
     /// Keys that end with the number of their change, of all batches.
     pub(crate) numbered: Vec<Numbered>,
-    /// What they make of the number of records.
+    /// Their change of the number of records.
     pub(crate) records: CountChange,
     pub(crate) sync: bool,
     /// `true` if nothing else is done but to delete.

@@ -1,17 +1,17 @@
-//! What a store tells of itself.
+//! Figures that a store tells of itself.
 
 use crate::background::Worker;
 use crate::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a store tells of itself. The counters are since it was opened.
+/// The figures of a store. The counters are since it was opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Info {
     /// Of each run, from the newest to the oldest: its files, its bytes, and its entries.
     pub runs: Vec<RunInfo>,
-    /// How many of them are being merged.
+    /// The number of them that are being merged.
     pub merging: usize,
     /// Bytes of the files of all runs.
     pub file_bytes: u64,
@@ -24,9 +24,9 @@ pub struct Info {
     /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges; without the
     /// blocks of a cache that stores [share](crate::shared_memory).
     pub cache_bytes: u64,
-    /// How often what was wanted was in the cache.
+    /// The number of times that something wanted was in the cache.
     pub cache_hits: u64,
-    /// How often it was not, and was read from a file.
+    /// The number of times that it was not, and was read from a file.
     pub cache_misses: u64,
     /// Snapshots that are alive, without scans.
     pub snapshots: usize,
@@ -44,7 +44,7 @@ pub struct Info {
     pub batch_bytes: u64,
     /// Bytes written to the journal.
     pub journal_bytes: u64,
-    /// How often the journal was synced.
+    /// The number of syncs of the journal.
     pub syncs: u64,
     /// Memtables that were written to runs.
     pub flushes: u64,
@@ -58,33 +58,35 @@ pub struct Info {
     pub merge_written_bytes: u64,
     /// Runs beyond as many as there should be.
     pub debt: usize,
-    /// How often the values of a key could not be merged when they were written, so that they are kept apart.
+    /// The number of times that the values of a key could not be merged when they were written, so
+    /// that they are kept apart.
     pub refused_merges: u64,
-    /// How often a write was delayed.
+    /// The number of writes that were delayed.
     pub stalls: u64,
     /// For how long together.
     pub stalled: Duration,
     /// The longest delay.
     pub longest_stall: Duration,
-    /// How often a key was looked up, without walks.
+    /// The number of lookups of keys, without walks.
     pub reads: u64,
     /// Keys that were deleted, or whose value counts as missing, that walks have passed one by one.
     pub passed_keys: u64,
-    /// How often a value was read that was merged of 2 entries, of up to 4, of up to 8, and so on; the last also of more.
+    /// The number of values that were read and merged of 2 entries, of up to 4, of up to 8, and so
+    /// on; the last also of more.
     pub merged_reads: [u64; 8],
     /// Errors of the background threads, after which they tried again.
     pub background_errors: u64,
     /// The last of them.
     pub last_error: Option<Error>,
-    /// Why the store is read-only, if it is.
+    /// The reason why the store is read-only, if it is.
     pub read_only: Option<Error>,
 }
 
-/// What a store tells of a run.
+/// The figures of a run.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunInfo {
-    /// How many files it has.
+    /// The number of its files.
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,

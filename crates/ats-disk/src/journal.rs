@@ -193,7 +193,7 @@ impl Journal {
         forgotten.map(|(_, file)| file).collect()
     }
 
-    /// What must be synced to make all durable that was written so far.
+    /// The files that must be synced to make all durable that was written so far.
     pub(crate) fn to_sync(&self) -> ToSync {
         let unsynced = self.unsynced.iter().map(|(_, file)| Arc::clone(file));
         let mut files: Vec<_> = unsynced.collect();
@@ -240,7 +240,7 @@ impl Journal {
 pub(crate) struct NextJournal {
     /// `true` if it will be needed soon.
     is_wanted: AtomicBool,
-    /// How large it is going to be.
+    /// The size that it is going to have.
     bytes: AtomicU64,
     /// Held while it is begun.
     begun: Mutex<Option<LogWriter>>,
@@ -293,7 +293,7 @@ impl NextJournal {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether it can be taken without waiting.
+    /// Returns `true` if it can be taken without waiting.
     pub(crate) fn is_begun(&self) -> bool {
         self.begun.try_lock().is_some_and(|begun| begun.is_some())
     }
@@ -318,13 +318,13 @@ impl NextJournal {
 /// Files to be synced, the oldest first.
 pub(crate) struct ToSync {
     files: Vec<Arc<dyn File>>,
-    /// How many of them are journals that get no more records.
+    /// The number of them that are journals which get no more records.
     older: usize,
     position: Position,
 }
 
 impl ToSync {
-    /// Whether there is nothing to do.
+    /// Returns `true` if there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// How many bytes two keys have in common at their beginning.
+/// The number of bytes that two keys have in common at their beginning.
 ///
 /// Keys are short. For them this, in place, is several times as fast as a call of the function of the C
 /// library for long memory.

@@ -32,7 +32,7 @@ const MAGIC: [u8; 8] = *b"ats log\n";
 /// The version of the format of logs and of what the payloads of journals and manifests say.
 pub(crate) const FORMAT: u32 = 1;
 
-/// What a log is for.
+/// The purpose of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum LogKind {
@@ -40,7 +40,7 @@ pub(crate) enum LogKind {
     Manifest = 2,
 }
 
-/// Which log it is.
+/// The identity of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogIdentity {
     pub(crate) store: u128,
@@ -49,7 +49,7 @@ pub(crate) struct LogIdentity {
 }
 
 impl LogIdentity {
-    /// What checksums of this log begin with.
+    /// The seed of the checksums of this log.
     fn seed(&self) -> u64 {
         let mut hash = Xxh3::new();
         hash.update(&self.store.to_le_bytes());
@@ -58,7 +58,7 @@ impl LogIdentity {
         hash.digest()
     }
 
-    /// What the file begins with.
+    /// The bytes with which the file begins.
     pub(crate) fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// When there were no writes for this long, there is a lull.
+/// The time without writes after which there is a lull.
 pub(crate) const LULL: Duration = Duration::from_secs(1);
 /// After a lull of this length a store closes the files to which it writes; after [`LULL`] where
 /// descriptors are scarce.
@@ -12,7 +12,8 @@ pub(crate) const REST: Duration = Duration::from_secs(10);
 /// Since when there were no writes.
 #[derive(Default)]
 pub(crate) struct Lull {
-    /// How many groups of batches there were when it was last looked, and when they began to be as many.
+    /// The number of groups of batches when it was last looked, and the moment since which there
+    /// are as many.
     seen: Mutex<(u64, Duration)>,
 }
 

@@ -45,7 +45,7 @@ struct Log {
 }
 
 impl Manifest {
-    /// What the manifest of a store says, and the number of its log; `None` if there is none.
+    /// The contents of the manifest of a store, and the number of its log; `None` if there is none.
     pub(crate) fn read(directory: &dyn Directory) -> Result<Option<(Contents, u64)>, Error> {
         let file = match directory.open(NAME) {
             Ok(file) => file,
@@ -183,7 +183,7 @@ impl Log {
     }
 }
 
-/// Why an edit was not written.
+/// The reason why an edit was not written.
 pub(crate) enum WriteError {
     /// It is not there. It may be tried again.
     Refused(Error),

@@ -91,7 +91,7 @@ use versions::{History, Node, Stamp, Versions};
 /// One record of a batch, with its sequence number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
-    /// What it says.
+    /// The kind of the version.
     pub kind: Kind,
     /// The key.
     pub key: &'a [u8],
@@ -101,14 +101,15 @@ pub(crate) struct Write<'a> {
     pub seq: u64,
 }
 
-/// What a memtable knows of a key.
+/// The answer of a memtable about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// All that can matter.
     Complete,
-    /// What is older matters, too.
+    /// Older entries matter, too.
     GoesOn,
-    /// What the reader asks for was there, but is not kept any more. Only readers without a snapshot meet that.
+    /// The version that the reader asks for was there, but is not kept any more. Only readers
+    /// without a snapshot meet that.
     TooOld,
 }
 
@@ -124,7 +125,7 @@ pub(crate) struct Memtable {
     writing: Mutex<()>,
 }
 
-/// What came of reading the versions of a key.
+/// The outcome of reading the versions of a key.
 enum Reading {
     /// The last one was a base.
     Base,
@@ -330,7 +331,7 @@ impl Memtable {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns `true` if there is nothing in it.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.range_deletes.is_empty() && self.tree.is_empty()

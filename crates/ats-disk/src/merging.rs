@@ -15,14 +15,14 @@ use crate::range_deletes::Deleted;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cmp::Ordering;
 
-/// So many deleted keys are passed one by one; what then remains of the deleted range is passed at once. A search in an
-/// index costs about as much as so many steps.
+/// The number of deleted keys that are passed one by one; the rest of the deleted range is then
+/// passed at once. A search in an index costs about as much as so many steps.
 const STEPS: u32 = 16;
 
 /// A source of a merge: a walk, and the range deletes of all sources that are newer.
 pub(crate) struct Source {
     pub(crate) cursor: Box<dyn Cursor>,
-    /// What it deletes in older sources.
+    /// The ranges that it deletes in older sources.
     pub(crate) range_deletes: Option<Deleted>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct MergingCursor {
     /// Of each source the head of its key; at its end one that no other head is behind.
     heads: Vec<u64>,
     direction: Direction,
-    /// Which sources stand on the present key, in the order of `sources`.
+    /// The sources that stand on the present key, in the order of `sources`.
     here: Vec<usize>,
     has_range_deletes: bool,
     /// Of each source, whether all that is left in the direction is deleted.
     is_over: Vec<bool>,
-    /// How many deleted keys were passed since one that is not.
+    /// The number of deleted keys that were passed since one that is not.
     passed: u32,
     /// End of the range that is passed.
     end: Vec<u8>,
@@ -64,7 +64,7 @@ impl MergingCursor {
         }
     }
 
-    /// As [`Cursor::seek`].
+    /// Does what [`Cursor::seek`] does.
     pub(crate) fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
         self.start(direction, bound)?;
         self.settle()
@@ -239,7 +239,8 @@ impl MergingCursor {
         bytes.sum()
     }
 
-    /// What the only source says of the key, if only one says something, that is all, and nothing deletes it.
+    /// The entry that the only source has of the key, if only one has something, that is all, and
+    /// nothing deletes it.
     #[inline]
     pub(crate) fn only_entry(&self) -> Option<(Kind, &[u8])> {
         match self.here[..] {

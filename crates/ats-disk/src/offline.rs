@@ -39,9 +39,9 @@ use std::ops::Bound;
 pub struct Fault {
     /// The name of the file.
     pub file: String,
-    /// Where in the file; `None` if it is about the file as a whole.
+    /// The offset in the file; `None` if it is about the file as a whole.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The text of the fault.
     pub what: String,
     /// The keys of which something is lost by that, if any may be.
     pub keys: Option<LostKeys>,
@@ -78,9 +78,9 @@ impl fmt::Display for Fault {
 /// Keys of which something is lost: an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostKeys {
-    /// Where it begins.
+    /// The beginning of the range.
     pub low: Bound<Vec<u8>>,
-    /// Where it ends.
+    /// The end of the range.
     pub high: Bound<Vec<u8>>,
 }
 
@@ -91,7 +91,7 @@ impl LostKeys {
         high: Bound::Unbounded,
     };
 
-    /// Whether a key is one of them.
+    /// Returns `true` if a key is one of them.
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
         let above = match &self.low {

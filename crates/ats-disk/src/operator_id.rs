@@ -1,4 +1,4 @@
-//! What a store and its files are marked with: the name and the version of the merge operator.
+//! The mark of a store and its files: the name and the version of the merge operator.
 //!
 //! Values that were merged by one operator mean something else to another. So a store is opened with the operator
 //! that it was made with, or not at all.

@@ -1,4 +1,4 @@
-//! How a store is made and used.
+//! Options of stores.
 
 use crate::error::Error;
 use crate::fs::{FileSystem, RealFs};
@@ -6,7 +6,7 @@ use ats_store::MergeOperator;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When a write is on disk.
+/// The moment at which a write is on disk.
 ///
 /// | | the process is killed | the kernel stops, or power is lost |
 /// |---|---|---|
@@ -22,11 +22,11 @@ pub enum Durability {
     Always,
     /// At most this long after a write has returned. Not 0; less than a millisecond is as good as one.
     Interval(Duration),
-    /// When the system writes it.
+    /// When the system writes it, which may be much later.
     System,
 }
 
-/// How blocks are compressed.
+/// The compression of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -35,21 +35,21 @@ pub enum Compression {
     Lz4,
 }
 
-/// How a store is opened. What it says may differ each time, except for the operator.
+/// The options of opening a store. What it says may differ each time, except for the operator.
 #[derive(Clone)]
 pub struct Options {
-    /// Where the files are.
+    /// The file system with the files.
     pub file_system: Arc<dyn FileSystem>,
-    /// Whether a store is made if there is none.
+    /// `true` if a store is made where there is none.
     pub create: bool,
     /// `true` if the store is only read. Then it must be there, and nothing in its directory is
     /// written, removed or repaired, so a directory of somebody else and a medium that cannot be
     /// written to will do. Others can open it for reading at the same time. Writes are refused with
     /// [`Error::ReadOnly`].
     pub read_only: bool,
-    /// How operands are merged.
+    /// The operator that merges operands.
     pub operator: Option<Arc<dyn MergeOperator>>,
-    /// When a write is on disk, unless it says so itself.
+    /// The moment at which a write is on disk, unless it says so itself.
     pub durability: Durability,
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
     /// `None` is what the stores of the process [share](crate::set_shared_memory).
@@ -66,12 +66,12 @@ pub struct Options {
     /// About how large a file of a run gets before the next one is begun, more than 0. What a merge has written of the file that it
     /// is writing is lost when the process ends.
     pub file_bytes: u64,
-    /// How blocks are compressed.
+    /// The compression of blocks.
     pub compression: Compression,
-    /// How many of the lookups of a key that a file does not have read it nevertheless, about. 1.0 is all of
-    /// them: no filter is made. Not below 0.
+    /// The approximate share of the lookups of a key that a file does not have which read it
+    /// nevertheless. 1.0 is all of them: no filter is made. Not below 0.
     pub false_positives: f64,
-    /// How many runs of about the same size are merged into one, 2 at least.
+    /// The number of runs of about the same size that are merged into one, 2 at least.
     pub fan_in: usize,
     /// `true` if threads write runs and merge them, which all stores of the process share: one more
     /// than there are processors. Otherwise both is done by [`work`](crate::DiskStore::work) only,

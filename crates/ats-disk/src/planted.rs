@@ -4,7 +4,7 @@
 #[cfg(feature = "planted")]
 use std::cell::Cell;
 
-/// What is wrong.
+/// A fault that a test plants.
 #[cfg_attr(
     not(feature = "planted"),
     expect(unreachable_pub, reason = "it is public where it is used")
@@ -40,7 +40,7 @@ pub fn plant(fault: Option<Fault>) {
     PLANTED.set(fault);
 }
 
-/// Whether a fault is planted.
+/// Returns `true` if a fault is planted.
 #[inline(always)]
 pub(crate) fn is_planted(fault: Fault) -> bool {
     #[cfg(feature = "planted")]

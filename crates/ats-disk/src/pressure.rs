@@ -58,13 +58,14 @@ impl Pressure {
         }
     }
 
-    /// Whether a write of so many bytes may go on at once.
+    /// Returns `true` if a write of this many bytes may go on at once.
     pub(crate) fn lets_through(&self, bytes: usize) -> bool {
         let delay = self.delay.load(Ordering::Relaxed);
         delay == 0 || self.share(delay, bytes, |wait| wait < SHORTEST).1
     }
 
-    /// How long a write of so many bytes is delayed. If that is acceptable, those behind it are delayed by its share.
+    /// The time by which a write of this many bytes is delayed. If that is acceptable, those behind
+    /// it are delayed by its share.
     fn share(
         &self,
         delay: u64,
@@ -111,12 +112,12 @@ impl Pressure {
     }
 }
 
-/// So many runs are not too many.
+/// The number of runs that are not too many.
 pub(crate) fn most_runs(fan_in: usize) -> usize {
     fan_in.saturating_mul(3)
 }
 
-/// How many runs there are beyond those that are not too many.
+/// The number of runs beyond those that are not too many.
 pub(crate) fn debt(runs: usize, fan_in: usize) -> usize {
     runs.saturating_sub(most_runs(fan_in.max(2)))
 }

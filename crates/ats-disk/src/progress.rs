@@ -1,8 +1,8 @@
-//! How far long work has come.
+//! The progress of long work.
 
 use std::ops::ControlFlow;
 
-/// How far long work has come.
+/// The progress of long work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of keys and values that were read.

@@ -129,7 +129,7 @@ fn gather_from(
     Ok(())
 }
 
-/// Whether the oldest entry, an operand, makes what is older not matter.
+/// Returns `true` if the oldest entry, an operand, makes all that is older irrelevant.
 fn is_enough(core: &Core, key: &[u8], chain: &Chain) -> bool {
     let Some(operator) = &core.options.operator else {
         return false;

@@ -1,4 +1,4 @@
-//! How many records there are.
+//! The number of records.
 //!
 //! A write does not read, so as a rule it does not know whether a key that it writes was there. Writers that have read
 //! what they change say by how much that changes the number of records, and as long as all do, the number is kept: it is
@@ -11,7 +11,7 @@
 //! **K1** What is in here is read and changed under `writing`, by which groups of writes follow one another. **K2** If
 //! `known` is a number, it is that of the records of which the changes are published.
 
-/// What a write makes of the number of records.
+/// The effect of a write on the number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CountChange {
     /// The writer has not read what it changes.
@@ -24,7 +24,7 @@ pub(crate) enum CountChange {
 }
 
 impl CountChange {
-    /// What this change and a later one make of the number.
+    /// The effect of this change and a later one together.
     pub(crate) fn then(self, later: Self) -> Self {
         use CountChange::{By, To, Unknown};
         match (self, later) {
@@ -42,7 +42,7 @@ pub(crate) struct RecordCount {
     known: Option<i64>,
     /// Sum of all changes by which it has become larger.
     added: i64,
-    /// How often it was set, or has become unknown.
+    /// The number of times that it was set, or has become unknown.
     breaks: u64,
 }
 
@@ -54,7 +54,7 @@ impl RecordCount {
     /// The number that is published if it is not known.
     pub(crate) const UNKNOWN: i64 = i64::MIN;
 
-    /// What is published.
+    /// The number that is published.
     pub(crate) fn published(&self) -> i64 {
         self.known.unwrap_or(Self::UNKNOWN)
     }

@@ -139,7 +139,7 @@ fn leave_journals(worker: &Worker) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a new store has in its manifest.
+/// The contents of the manifest of a new store.
 fn new_contents(
     creates: bool,
     names: &[String],

@@ -1,4 +1,4 @@
-//! What is published, and which snapshots are alive.
+//! The sequence number that is published, and the snapshots that are alive.
 //!
 //! A writer may drop a version of a key only if no snapshot reads it. So readers that take a snapshot are entered
 //! here, under a short lock, at the last published sequence number.
@@ -19,7 +19,7 @@ pub(crate) struct Registry {
     live: Mutex<Vec<u64>>,
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
-    /// How many records there are as of that write, or [`RecordCount::UNKNOWN`].
+    /// The number of records at that write, or [`RecordCount::UNKNOWN`].
     records: JointNumber,
 }
 
@@ -56,7 +56,7 @@ impl Registry {
         self.records.publish(records.published(), || {});
     }
 
-    /// How many records there are, if that is known.
+    /// The number of records, if that is known.
     ///
     /// # Errors
     /// [`Error::WouldWait`] for a thread that must not wait, if the system has stopped one that publishes.

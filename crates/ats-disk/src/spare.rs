@@ -10,7 +10,7 @@ use ats_mem::slab::{self, Kept};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So much is made ready ahead of the writers.
+/// The amount of memory that is made ready ahead of the writers.
 const AHEAD: usize = 4 << 20;
 
 /// The memory that a store keeps for its memtables.
@@ -22,8 +22,8 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// Whether the threads are to be told, by a writer, that one will soon need more memory than is there. They are told
-    /// once, until they have [made some ready](Spare::prepare).
+    /// `true` if a writer tells the threads that one will soon need more memory than is there. They
+    /// are told once, until they have [made some ready](Spare::prepare).
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         let is_new = slab::free_bytes() == 0 && !self.is_told.load(Ordering::Relaxed);

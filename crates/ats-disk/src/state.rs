@@ -1,4 +1,4 @@
-//! What readers read: memtables and runs, exchanged as one.
+//! The state that readers read: memtables and runs, exchanged as one.
 //!
 //! **S1** A state holds each change once: the memtables and runs of a state are of disjoint intervals of sequence
 //! numbers, and together of all that was written. A memtable and the run that was made of it are never in the same
@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 /// Memtables and runs.
 pub(crate) struct State {
-    /// What is written to.
+    /// The memtable that is written to.
     pub(crate) active: Arc<Memtable>,
-    /// What waits for being written to runs, from the newest to the oldest.
+    /// The memtables that wait for being written to runs, from the newest to the oldest.
     pub(crate) sealed: Vec<Arc<Sealed>>,
     /// From the newest to the oldest.
     pub(crate) runs: Vec<Arc<StoredRun>>,

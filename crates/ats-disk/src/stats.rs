@@ -1,4 +1,4 @@
-//! What an open store counts.
+//! Counters of an open store.
 
 use ats_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,11 +23,12 @@ pub(crate) struct Stats {
     pub(crate) stalls: AtomicU64,
     pub(crate) stalled_ns: AtomicU64,
     pub(crate) longest_stall_ns: AtomicU64,
-    /// How often a key was looked up.
+    /// The number of lookups.
     pub(crate) reads: ShardedCounter,
     /// Number of keys without a value that walks have passed.
     pub(crate) passed: ShardedCounter,
-    /// How often a key was read that had so many entries to be merged: 2, 3 or 4, 5 to 8, and so on.
+    /// The number of lookups of a key that had 2 entries to be merged, up to 4, and so on: 2, 3 or
+    /// 4, 5 to 8, and so on.
     pub(crate) chains: [AtomicU64; 8],
 }
 

@@ -124,7 +124,7 @@ impl DiskStore {
         &self.owner.worker
     }
 
-    /// How operands are merged.
+    /// The operator that merges operands.
     pub(crate) fn operator(&self) -> Option<&dyn MergeOperator> {
         self.core().options.operator.as_deref()
     }
@@ -181,8 +181,8 @@ impl DiskStore {
         self.write_with(batch, self.core().options.durability)
     }
 
-    /// As [`write`](DiskStore::write), with another durability than that of the store. Only whether it is
-    /// [`Durability::Always`] matters.
+    /// Does what [`write`](DiskStore::write) does, with another durability than that of the store.
+    /// Only whether it is [`Durability::Always`] matters.
     ///
     /// # Errors
     /// As those of [`write`](DiskStore::write).
@@ -306,8 +306,8 @@ impl DiskStore {
         self.compact_with(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`compact`](DiskStore::compact), and tells of its progress. If it is broken off, what is complete of the
-    /// merge is kept, and the merge goes on later.
+    /// Does what [`compact`](DiskStore::compact) does, and tells of its progress. If it is broken
+    /// off, what is complete of the merge is kept, and the merge goes on later.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
@@ -389,7 +389,7 @@ impl DiskStore {
         writing.last_seq = writing.last_seq.max(last);
     }
 
-    /// What the store tells of itself.
+    /// The figures of the store.
     #[must_use]
     pub fn info(&self) -> Info {
         Info::of(self.worker())

@@ -12,8 +12,8 @@ thread_local! {
     static ALLOWED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// So long a lock is waited for that another thread holds while it works in memory. Less than the way to another
-/// thread takes.
+/// The time for which a lock is waited for that another thread holds while it works in memory. Less
+/// than the way to another thread takes.
 const SHORT: Duration = Duration::from_micros(20);
 
 /// Calls `work`, in which functions of stores return [`Error::WouldWait`] where they would read
@@ -35,7 +35,7 @@ pub fn without_waiting<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Whether this thread may wait.
+/// Returns `true` if this thread may wait.
 #[inline]
 pub(crate) fn is_allowed() -> bool {
     ALLOWED.get()

@@ -124,7 +124,7 @@ impl Writer {
         }
     }
 
-    /// Whether the active memtable is.
+    /// `true` if the active memtable is full.
     fn is_full(&self) -> bool {
         let most_keys = self.core.options.memtable_keys;
         let active = &self.core.state.load().active;

@@ -4,7 +4,7 @@ use crate::group::Batches;
 use crate::journal::Journal;
 use crate::record_count::RecordCount;
 
-/// What only the leader of a group touches.
+/// The state that only the leader of a group touches.
 pub(crate) struct Writing {
     pub(crate) journal: Journal,
     /// The sequence number of the last change.

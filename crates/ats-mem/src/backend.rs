@@ -18,10 +18,10 @@ pub use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
-/// What came of [skipping](Ordered::skip) records.
+/// The outcome of [skipping](Ordered::skip) records.
 pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
 
-/// What a walk has come to: see [`Ordered::neighbour`].
+/// The place to which a walk has come: see [`Ordered::neighbour`].
 pub enum Neighbour<'g, R: Release> {
     /// A key alone, which was said to do. Its record was not looked at.
     Key(ShortKey),
@@ -29,7 +29,7 @@ pub enum Neighbour<'g, R: Release> {
     Record(&'g Record<R>),
 }
 
-/// What a store that adapts to contention tells of its structure. Approximate while it is changing.
+/// The structure of a store that adapts to contention. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adaptation {
     /// Nodes that only lead to base nodes.
@@ -48,7 +48,7 @@ pub struct Adaptation {
     pub uncontended: u64,
 }
 
-/// What a store that hashes tells of its structure. Approximate while it is changing.
+/// The structure of a store that hashes. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buckets {
     /// Buckets in use.
@@ -57,9 +57,9 @@ pub struct Buckets {
     pub lines: usize,
     /// Locks that the buckets share.
     pub locks: usize,
-    /// How often the number of locks was doubled since the store was made.
+    /// The number of times that the number of locks was doubled since the store was made.
     pub doublings: u64,
-    /// How often it was halved.
+    /// The number of times that it was halved.
     pub halvings: u64,
     /// Acquisitions of these locks that had to wait.
     pub contended: u64,
@@ -67,7 +67,7 @@ pub struct Buckets {
     pub uncontended: u64,
 }
 
-/// What a store has at one moment: see [`Backend::totals`].
+/// The content of a store at one moment: see [`Backend::totals`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Objects, as the [tallies](Release::tally) of the records say that readers see.
@@ -102,7 +102,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
-    /// As [`get`](Backend::get), for a key that the thread has likely asked for by this function shortly before.
+    /// Does what [`get`](Backend::get) does, for a key that the thread has likely asked for by this
+    /// function shortly before.
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.get(key, guard)
@@ -150,7 +151,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         Ok(was_there)
     }
 
-    /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.
+    /// Does what [`update`](Backend::update) does, for a decision that may take long: `decide` runs
+    /// without any lock.
     ///
     /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a
     /// while. All other keys go on. Costs three visits to the lock of the key, and a block of memory.
@@ -196,8 +198,9 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         batch::update_batch(self, keys, Pinning::Callers(guard), plan)
     }
 
-    /// As [`update_batch`](Backend::update_batch), for any number of keys: pins for some hundred keys at a
-    /// time, and not at all while the plan builds. The caller is not pinned, and keeps the store alive.
+    /// Does what [`update_batch`](Backend::update_batch) does, for any number of keys: pins for
+    /// some hundred keys at a time, and not at all while the plan builds. The caller is not pinned,
+    /// and keeps the store alive.
     fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
@@ -251,9 +254,10 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64>;
 
-    /// How many objects there are, and how many bytes they take, at one moment between the begin and the end of the
-    /// call: what readers have seen before is in it, and what is in it readers see afterwards. The objects of a batch
-    /// are in it together. O(parts with a lock of their own).
+    /// The number of objects, and of the bytes that they take, at one moment between the begin and
+    /// the end of the call: all that readers have seen before is in it, and all that is in it
+    /// readers see afterwards. The objects of a batch are in it together. O(parts with a lock of
+    /// their own).
     ///
     /// Writers do not pay for it. While many threads write, it keeps them from entering the store for the time of
     /// a look at each part. [`Busy`] if a thread that must not wait for long would have to.
@@ -263,7 +267,7 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// that run change. Keeps no thread waiting. O(parts with a lock of their own).
     fn len(&self) -> usize;
 
-    /// Whether there is no object.
+    /// Returns `true` if there is no object.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

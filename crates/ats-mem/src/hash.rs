@@ -244,7 +244,8 @@ impl<R: Release> Backend<R> for HashTable<R> {
 }
 
 impl<R: Release> Slots<R> for HashTable<R> {
-    /// As many slots as there are buckets, or were when the table became fixed.
+    /// The objects of a slot, of which there are as many as buckets, or as there were when the
+    /// table became fixed.
     fn slot<'g>(
         &'g self,
         index: usize,
@@ -313,7 +314,8 @@ impl<R: Release> HashTable<R> {
         own + self.stripes.bytes(guard) + buckets
     }
 
-    /// How the table is laid out, and has adapted to contention. Approximate while it is changing. O(locks).
+    /// The layout of the table, and its adaptation to contention. Approximate while it is changing.
+    /// O(locks).
     pub fn buckets(&self) -> Buckets {
         Buckets {
             buckets: self.directory.active(),

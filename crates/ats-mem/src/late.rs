@@ -1,4 +1,5 @@
-//! What a store needs only when it is large or fought for, and therefore makes when it is needed first.
+//! Data that a store needs only when it is large or fought for, and therefore makes when they are
+//! needed first.
 //!
 //! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad at: parts that
 //! every operation looks at, since each access follows a pointer.

@@ -13,8 +13,8 @@ pub(crate) fn prefetch<const LINES: usize, T>(start: *const T) {
     let _ = start;
 }
 
-/// As [`prefetch`], of a cache line that will be written: fetches it from the processor that has it, so that
-/// the store does not have to.
+/// Does what [`prefetch`] does, of a cache line that will be written: fetches it from the processor
+/// that has it, so that the store does not have to.
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(start: *const T) {
     #[cfg(target_arch = "x86_64")]

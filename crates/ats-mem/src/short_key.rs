@@ -70,7 +70,8 @@ pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     }
 }
 
-/// What of a short key is left, left-aligned; without a call to `memcpy`, which costs more than the work.
+/// The rest of a short key, left-aligned; without a call to `memcpy`, which costs more than the
+/// work.
 #[inline(always)]
 fn short_head(rest: &[u8]) -> u64 {
     let len = rest.len();

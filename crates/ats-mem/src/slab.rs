@@ -1,4 +1,4 @@
-//! Where records and nodes live: memory in blocks of a few fixed sizes, densely packed.
+//! The memory of records and nodes: blocks of a few fixed sizes, densely packed.
 //!
 //! A store of a few million records is much larger than the caches, so finding a record costs the
 //! misses on the way to it, and each of them may miss in the TLB as well, which under
@@ -79,8 +79,8 @@ use pool::SLAB;
 pub use pool::Statistics;
 pub use shared::SharedSlice;
 
-/// How much memory there is in slabs now. Locks each pool in turn, so the sum is approximate while
-/// others allocate.
+/// The amount of memory that is in slabs now. Locks each pool in turn, so the sum is approximate
+/// while others allocate.
 pub fn statistics() -> Statistics {
     SLAB.statistics()
 }

@@ -344,7 +344,7 @@ impl KnownAtom {
         unsafe { VmWord::new(word) }
     }
 
-    /// Whether `word` is this atom.
+    /// Returns `true` if `word` is this atom.
     #[inline]
     pub fn is(self, word: VmWord<'_>) -> bool {
         self.word().raw() == word.raw()

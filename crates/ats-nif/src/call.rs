@@ -1,4 +1,4 @@
-//! How the VM calls functions of this library, and how they fail.
+//! Calls of functions of this library by the VM, and their failures.
 //!
 //! A function is written as `fn(Env<'e>, [VmTerm<'e>; N]) -> NifResult<'e>` and entered into the
 //! function table with [`nif!`](crate::nif), which adds what every call needs: a panic must not
@@ -30,7 +30,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// What a function returns: a term, or why it has none.
+/// The result of a function: a term, or the reason why there is none.
 pub type NifResult<'e> = Result<VmWord<'e>, NoReply>;
 
 const _: () = assert!(
@@ -38,7 +38,8 @@ const _: () = assert!(
     "returned in two registers"
 );
 
-/// Why a call ends without a reply, and what becomes of it. `?` makes one of a cause and of an [`Error`].
+/// The reason why a call ends without a reply, and its consequence. `?` makes one of a cause and of
+/// an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {
     /// The call is refused: it raises an exception with this cause, which is one that `ats_errors` knows.
@@ -123,16 +124,16 @@ macro_rules! nif {
     }};
 }
 
-/// How to make a call once more.
+/// A call that can be made once more.
 #[derive(Clone, Copy)]
 pub struct Again {
     /// Name of the function.
     pub name: *const c_char,
     /// The function.
     pub entry: NifFn,
-    /// How many arguments the function has. One more is the number of attempts.
+    /// The number of arguments of the function. One more is the number of attempts.
     pub arity: usize,
-    /// How many arguments there are.
+    /// The number of arguments.
     pub argc: c_int,
     /// The arguments.
     pub argv: *const Word,
@@ -159,7 +160,7 @@ pub fn run<'e, const ARITY: usize>(
     }
 }
 
-/// So many attempts are made on a normal scheduler.
+/// The number of attempts on a normal scheduler.
 const ATTEMPTS: i64 = 16;
 
 /// Has the VM make the same call again, which found something held.

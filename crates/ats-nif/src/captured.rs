@@ -63,7 +63,7 @@ fn parts(term: &Term) -> Vec<&Term> {
     }
 }
 
-/// How identifiers of this node look, and how they shall look.
+/// The form of identifiers of this node, and the form that they shall have.
 struct Marker {
     written_node: String,
     written_creation: u32,

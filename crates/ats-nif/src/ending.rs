@@ -1,4 +1,4 @@
-//! What becomes of the tables of a process that has ended.
+//! The fate of the tables of a process that has ended.
 //!
 //! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it, so only a few
 //! of them are looked after then, and the others are left to the thread in the background, as is the freeing of all. No
@@ -88,7 +88,7 @@ fn forget(shared: &Shared, pid: Word) {
     shared.end_fixes_of(&mut admin, pid);
 }
 
-/// How many tables are looked after before something else has its turn.
+/// The number of tables that are looked after before something else has its turn.
 const SLICE: usize = 64;
 
 static ENDED: Mutex<Vec<ResourceRef<Handle>>> = Mutex::new(Vec::new());

@@ -51,7 +51,7 @@ impl<'e> VmWord<'e> {
         self.word
     }
 
-    /// Whether the two are `=:=`. O(size), without yielding.
+    /// Returns `true` if the two are `=:=`. O(size), without yielding.
     #[inline]
     pub fn is_identical(self, other: VmWord<'_>) -> bool {
         // Two immediates are the same term exactly if they are the same word, and so is any term
@@ -75,7 +75,8 @@ impl<'e> Env<'e> {
         }
     }
 
-    /// What stands for the environment in calls by a thread that is none of the VM. It has no terms, and no process.
+    /// The stand-in for the environment in calls by a thread that is none of the VM. It has no
+    /// terms, and no process.
     pub(crate) const fn of_own_thread() -> Self {
         Env {
             raw: std::ptr::null_mut(),

@@ -7,7 +7,7 @@ use crate::sys;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What all begins with.
+/// The byte with which all begins.
 pub const VERSION: u8 = 131;
 const BIT_BINARY_EXT: u8 = 77;
 const ATOM_EXT: u8 = 100;
@@ -101,7 +101,7 @@ pub fn encode_atom(text: &str) -> Option<Vec<u8>> {
     Some([&[VERSION, ATOM_UTF8_EXT], &len[..], text.as_bytes()].concat())
 }
 
-/// Whether a fun is a `fun M:F/A`, and no closure.
+/// Returns `true` if a fun is a `fun M:F/A`, and no closure.
 pub fn is_external_fun(etf: &[u8]) -> bool {
     etf.get(1) == Some(&EXPORT_EXT)
 }

@@ -49,9 +49,10 @@ const HELD_PID: HostTag = HostTag::owning(3);
 const HELD_PORT: HostTag = HostTag::owning(4);
 const HELD_OPAQUE: HostTag = HostTag::owning(5);
 
-/// What an identifier takes in an environment.
+/// The bytes that an identifier takes in an environment.
 const HELD_BYTES: usize = 64;
-/// What something of unknown size is taken to keep: so much that the epoch advances after a few dozen.
+/// The bytes that something of unknown size is taken to keep: so many that the epoch advances after
+/// a few dozen.
 const UNKNOWN_BYTES: usize = 16 << 10;
 
 /// The VM, as far as it can be asked about the words of an image.

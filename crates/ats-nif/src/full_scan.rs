@@ -1,4 +1,4 @@
-//! What a table makes of queries that read all of it: its option `full_scan`.
+//! The option `full_scan` of a table: its answer to queries that read all of it.
 
 use crate::atoms::KnownAtom;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ pub enum FullScan {
     Refuse,
 }
 
-/// What becomes of a query.
+/// The verdict about a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is run.
@@ -41,14 +41,14 @@ impl Watch {
         }
     }
 
-    /// What is done with full scans.
+    /// The wanted answer to full scans.
     #[must_use]
     pub fn wanted(&self) -> FullScan {
         self.wanted
     }
 
-    /// What becomes of a full scan. There is at most one warning in a second, so a loop does not drown the
-    /// log.
+    /// Returns the verdict about a full scan. There is at most one warning in a second, so a loop
+    /// does not drown the log.
     pub fn judge(&self) -> Result<Verdict, KnownAtom> {
         match self.wanted {
             FullScan::Allow => Ok(Verdict::Run),

@@ -30,12 +30,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a table identifier refers to.
+/// The table that an identifier refers to.
 pub struct Handle {
     shared: AtomicPtr<Shared>,
 }
 
-/// Which processes may read and write.
+/// The processes that may read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protection {
@@ -82,7 +82,7 @@ pub enum WriteConcurrency {
     Locks(i64),
 }
 
-/// What a table on disk was at a moment whose values are merged by a program.
+/// The moment of a table on disk whose values are merged by a program.
 pub type Frozen = Pending<Box<dyn Store>>;
 
 /// An existing table.
@@ -91,15 +91,15 @@ pub struct Shared {
     pub table: Table<Vm>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
-    /// What the table was at a moment, if its values are merged by a program.
+    /// The moment that the table shows, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
-    /// Whether users know it by its name.
+    /// `true` if users know it by its name.
     pub named: bool,
-    /// Which processes may read and write: a [`Protection`].
+    /// The processes that may read and write: a [`Protection`].
     protection: AtomicU8,
     /// Options that are only reported.
     pub reported: Reported,
@@ -123,35 +123,35 @@ fn word_of(owner: Owner) -> Word {
     }
 }
 
-/// What changes seldom and only under a lock.
+/// The data that change seldom and only under a lock.
 pub struct Admin {
     /// The process that gets the table when its owner dies.
     pub heir: Option<Heir>,
-    /// Whether the owner stands for an application.
+    /// `true` if the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
     pub(crate) watches: Watched<Handle>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
-    /// When the table became fixed.
+    /// The moment at which the table became fixed.
     pub fixed_since: Option<process::Moment>,
 }
 
-/// What a table is made with.
+/// The parts that a table is made with.
 pub struct Recipe {
     /// The table.
     pub table: Table<Vm>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
-    /// What the table was at a moment, if its values are merged by a program.
+    /// The moment that the table shows, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
-    /// Whether the name shall lead to it.
+    /// `true` if the name shall lead to it.
     pub named: bool,
-    /// Which processes may read and write.
+    /// The processes that may read and write.
     pub protection: Protection,
     /// Options that are only reported.
     pub reported: Reported,
@@ -269,8 +269,8 @@ impl Shared {
         self.owner.store(word_of(owner), Ordering::Release);
     }
 
-    /// Whether the owner is alive, or not needed. From the moment the VM begins to end a process, it is not
-    /// alive. That is before the VM tells any process or library of the end.
+    /// Returns `true` if the owner is alive, or not needed. From the moment the VM begins to end a
+    /// process, it is not alive. That is before the VM tells any process or library of the end.
     #[inline]
     pub fn has_living_owner(&self, env: Env<'_>) -> bool {
         self.owner()
@@ -283,14 +283,14 @@ impl Shared {
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 
-    /// Whether it has not been deleted. Deleting takes it out of its handle, which is the moment that counts,
-    /// also for processes that know it by its name.
+    /// Returns `true` if it has not been deleted. Deleting takes it out of its handle, which is the
+    /// moment that counts, also for processes that know it by its name.
     #[inline]
     pub(crate) fn is_found_by_id(&self) -> bool {
         !self.id.shared.load(Ordering::Acquire).is_null()
     }
 
-    /// How users know the table: by its name if it is a named one, else by its identifier.
+    /// The term by which users know the table: its name if it is a named one, else its identifier.
     pub fn known_as<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         match self.named {
             true => self.name(),
@@ -298,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Which processes may read and write.
+    /// The processes that may read and write.
     #[inline]
     pub fn protection(&self) -> Protection {
         Protection::of(self.protection.load(Ordering::Acquire))
@@ -309,7 +309,7 @@ impl Shared {
         self.protection.store(protection as u8, Ordering::Release);
     }
 
-    /// Whether the calling process is the owner.
+    /// Returns `true` if the calling process is the owner.
     #[inline]
     pub fn is_owner(&self, env: Env<'_>) -> bool {
         env.own_pid()

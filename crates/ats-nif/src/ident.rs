@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// Most words a reference has.
 const MAX_REF_WORDS: usize = 5;
 
-/// What [`load`] found out.
+/// The facts that [`load`] found out.
 struct Local {
     node: Box<str>,
     creation: u32,
@@ -29,7 +29,7 @@ struct Local {
     pid: Word,
 }
 
-/// Where the bits of the numbers of local pids, or ports, are in their words.
+/// The places of the bits of the numbers of local pids, or ports, in their words.
 #[derive(Clone, Copy, Default)]
 struct Layout {
     runs: [Run; RUNS],
@@ -146,7 +146,7 @@ pub fn written_node() -> (String, u32) {
     (ident.node, ident.creation)
 }
 
-/// Whether the numbers of local pids and ports are read from their words.
+/// Returns `true` if the numbers of local pids and ports are read from their words.
 pub fn layout_is_known() -> bool {
     local().pids.is_some() && local().ports.is_some()
 }

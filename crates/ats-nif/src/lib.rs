@@ -80,8 +80,8 @@ const MODULE: &CStr = if cfg!(feature = "test-nifs") {
     c"ats_nif"
 };
 
-/// Where the VM starts: describes the library. The VM reads the description as long as the library is
-/// loaded, and asks once per load, so it is never freed.
+/// The entry point for the VM: describes the library. The VM reads the description as long as the
+/// library is loaded, and asks once per load, so it is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn nif_init() -> *const sys::ErlNifEntry {
     let functions = all_functions().leak();

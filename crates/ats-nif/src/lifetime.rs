@@ -1,4 +1,4 @@
-//! How tables begin and end.
+//! The beginning and the end of tables.
 
 use crate::atoms::KnownAtom;
 use crate::env::Env;
@@ -46,8 +46,8 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
     }
 }
 
-/// Whether a process is the caller and cannot end during the call: not on a scheduler for long work, which goes on
-/// when its process is killed.
+/// Returns `true` if a process is the caller and cannot end during the call: not on a scheduler for
+/// long work, which goes on when its process is killed.
 fn is_running_here(env: Env<'_>, pid: Word) -> bool {
     !process::may_wait() && env.own_pid().is_some_and(|own| own.raw() == pid)
 }
@@ -88,13 +88,14 @@ pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     fate == Fate::Lives
 }
 
-/// Whether a table that was found is still there. If its owner is dead it ends now, or its heir takes it.
+/// Returns `true` if a table that was found is still there. If its owner is dead it ends now, or
+/// its heir takes it.
 #[inline]
 pub fn goes_on(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     shared.has_living_owner(env) || end_or_inherit(env, shared, guard)
 }
 
-/// Whether there is a table with this name that goes on.
+/// Returns `true` if there is a table with this name that goes on.
 fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
     registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
 }

@@ -21,7 +21,7 @@ use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
 
-/// What the VM keeps for a loaded library, so that another one can tell whose it is.
+/// The data that the VM keeps for a loaded library, so that another one can tell whose it is.
 #[repr(C)]
 struct PrivData {
     magic: u64,

@@ -39,16 +39,16 @@ const BUCKETS: usize = 1 << 14;
 /// Locks that the lists share.
 const LOCKS: usize = 64;
 
-/// What can have a name.
+/// A thing that can have a name.
 pub trait Named {
     /// The name, or the last one. If the thing is in a map, only the map changes it.
     fn name(&self) -> &AtomicU64;
 
-    /// Whether it has not been deleted. After it was once `false` it is so for ever.
+    /// Returns `true` if it has not been deleted. After it was once `false` it is so for ever.
     fn exists(&self) -> bool;
 }
 
-/// What came of a renaming.
+/// The outcome of a renaming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renaming {
     /// The thing has the new name, and no other.
@@ -98,7 +98,7 @@ impl<T: Named> Names<T> {
         &self.buckets[bucket_of(name)]
     }
 
-    /// What has this name, at some moment of the call. O(1).
+    /// The thing that has this name, at some moment of the call. O(1).
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
         let target = self.linked(name, guard)?;
@@ -109,7 +109,7 @@ impl<T: Named> Names<T> {
         (is_its_name && thing.exists()).then_some(target)
     }
 
-    /// What the node for a name leads to, whether it counts or not.
+    /// The thing to which the node for a name leads, whether it counts or not.
     #[inline]
     fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
@@ -129,7 +129,7 @@ impl<T: Named> Names<T> {
         None
     }
 
-    /// Whether a name is to be had. The caller holds its lock.
+    /// Returns `true` if a name is to be had. The caller holds its lock.
     fn is_free(&self, name: u64, guard: &Guard) -> bool {
         if self.get(name, guard).is_some() {
             return false;

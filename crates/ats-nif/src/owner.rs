@@ -18,7 +18,7 @@ pub enum Owner {
 pub struct Heir {
     pid: Word,
     data: Word,
-    /// Where `data` lives.
+    /// The environment in which `data` lives.
     _env: OwnEnv,
     is_gone: bool,
 }

@@ -1,4 +1,4 @@
-//! What this library asks of processes and of the clock.
+//! The questions that this library asks about processes and the clock.
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::ptr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Whether a local process is alive. Two nanoseconds.
+/// Returns `true` if a local process is alive. Two nanoseconds.
 #[inline]
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
@@ -32,7 +32,7 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
 }
 
-/// Whether the calling thread is none of the VM.
+/// Returns `true` if the calling thread is none of the VM.
 pub fn is_own_thread() -> bool {
     thread_type() == sys::THREAD_UNDEFINED
 }
@@ -50,20 +50,20 @@ pub fn thread_type() -> c_int {
     TYPE.with(|thread_type| *thread_type)
 }
 
-/// Whether the caller runs on a scheduler for long work. A nanosecond.
+/// Returns `true` if the caller runs on a scheduler for long work. A nanosecond.
 #[inline]
 pub fn on_dirty_scheduler() -> bool {
     thread_type() >= sys::THREAD_DIRTY_CPU
 }
 
-/// Whether the calling thread may wait for a lock as long as it takes: not if it is a normal scheduler, on
-/// which other processes wait.
+/// Returns `true` if the calling thread may wait for a lock as long as it takes: not if it is a
+/// normal scheduler, on which other processes wait.
 pub fn may_wait() -> bool {
     thread_type() != sys::THREAD_NORMAL
 }
 
-/// Whether the calling thread may wait for files: not if it is a scheduler of processes or of computations. A
-/// nanosecond.
+/// Returns `true` if the calling thread may wait for files: not if it is a scheduler of processes
+/// or of computations. A nanosecond.
 #[inline]
 pub fn may_wait_for_devices() -> bool {
     !matches!(thread_type(), sys::THREAD_NORMAL | sys::THREAD_DIRTY_CPU)

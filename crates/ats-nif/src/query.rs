@@ -26,11 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A compiled specification that terms refer to.
 pub struct Compiled {
     program: Arc<Program<Vm>>,
-    /// What it becomes for the kinds of tables it was used for, the latest last.
+    /// The queries that it has become for the kinds of tables it was used for, the latest last.
     queries: Mutex<Vec<Arc<Query<Vm>>>>,
-    /// What the VM compiled it to, for running it on lists.
+    /// The specification as the VM has compiled it, for running it on lists.
     by_vm: Option<(Arc<HeldEnv>, Word)>,
-    /// Whether it is not to be used for anything but its only query.
+    /// `true` if it is not to be used for anything but its only query.
     only: bool,
 }
 
@@ -116,7 +116,7 @@ impl Compiled {
     }
 }
 
-/// What specifications may call in this VM.
+/// The functions that specifications may call in this VM.
 fn functions() -> FunctionSet {
     match release::otp_release() {
         ..=25 => FunctionSet::OTP_25,
@@ -142,17 +142,17 @@ struct Met {
     /// The exact key of the specification.
     key: Box<[u8]>,
     prepared: Prepared,
-    /// When it was met last.
+    /// The time at which it was met last.
     at: u64,
 }
 
-/// What a thread keeps.
+/// The specifications that a thread keeps.
 struct Kept {
     specifications: Vec<Met>,
-    /// Which of them a term was at an address that ends like this. Most specifications are constants of a
-    /// program, which stay where they are.
+    /// The index of the one that a term was at an address that ends like this. Most specifications
+    /// are constants of a program, which stay where they are.
     by_address: [u8; ADDRESSES],
-    /// How many specifications were looked for.
+    /// The number of specifications that were looked for.
     now: u64,
     hasher: RandomState,
 }
@@ -297,7 +297,8 @@ impl Kept {
     }
 }
 
-/// Whether a zero of either sign is in a term. Some VMs take them for the same term; heads do not.
+/// Returns `true` if a zero of either sign is in a term. Some VMs take them for the same term;
+/// heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
 }

@@ -27,7 +27,7 @@ const REF_MARKER: u32 = u32::MAX;
 const HEADER_TAG: Word = 0x3F;
 const POINTER_TAG: Word = 0x07;
 
-/// What a reference is to this VM.
+/// The kinds of references to this VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefKind {
     /// An ordinary one of this node, with its two data words.
@@ -72,7 +72,7 @@ pub fn numbers(data: [u64; 2]) -> [u32; 3] {
     ]
 }
 
-/// What kind of reference this is.
+/// The kind of this reference.
 pub fn classify(reference: VmWord<'_>) -> RefKind {
     let Some(ref_header) = REF_HEADER.get().copied().flatten() else {
         return classify_unknown(reference);
@@ -127,7 +127,7 @@ pub fn load(env: Env<'_>) {
     });
 }
 
-/// Whether ordinary references are kept as their numbers.
+/// Returns `true` if ordinary references are kept as their numbers.
 pub fn layout_is_known() -> bool {
     REF_HEADER.get().copied().flatten().is_some()
 }

@@ -16,7 +16,7 @@ pub fn otp_release() -> u32 {
 
 static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
 
-/// Whether this VM takes 0.0 and -0.0 for the same term (OTP 26 and older) or not.
+/// The rule of this VM for zeros: 0.0 and -0.0 are the same term (OTP 26 and older) or not.
 #[inline]
 pub fn zeros() -> Zeros {
     match ZEROS_DISTINCT.load(Ordering::Relaxed) {

@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// never freed keeps the VM from reusing the memory of each (RS2).
 pub struct Slot {
     current: AtomicPtr<sys::ErlNifResourceType>,
-    /// Whether there is a resource with the current handle that is never freed.
+    /// `true` if there is a resource with the current handle that is never freed.
     pinned: AtomicBool,
     has_older: AtomicBool,
     older: Mutex<Vec<Handle>>,
@@ -92,7 +92,8 @@ impl Default for Slot {
     }
 }
 
-/// What can be a resource. Its alignment is at most that of a pointer, which is what the VM gives.
+/// A type that can be a resource. Its alignment is at most that of a pointer, which is what the VM
+/// gives.
 pub trait Resource: Send + Sync + Sized + 'static {
     /// Name of the type. Objects of the same name are taken over when the module is loaded again.
     const NAME: &'static CStr;

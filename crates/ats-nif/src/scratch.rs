@@ -71,7 +71,7 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
     })
 }
 
-/// What it takes to read objects and to build terms of them.
+/// The buffers for reading objects and building terms of them.
 pub struct Reading<T> {
     /// Stacks for building terms.
     pub scratch: Scratch<T>,
@@ -92,11 +92,11 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
     })
 }
 
-/// What it takes to run match specifications.
+/// The buffers for running match specifications.
 pub struct Selecting<T> {
-    /// What they are run with.
+    /// The runner of the specifications.
     pub runner: Runner<Vm>,
-    /// What terms are built of their results with.
+    /// The builder of terms of their results.
     pub results: Results<T>,
 }
 

@@ -1,4 +1,4 @@
-//! Whose a table becomes: when its owner ends, gives it away, or names another.
+//! The succession of owners: when one ends, gives a table away, or names another.
 //!
 //! The VM tells a library of the end of a process after it has told the processes that are linked to it,
 //! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
@@ -18,18 +18,18 @@ use crate::handle::{Admin, Protection, Shared};
 use crate::owner::{Heir, Owner};
 use crate::process;
 
-/// What `setopts/2` changes.
+/// The changes that `setopts/2` makes.
 #[derive(Default)]
 pub struct Changes {
     /// The heir, if it shall be another, or none any more.
     pub heir: Option<Option<Heir>>,
-    /// Which processes may read and write.
+    /// The processes that may read and write.
     pub protection: Option<Protection>,
     /// The owner, if it shall be another.
     pub owner: Option<Owner>,
 }
 
-/// What becomes of a table.
+/// The fate of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It has an owner that is alive, or needs none.
@@ -138,9 +138,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the caller may do what only an owner may. A table of an application belongs to all processes
-    /// of the application, which have the same group leader. A table without an owner belongs to every
-    /// process.
+    /// Returns `true` if the caller may do what only an owner may. A table of an application
+    /// belongs to all processes of the application, which have the same group leader. A table
+    /// without an owner belongs to every process.
     fn has_rights(&self, env: Env<'_>, admin: &Admin, group_leader: VmWord<'_>) -> bool {
         match self.owner() {
             None => true,

@@ -51,7 +51,7 @@ pub struct ErlNifFunc {
     pub flags: c_uint,
 }
 
-/// What the VM tells of itself.
+/// The description that the VM gives of itself.
 #[repr(C)]
 pub struct ErlNifSysInfo {
     /// Versions of the driver interface.
@@ -80,7 +80,7 @@ pub const THREAD_DIRTY_IO: c_int = 3;
 /// `ERL_NIF_NSEC`.
 pub const TIME_UNIT_NSEC: c_int = 3;
 
-/// What a library tells the VM when it is loaded.
+/// The description that a library gives the VM when it is loaded.
 #[repr(C)]
 pub struct ErlNifEntry {
     /// Major version of the NIF interface.

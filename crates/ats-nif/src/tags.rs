@@ -1,4 +1,5 @@
-//! How the words of common terms are told apart. [`load`](crate::load) checks that the VM has it so.
+//! The tags that tell the words of common terms apart. [`load`](crate::load) checks that the VM has
+//! it so.
 
 use crate::sys::Word;
 

@@ -70,8 +70,8 @@ impl<'e> TermSink for VmSink<'e> {
         self.env.cons(head, tail)
     }
 
-    /// As [`cons`](TermSink::cons) from the last element to the first, but the VM makes all cells at once
-    /// if it may choose the tail.
+    /// Does what [`cons`](TermSink::cons) does from the last element to the first, but the VM makes
+    /// all cells at once if it may choose the tail.
     fn list(&mut self, elements: &[VmWord<'e>], tail: VmWord<'e>) -> VmWord<'e> {
         match tail.raw() == VmWord::NIL.raw() {
             true => self.env.list(elements),

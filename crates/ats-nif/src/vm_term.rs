@@ -82,25 +82,25 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// Whether this is an atom.
+    /// Returns `true` if this is an atom.
     #[inline]
     pub const fn is_atom(self) -> bool {
         self.word.raw() & 0x3F == atoms::ATOM_TAG
     }
 
-    /// Whether this is the empty list.
+    /// Returns `true` if this is the empty list.
     #[inline]
     pub const fn is_nil(self) -> bool {
         self.word.raw() == NIL
     }
 
-    /// Whether this is a pid of this node.
+    /// Returns `true` if this is a pid of this node.
     #[inline]
     pub const fn is_local_pid(self) -> bool {
         self.word.raw() & 0xF == PID_TAG
     }
 
-    /// Whether the word is the whole term.
+    /// Returns `true` if the word is the whole term.
     #[inline]
     pub const fn is_immediate(self) -> bool {
         self.word.raw() & IMMEDIATE_TAG == IMMEDIATE_TAG

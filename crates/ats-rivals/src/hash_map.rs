@@ -45,7 +45,7 @@ const LEAST_PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 256 };
 /// Records without order.
 pub struct Hashed<R: Release> {
     records: HashSet<Kept<R>, Seeded>,
-    /// How many fixations there are.
+    /// The number of fixations.
     fixed: usize,
     /// There while the map is fixed, and until it is tidied.
     index: Option<WalkIndex>,
@@ -101,8 +101,8 @@ impl<R: Release> Hashed<R> {
         self.records.hasher().0.hash(key)
     }
 
-    /// How many slots there are: about the square root of the number of records, since without an index each slot
-    /// costs a look at all of them.
+    /// The number of slots: about the square root of the number of records, since without an index
+    /// each slot costs a look at all of them.
     fn slots(&self) -> usize {
         match &self.index {
             Some(index) => index.slots(),

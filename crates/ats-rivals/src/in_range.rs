@@ -6,7 +6,7 @@ use ats_store::successor;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-/// How many records a walk finds at a time.
+/// The number of records that a walk finds at a time.
 pub(super) const PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 64 };
 
 /// A store that finds the records of a range.

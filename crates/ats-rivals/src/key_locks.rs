@@ -4,7 +4,7 @@ use ats_sync::lock::Held;
 use ats_sync::{Lock, Padded};
 use std::hash::{BuildHasher, RandomState};
 
-/// How many locks there are: so many that two threads rarely meet at one for different keys.
+/// The number of locks: so many that two threads rarely meet at one for different keys.
 const LOCKS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 256 };
 
 /// A lock for each key, which it shares with the other keys of the same hash.

@@ -167,8 +167,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
 }
 
 impl<R: Release> PaperTree<R> {
-    /// How the tree has adapted to contention. Approximate while it is changing. O(base nodes), and waits for the
-    /// lock of each.
+    /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes),
+    /// and waits for the lock of each.
     pub fn adaptation(&self) -> Adaptation {
         self.map().adaptation(&ats_sync::pin())
     }

@@ -1,4 +1,4 @@
-//! What a store behind a lock needs of its map.
+//! The abilities that a store behind a lock needs of its map.
 //!
 //! The invariants (V1 and so on) are those of [the crate](crate).
 
@@ -86,7 +86,7 @@ impl<R: Release> Hash for Kept<R> {
     }
 }
 
-/// Why a record is taken out of a map.
+/// The reason why a record is taken out of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
     /// Its key, which was there for readers, is removed.
@@ -95,7 +95,7 @@ pub enum Taking {
     Undoing,
 }
 
-/// Where the records are that follow those of a piece.
+/// The place of the records that follow those of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// There are none.
@@ -110,7 +110,7 @@ pub enum Rest {
 ///
 /// Methods that find records append them to `found`, also those of open batches.
 pub trait RecordMap<R: Release>: Default + Send + Sync {
-    /// How many groups of readers its lock has: `None`, as many as a lock has of itself.
+    /// The number of groups of readers of its lock: `None`, as many as a lock has of itself.
     const READER_GROUPS: Option<usize>;
 
     /// The record of a key.
@@ -141,7 +141,7 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
         false
     }
 
-    /// Whether a walk can go on behind a key.
+    /// Returns `true` if a walk can go on behind a key.
     fn knows(&self, key: &[u8], guard: &Guard) -> bool;
 
     /// Finds the records of a slot.

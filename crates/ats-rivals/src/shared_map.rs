@@ -1,4 +1,4 @@
-//! What a store needs of a map of records that several threads change at a time.
+//! The abilities that a store needs of a map of records that several threads change at a time.
 //!
 //! The invariants (W1 and so on) are those of [`shared_store`](super::shared_store).
 
@@ -7,7 +7,7 @@ use ats_sync::Guard;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
-/// What becomes of a key.
+/// The decision about a key.
 pub enum Exchange<'g, R: Release> {
     /// It stays as it is.
     Keep,
@@ -48,7 +48,8 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
         found: &mut Vec<&'g Record<R>>,
     );
 
-    /// As [`gather`](SharedMap::gather), from below `below` (from the end, if `None`) downwards: descending.
+    /// Does what [`gather`](SharedMap::gather) does, from below `below` (from the end, if `None`)
+    /// downwards: descending.
     fn gather_down<'g>(
         &'g self,
         below: Option<&[u8]>,

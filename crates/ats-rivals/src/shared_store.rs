@@ -30,14 +30,15 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
-/// How many records are asked for when one is wanted: two, since the first may belong to a batch.
+/// The number of records that are asked for when one is wanted: two, since the first may belong to
+/// a batch.
 const STEP: usize = 2;
 
 /// A store on a map that threads share; see the documentation of [the crate](crate).
 pub struct SharedStore<R: Release, M: SharedMap<R>> {
     map: M,
     turns: ReaderGroupLock<()>,
-    /// What readers see (W3).
+    /// The number of objects that readers see (W3).
     objects: ShardedCounter,
     bytes: ShardedCounter,
     records: PhantomData<R>,

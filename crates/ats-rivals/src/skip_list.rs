@@ -34,7 +34,7 @@ pub struct List<R: Release> {
     locks: KeyLocks,
 }
 
-/// Where the record of a key is: nowhere if the key is gone (K2).
+/// The place of the record of a key: nowhere if the key is gone (K2).
 struct Word<R: Release>(AtomicPtr<Record<R>>);
 
 // SAFETY: it stands for a record, which any thread may read, and which any thread may free (I3 of `record`).

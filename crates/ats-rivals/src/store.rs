@@ -14,8 +14,8 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// How many records are asked for when one is wanted from a map that goes down: a few, since some may belong to
-/// batches.
+/// The number of records that are asked for when one is wanted from a map that goes down: a few,
+/// since some may belong to batches.
 const STEP: usize = 4;
 
 /// A store with one lock; see the documentation of [the crate](crate).
@@ -23,10 +23,10 @@ pub struct LockedMap<R: Release, M: RecordMap<R>> {
     state: ReaderGroupLock<State<R, M>>,
 }
 
-/// What is behind the lock.
+/// The data behind the lock.
 struct State<R: Release, M: RecordMap<R>> {
     map: M,
-    /// What readers see.
+    /// The totals that readers see.
     tally: Tally,
     records: PhantomData<Kept<R>>,
 }

@@ -1,5 +1,5 @@
-//! What a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its keys in the order of their
-//! hashes.
+//! The index that a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its
+//! keys in the order of their hashes.
 //!
 //! The index has each key that is in the map, and each that was removed since the map was fixed. So a walk can go on
 //! behind a key that is gone. A key that only a batch has had, and has not put after all, leaves no trace.
@@ -20,7 +20,7 @@ pub(super) enum Spot<'k> {
 impl Spot<'_> {
     pub(super) const START: Self = Spot::At(0);
 
-    /// Whether the spot is before this key.
+    /// Returns `true` if the spot is before this key.
     pub(super) fn is_before(self, hash: u64, key: &[u8]) -> bool {
         match self {
             Spot::At(here) => here <= hash,
@@ -34,7 +34,7 @@ impl Spot<'_> {
 pub(super) struct WalkIndex {
     /// Of each key, whether it was removed while it was in the index; it may be back.
     keys: BTreeMap<(u64, Box<[u8]>), bool>,
-    /// How many slots the map has as long as it is fixed.
+    /// The number of slots that the map has as long as it is fixed.
     slots: usize,
     /// Bytes of all keys.
     bytes: usize,
@@ -75,7 +75,7 @@ impl WalkIndex {
         }
     }
 
-    /// Whether a key was removed since the index was made.
+    /// Returns `true` if a key was removed since the index was made.
     pub(super) fn was_removed(&self, hash: u64, key: &[u8]) -> bool {
         self.keys.get(&(hash, key.into())).copied().unwrap_or(false)
     }

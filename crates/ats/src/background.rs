@@ -28,19 +28,19 @@ pub trait FreeInSlices: Send {
     fn free_slice(&mut self) -> bool;
 }
 
-/// How long memory is kept after something large was freed, and nothing since.
+/// The time for which memory is kept after something large was freed, and nothing since.
 const KEEP_FOR: Duration = Duration::from_secs(2);
-/// So many bytes of garbage are something large.
+/// The number of bytes of garbage that is something large.
 const LARGE: usize = 8 << 20;
 /// Slabs with less than so many bytes that no block uses are left as they are.
 const SLACK: usize = 4 << 20;
-/// So many objects are freed between two looks at the queue.
+/// The number of objects that are freed between two looks at the queue.
 const SLICE: usize = 1_000;
 
 type Queue = VecDeque<Box<dyn FreeInSlices>>;
 
 static QUEUE: Mutex<Queue> = Mutex::new(VecDeque::new());
-/// Whether the thread runs.
+/// `true` if the thread runs.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Hands something over to be freed in the background. If the thread cannot be started, frees it
@@ -105,7 +105,7 @@ fn run() {
     }
 }
 
-/// When memory is given back to the system.
+/// The state of giving memory back to the system.
 #[derive(Default)]
 struct Trimming {
     /// Bytes of garbage that were freed since something large was.

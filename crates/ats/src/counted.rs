@@ -37,7 +37,7 @@ use ats_term::image::{Built, Form, Host, SMALL_MAX, SMALL_MIN, counted_word, sma
 #[derive(Clone, Copy)]
 pub(crate) struct Counter<'a> {
     cell: &'a AtomicU64,
-    /// Which element it is, from 0.
+    /// The index of the element, from 0.
     pub(crate) index: usize,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn record<H: Host>(
     RecordBox::in_parts(key, parts, built.owns())
 }
 
-/// Whether an integer can be the value of a counter that changes in place.
+/// Returns `true` if an integer can be the value of a counter that changes in place.
 pub(crate) fn fits(value: i64) -> bool {
     (SMALL_MIN..=SMALL_MAX).contains(&value)
 }

@@ -1,4 +1,4 @@
-//! What a table in a directory is, as a file beside its store says it.
+//! The description of a table in a directory, in a file beside its store.
 //!
 //! The store knows keys and values as bytes. Which table they are of must be known before the store is opened, because
 //! it decides which operator merges them. So it is in a file of its own, which is written when the table is made.
@@ -20,16 +20,17 @@ use ats_term::{Zeros, etf};
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What a table in a directory is.
+/// The description of a table in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Its type.
     pub table_type: TableType,
-    /// Where objects have their key, from 1.
+    /// The position of the key in objects, from 1.
     pub key_position: usize,
-    /// Which zeros are the same key.
+    /// The rule for zeros in keys.
     pub zeros: Zeros,
-    /// How values are merged that are written to the same key: a term in the external term format; empty if they are not.
+    /// The merge of values that are written to the same key: a term in the external term format;
+    /// empty if they are not merged.
     pub merge: Vec<u8>,
     /// The formats by which the program makes bytes of keys and values: a term in the external term
     /// format; empty if it does not.
@@ -55,7 +56,7 @@ impl fmt::Display for Description {
     }
 }
 
-/// Why a file does not say what a table is.
+/// The reason why a file is no description of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoDescription {
     /// It is another file, or was spoilt.
@@ -170,7 +171,7 @@ impl Description {
         bytes
     }
 
-    /// What the bytes of a file say.
+    /// Reads the bytes of a file.
     ///
     /// # Errors
     /// [`NoDescription`], never a wrong description.
@@ -191,7 +192,7 @@ impl Description {
         }
     }
 
-    /// What stands behind the version, the checksum included.
+    /// Reads the bytes behind the version, the checksum included.
     fn parts(version: u32, bytes: &[u8]) -> Option<Self> {
         let ([table_type, zeros], rest) = bytes.split_first_chunk()?;
         let (key_position, rest) = rest.split_first_chunk()?;

@@ -1,8 +1,8 @@
-//! Why an operation was refused.
+//! The reasons why operations are refused.
 
 use std::fmt;
 
-/// Why an operation was refused. Nothing has changed then.
+/// The reason why an operation was refused. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An object is not a tuple.
@@ -19,7 +19,7 @@ pub enum Error {
     NotAnInteger,
     /// A value cannot be merged in this way, or not with what is there.
     Operand,
-    /// What is in the table cannot be merged in this way.
+    /// The element that is in the table cannot be merged in this way.
     Element,
     /// The operation does not exist for tables of this type.
     TableType,

@@ -1,4 +1,4 @@
-//! What reading a key gives.
+//! The result of a lookup.
 
 use crate::bag::{self, Large};
 use crate::counted::{self, Counter};
@@ -37,7 +37,7 @@ impl<'g, H: Host> Found<'g, H> {
         self.record.key()
     }
 
-    /// How many words the objects take where they are stored, but for large bags. O(1).
+    /// The number of words that the objects take where they are stored, but for large bags. O(1).
     pub fn len_words(&self) -> usize {
         self.record.value_words().1
     }
@@ -171,7 +171,7 @@ impl<'g, H: Host> Found<'g, H> {
         }
     }
 
-    /// Whether the objects have positions: if they are many.
+    /// Returns `true` if the objects have positions: if they are many.
     pub fn is_large(&self) -> bool {
         form(self.record) == Form::Large
     }

@@ -10,13 +10,13 @@ use std::ops::Range;
 pub(crate) struct Gathered<H: Host> {
     pub(crate) keys: Keys,
     pub(crate) objects: Vec<One<H>>,
-    /// Which objects have the same key.
+    /// The groups of objects with the same key.
     pub(crate) groups: Vec<Range<usize>>,
 }
 
 /// One of them.
 pub(crate) struct One<H: Host> {
-    /// Where its key is among the keys.
+    /// The place of its key among the keys.
     pub(crate) key: usize,
     /// Until it is written.
     pub(crate) record: Option<RecordBox<Values<H>>>,

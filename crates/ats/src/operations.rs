@@ -1,4 +1,4 @@
-//! What a table does with objects: one file for each kind of operation, all of them functions of
+//! The operations of a table on objects: one file for each kind, all of them functions of
 //! [`Table`](crate::Table).
 
 pub(crate) mod change;

@@ -1,4 +1,4 @@
-//! What may run under a lock that other keys share.
+//! Limits of work under a lock that other keys share.
 //!
 //! A store calls back under the lock of a key, which is also that of others. What runs there must be short
 //! whatever the caller and the table bring. So each operation that makes an object out of another one, or
@@ -25,21 +25,22 @@ pub(crate) const SHORT_PARTS: usize = 1 << 6;
 /// Most bytes of a key that are copied under a lock.
 const SHORT_KEY: usize = 8 * SHORT_WORDS;
 
-/// Whether a change of so many parts, of the object of this key, takes long whatever is there.
+/// Returns `true` if a change of so many parts, of the object of this key, takes long whatever is
+/// there.
 #[inline]
 pub(crate) fn is_long_change(parts: usize, key: &[u8]) -> bool {
     parts > SHORT_PARTS || key.len() > SHORT_KEY
 }
 
-/// Whether it takes long to copy the object of this record.
+/// Returns `true` if it takes long to copy the object of this record.
 #[inline]
 pub(crate) fn is_long<H: Host>(record: &Rec<H>) -> bool {
     let words = record.value_words().1;
     words > SHORT_PACKED_WORDS && (words > SHORT_WORDS || form(record) == Form::Packed)
 }
 
-/// Whether it may take long to compare the object of this record. The host may keep large parts of it,
-/// which count as a few words.
+/// Returns `true` if it may take long to compare the object of this record. The host may keep large
+/// parts of it, which count as a few words.
 #[inline]
 pub(crate) fn is_long_to_compare<H: Host>(record: &Rec<H>) -> bool {
     is_long(record) || record.owns()

@@ -52,14 +52,14 @@ macro_rules! each {
     };
 }
 
-/// As `each`, for what cannot fail in memory.
+/// Calls a function like `each`, for calls that cannot fail in memory.
 macro_rules! read {
     ($records:expr, $backend:ident => $call:expr) => {
         either!($records, $backend => Ok($call), $backend => $call)
     };
 }
 
-/// As `read`, for what only stores have that have an order.
+/// Calls a function like `read`, of stores that have an order.
 macro_rules! read_ordered {
     ($records:expr, $backend:ident => $call:expr) => {
         match $records {
@@ -75,19 +75,19 @@ macro_rules! read_ordered {
     };
 }
 
-/// As `each`, for what there is in memory only.
+/// Calls a function like `each`, of stores in memory only.
 macro_rules! in_memory {
     ($records:expr, $backend:ident => $call:expr, $on_bytes:expr) => {
         either!($records, $backend => $call, _ => $on_bytes)
     };
 }
 
-/// What a table holds at a time.
+/// The records of a table, and the state that belongs to them, at a time.
 pub(crate) struct Store<H: Host> {
     records: Records<H>,
     listed: Listed,
     reported: Mutex<Reported>,
-    /// How many [visits](visit::Visit) there are.
+    /// The number of [visits](visit::Visit).
     visits: AtomicUsize,
 }
 
@@ -96,8 +96,8 @@ const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or tidied up in one go.
 pub(crate) const SLICE: usize = 2_000;
 
-/// Where the records are, chosen when the table is made. An enum and not a `dyn` of one trait, so that the way of a
-/// lookup in memory is known to the compiler.
+/// The records, in the store that was chosen when the table was made. An enum and not a `dyn` of
+/// one trait, so that the way of a lookup in memory is known to the compiler.
 pub(crate) enum Records<H: Host> {
     /// In memory, in the order of keys.
     Ordered(CaTree<Values<H>>),
@@ -121,7 +121,7 @@ impl<H: Host> Records<H> {
     }
 }
 
-/// How a store is cleared.
+/// The way in which a store is cleared.
 pub(crate) enum Cleared<H: Host> {
     /// It is to be exchanged for this one, which is empty.
     Fresh(Arc<Store<H>>),
@@ -133,7 +133,7 @@ pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Valu
 pub(crate) type DecideShort<'a, 'g, H> =
     dyn FnMut(Option<&'g Rec<H>>, bool) -> Option<Change<Values<H>>> + 'a;
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
-/// What a step from a key comes to.
+/// The result of a step from a key.
 pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
@@ -157,7 +157,7 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// What takes the place of this store when it is cleared.
+    /// The store that takes the place of this one when it is cleared.
     pub(crate) fn cleared(&self) -> Result<Cleared<H>, Error> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
@@ -182,7 +182,8 @@ impl<H: Host> Store<H> {
         read!(&self.records, backend => backend.get(key, guard))
     }
 
-    /// As [`get`](Store::get), for a key that the process has likely asked for shortly before.
+    /// Does what [`get`](Store::get) does, for a key that the process has likely asked for shortly
+    /// before.
     #[inline]
     pub(crate) fn get_again<'g>(
         &'g self,
@@ -261,8 +262,8 @@ impl<H: Host> Store<H> {
         )
     }
 
-    /// As [`update`](Store::update), for a decision that may take long: no lock is held meanwhile, only the
-    /// key.
+    /// Does what [`update`](Store::update) does, for a decision that may take long: no lock is held
+    /// meanwhile, only the key.
     pub(crate) fn update_alone<'g>(
         &'g self,
         key: &[u8],
@@ -272,10 +273,10 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => Ok(backend.update_alone(key, guard, decide)?))
     }
 
-    /// As [`update`](Store::update), for a decision that may turn out to take long: see
-    /// [`short`](crate::short). `decide` is told whether the key is held alone. If it is not, other keys may
-    /// wait, and `decide` returns `None` if it would take long; then it is called again while the key is held
-    /// alone.
+    /// Does what [`update`](Store::update) does, for a decision that may turn out to take long: see
+    /// [`short`](crate::short). `decide` is told whether the key is held alone. If it is not, other
+    /// keys may wait, and `decide` returns `None` if it would take long; then it is called again
+    /// while the key is held alone.
     #[inline]
     pub(crate) fn update_short<'g>(
         &'g self,
@@ -292,8 +293,8 @@ impl<H: Host> Store<H> {
         Ok(())
     }
 
-    /// As [`update`](Store::update), unless `decide` returns `None` because it would take long. Whether it did;
-    /// then nothing has changed.
+    /// Does what [`update`](Store::update) does, unless `decide` returns `None` because it would
+    /// take long. Whether it did; then nothing has changed.
     #[inline]
     pub(crate) fn is_too_long_to_update<'g>(
         &'g self,
@@ -439,8 +440,8 @@ impl<H: Host> Store<H> {
         read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
-    /// Whether there is no [visit](visit::Visit). For a store that was taken out of its table, when all guards are
-    /// gone under which it could be found there: then it stays so.
+    /// Returns `true` if there is no [visit](visit::Visit). For a store that was taken out of its
+    /// table, when all guards are gone under which it could be found there: then it stays so.
     pub(crate) fn has_no_visits(&self) -> bool {
         self.visits.load(Ordering::Acquire) == 0
     }
@@ -481,7 +482,7 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// As [`update`](Store::update), for the objects of a key of a bag.
+    /// Does what [`update`](Store::update) does, for the objects of a key of a bag.
     pub(crate) fn update_bag<'g>(
         &'g self,
         key: &[u8],
@@ -498,7 +499,7 @@ impl<H: Host> Store<H> {
         Ok(())
     }
 
-    /// As [`update_bag`](Store::update_bag), for the key at an end of the store.
+    /// Does what [`update_bag`](Store::update_bag) does, for the key at an end of the store.
     pub(crate) fn update_end<'g>(
         &'g self,
         end: End,

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "rivals")]
 mod rival;
 
-/// What counts as the same key, and how many objects a key can have.
+/// The rule that says which keys are the same, and if a key can have several objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableType {
     /// One object per key; keys are the same if `=:=`. No order.
@@ -91,7 +91,7 @@ pub struct Table<H: Host> {
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
     compressed: bool,
-    /// Whether values are bytes in the end, so that nothing can be shared by versions of a key.
+    /// `true` if values are bytes in the end, so that nothing can be shared by versions of a key.
     pub(crate) is_portable: bool,
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
@@ -102,14 +102,15 @@ pub struct Table<H: Host> {
     admin: Mutex<Admin>,
 }
 
-/// What changes only under a lock.
+/// The data that change only under a lock.
 #[derive(Default)]
 struct Admin {
     /// Number of fixations.
     fixed: usize,
-    /// Whether the table was cleared since it was fixed: then keys that a walk remembers may be gone.
+    /// `true` if the table was cleared since it was fixed: then keys that a walk remembers may be
+    /// gone.
     cleared: bool,
-    /// What `Table::force_adaptation` was called with.
+    /// The argument of `Table::force_adaptation`.
     #[cfg(feature = "forcing")]
     forcing: (u32, u32),
 }
@@ -124,7 +125,7 @@ impl<H: Host> Table<H> {
         Self::with_zeros(table_type, key_position, Zeros::Distinct)
     }
 
-    /// As [`new`](Table::new), with a rule for zeros.
+    /// Does what [`new`](Table::new) does, with a rule for zeros.
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -182,12 +183,12 @@ impl<H: Host> Table<H> {
         self
     }
 
-    /// Whether the table stores objects in less memory.
+    /// Returns `true` if the table stores objects in less memory.
     pub fn is_compressed(&self) -> bool {
         self.compressed
     }
 
-    /// Whether objects are packed. Not where values become other bytes in the end.
+    /// Returns `true` if objects are packed. Not where values become other bytes in the end.
     #[inline]
     pub(crate) fn packs(&self) -> bool {
         self.compressed && !self.is_portable
@@ -207,12 +208,12 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// What is stored of an object that was built.
+    /// The stored form of an object that was built.
     pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
         stored(built, packer, self.packs())
     }
 
-    /// How bags of this table treat equal objects.
+    /// The rule of bags of this table for equal objects.
     pub(crate) fn bag_rules(&self) -> Rules {
         Rules {
             distinct: self.table_type.is_distinct_bag(),
@@ -221,7 +222,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Whether the table keeps its objects [in a store of bytes](Table::on_store).
+    /// Returns `true` if the table keeps its objects [in a store of bytes](Table::on_store).
     pub fn is_portable(&self) -> bool {
         self.is_portable
     }
@@ -256,7 +257,7 @@ impl<H: Host> Table<H> {
         std::mem::replace(self.store.get_mut(), std::ptr::null_mut())
     }
 
-    /// How exact keys are made. Those in a store of bytes mean the same in every process.
+    /// The options of exact keys. Those in a store of bytes mean the same in every process.
     pub(crate) fn exact_options(&self) -> exact::Options {
         exact::Options {
             zeros: self.zeros,
@@ -323,7 +324,7 @@ impl<H: Host> Table<H> {
         unsafe { Visit::new(self.store.load(Ordering::Acquire), &guard) }
     }
 
-    /// As [`lookup`](Table::lookup), by the bytes of the key.
+    /// Does what [`lookup`](Table::lookup) does, by the bytes of the key.
     ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
@@ -503,7 +504,7 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).objects()
     }
 
-    /// Whether there is no object.
+    /// Returns `true` if there is no object.
     ///
     /// # Errors
     /// As those of [`len`](Table::len).
@@ -583,7 +584,8 @@ impl<H: Host> Table<H> {
         objects
     }
 
-    /// As [`clear`](Table::clear), without counting the objects, which of a store of bytes takes long.
+    /// Does what [`clear`](Table::clear) does, without counting the objects, which of a store of
+    /// bytes takes long.
     ///
     /// # Errors
     /// As those of [`clear`](Table::clear).
@@ -632,13 +634,14 @@ impl<H: Host> Table<H> {
         Ok(self.store.swap(into_raw(fresh), Ordering::AcqRel))
     }
 
-    /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.
-    /// Not exact while others write. O(base nodes).
+    /// The adaptation of a table with an order to contention since it was made or cleared; `None`
+    /// of others. Not exact while others write. O(base nodes).
     pub fn adaptation(&self) -> Option<Adaptation> {
         self.store(&ats_sync::pin()).adaptation()
     }
 
-    /// How a table without order is laid out, and has adapted to contention since it was made or cleared;
+    /// The layout of a table without order, and its adaptation to contention since it was made or
+    /// cleared;
     /// `None` of others. Not exact while others write. O(locks).
     pub fn buckets(&self) -> Option<Buckets> {
         self.store(&ats_sync::pin()).buckets()

@@ -1,4 +1,4 @@
-//! What the value words of a record mean: one object, or the objects of a key.
+//! The value words of a record: one object, or the objects of a key.
 //!
 //! # Invariants
 //! - V1. The values of this crate's records are built by this crate for host `H`, in the form that their first word
@@ -21,7 +21,7 @@ pub(crate) struct Elsewhere {
     pub(crate) release: unsafe fn(*mut Elsewhere),
     /// About how many bytes are given back when it is freed.
     pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
-    /// How many objects it stands for, and how many bytes it takes; the same all its life.
+    /// The number of objects that it stands for, and of bytes that it takes; the same all its life.
     pub(crate) tally: unsafe fn(*const Elsewhere) -> Tally,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn value_of(elsewhere: *mut Elsewhere) -> [u64; 2] {
     [LARGE_WORD, elsewhere.expose_provenance() as u64]
 }
 
-/// What a value owns that is made by [`value_of`].
+/// The memory that a value owns that is made by [`value_of`].
 pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
     debug_assert_eq!(value[0], LARGE_WORD);
     std::ptr::with_exposed_provenance_mut(value[1] as usize)
@@ -98,7 +98,7 @@ impl<H: Host> Release for Values<H> {
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// What is stored of an object that was built: that, or in a table that packs its objects less.
+/// The stored form of an object that was built: that, or less in a table that packs its objects.
 pub(crate) fn stored<'a, H: Host>(
     built: Built<'a, H>,
     packer: &'a mut Packer,
@@ -116,7 +116,7 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// What the value of a record is: see V1. What a borrowed record owns is not released.
+/// The form of the value of a record: see V1. What a borrowed record owns is not released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     let (words, len) = record.value_words();

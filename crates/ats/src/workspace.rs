@@ -62,7 +62,7 @@ pub(crate) struct Room<T: HostTerm> {
     pub(crate) many: Gathered<T::Host>,
     pub(crate) packer: Packer,
     pub(crate) unpacked: UnpackBuffer,
-    /// How many words the objects may still have.
+    /// The number of words that the objects may still have.
     pub(crate) words_left: usize,
 }
 

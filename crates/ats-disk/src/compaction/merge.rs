@@ -1,4 +1,4 @@
-//! How runs are merged: in the order of their keys, a file at a time.
+//! Merges of runs: in the order of their keys, a file at a time.
 //!
 //! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How much of a file is read at a time.
+/// The bytes of a file that are read at a time.
 const READ_AHEAD_BYTES: usize = 256 << 10;
 /// Bytes of the buffers for a run, of blocks and of parts.
 const RUN_BUFFER_BYTES: usize = READ_AHEAD_BYTES + READ_AHEAD_BYTES / 4;
@@ -43,13 +43,13 @@ enum Piece {
     BrokenOff,
 }
 
-/// What a merge reads.
+/// The runs that a merge reads.
 struct Inputs {
     /// From the newest to the oldest.
     runs: Vec<Arc<StoredRun>>,
-    /// Whether nothing is older.
+    /// `true` if nothing is older.
     is_bottom: bool,
-    /// What the runs delete of older runs.
+    /// The ranges that the runs delete of older runs.
     range_deletes: Arc<RangeSet>,
     /// Files that are taken as they are, in the order of their keys.
     moved: VecDeque<Arc<RunFile>>,
@@ -67,8 +67,9 @@ impl Inputs {
         files.map(|file| file.key_bytes + file.value_bytes).sum()
     }
 
-    /// What becomes of an entry that is the only one of its key here. As long as there may be something older it stays what it
-    /// was when it was written; if not, it is the value, or vanishes if that counts as missing.
+    /// Returns the entry that remains of one that is the only one of its key here. As long as there
+    /// may be something older it stays what it was when it was written; if not, it is the value, or
+    /// vanishes if that counts as missing.
     fn only(
         &self,
         operator: Option<&dyn MergeOperator>,
@@ -87,7 +88,7 @@ impl Inputs {
         }
     }
 
-    /// Whether a file is one of those that are merged.
+    /// Returns `true` if a file is one of those that are merged.
     fn has(&self, file: &FileMeta) -> bool {
         let mut files = self.runs.iter().flat_map(|run| &run.meta.files);
         files.any(|input| input.number == file.number)
@@ -339,7 +340,7 @@ fn is_worth_noting(writer: &RunWriter<'_>, merge: &MergeMeta) -> bool {
     bounds <= BOUNDS_BYTES || written.sum::<u64>() >= 4 * bounds
 }
 
-/// Whether all keys of a file are below this one.
+/// Returns `true` if all keys of a file are below this one.
 fn is_before(file: &FileMeta, key: &[u8]) -> bool {
     file.last_key.as_deref().is_some_and(|last| last < key)
 }

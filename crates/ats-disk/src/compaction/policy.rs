@@ -1,4 +1,4 @@
-//! Which runs are merged.
+//! The choice of the runs that are merged.
 //!
 //! Runs of about the same size are merged `fan_in` at a time, so each record is written about once for each power of
 //! `fan_in` that the store is larger than a memtable; and all runs are merged into the oldest when the others have
@@ -17,9 +17,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
-    /// How much of the older runs it has deleted, about, in bytes.
+    /// The approximate bytes of older runs that it has deleted.
     pub(crate) deleted: u64,
-    /// Whether no merge reads it.
+    /// `true` if no merge reads it.
     pub(crate) is_free: bool,
 }
 
@@ -30,17 +30,17 @@ const SPACE_PERCENT: u64 = 50;
 /// The same where writes pause.
 const LULL_PERCENT: u64 = 10;
 
-/// How much work few runs are worth.
+/// The work that few runs are worth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// So many runs of about the same size are merged.
+    /// The number of runs of about the same size that are merged.
     fan_in: usize,
     /// All is merged if the newer runs are this much of the oldest, in percent.
     percent: u64,
 }
 
 impl Effort {
-    /// What keeps up with writes.
+    /// Returns the merge that keeps up with writes.
     pub(super) fn due(fan_in: usize) -> Self {
         Effort {
             fan_in: fan_in.max(2),
@@ -48,7 +48,7 @@ impl Effort {
         }
     }
 
-    /// What makes reads fast, where there are no writes.
+    /// Returns the merge that makes reads fast, where there are no writes.
     pub(super) fn in_lull() -> Self {
         Effort {
             fan_in: 2,
@@ -96,7 +96,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     cheapest.map(|(start, window)| start..start + window.len())
 }
 
-/// How many of the first runs are free and of similar sizes.
+/// The number of the first runs that are free and of similar sizes.
 fn similar(sizes: &[Size]) -> usize {
     let mut bytes = 0;
     let belongs = |run: &&Size| {

@@ -40,13 +40,13 @@ pub(super) const COUNTS_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
-    /// Whether the next older entry of the key follows.
+    /// `true` if the next older entry of the key follows.
     more: bool,
     start: usize,
     end: usize,
 }
 
-/// Where a record is, and where its first value is.
+/// The place of a record, and of its first value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     record: usize,
@@ -67,16 +67,16 @@ pub(super) struct Record {
 pub(super) struct Entries {
     /// The newest of those that are left.
     pub(super) first: Entry,
-    /// Where the tag of the next one is, if there is one; or the next record.
+    /// The place of the tag of the next one, if there is one; or of the next record.
     next: usize,
 }
 
 /// A block in memory. It is shared: a clone costs a count.
 pub(crate) struct Block {
     bytes: SharedSlice<u8>,
-    /// How long the region of the records is.
+    /// The length of the region of the records.
     records: u32,
-    /// How many restart points there are: one at least.
+    /// The number of restart points: one at least.
     restarts: u32,
 }
 
@@ -129,7 +129,8 @@ impl Block {
         }
     }
 
-    /// Whether this may be the content of a block, by its last bytes: its first record is the first restart point.
+    /// Returns `true` if this may be the content of a block, by its last bytes: its first record is
+    /// the first restart point.
     pub(crate) fn may_end(content: &[u8]) -> bool {
         let Some((before, counts)) = content.split_last_chunk::<COUNTS_BYTES>() else {
             return false;
@@ -152,13 +153,13 @@ impl Block {
         self.restarts as usize
     }
 
-    /// Where the records end and the restart points begin.
+    /// The end of the records, which is the beginning of the restart points.
     #[inline]
     fn records_end(&self) -> usize {
         self.bytes.len() - COUNTS_BYTES - RESTART_BYTES * self.restarts as usize
     }
 
-    /// Where the values end and the records begin.
+    /// The end of the values, which is the beginning of the records.
     #[inline]
     fn records_start(&self) -> usize {
         self.records_end() - self.records as usize
@@ -170,7 +171,7 @@ impl Block {
         &self.bytes[self.records_start()..self.records_end()]
     }
 
-    /// Where the record of a restart point is. The end, if there is no such point.
+    /// The place of the record of a restart point. The end, if there is no such point.
     #[inline]
     pub(super) fn restart(&self, number: usize) -> Place {
         let points = &self.bytes[self.records_end()..];
@@ -190,13 +191,13 @@ impl Block {
         }
     }
 
-    /// Whether there is a record at a place, and not the end.
+    /// Returns `true` if there is a record at a place, and not the end.
     #[inline]
     pub(super) fn has(&self, place: Place) -> bool {
         place.record < self.records as usize
     }
 
-    /// Whether a place is before another one.
+    /// Returns `true` if a place is before another one.
     pub(super) fn is_before(place: Place, other: Place) -> bool {
         place.record < other.record
     }
@@ -220,7 +221,7 @@ impl Block {
         })
     }
 
-    /// What follows in the key of a record on what it has in common with the key before.
+    /// The bytes of the key of a record behind those that it has in common with the key before.
     #[inline(always)]
     pub(super) fn suffix(&self, record: &Record) -> &[u8] {
         // The bounds were checked when the record was read.
@@ -279,7 +280,7 @@ impl Block {
         }))
     }
 
-    /// Where the record behind these entries is.
+    /// The place of the record behind these entries.
     #[inline(always)]
     pub(super) fn behind(&self, mut entries: Entries) -> Result<Place, Damaged> {
         while let Some(older) = self.older(entries)? {
@@ -379,7 +380,7 @@ impl Block {
 }
 
 impl Entries {
-    /// Where the record behind them is, if the first is the last.
+    /// The place of the record behind them, if the first is the last.
     #[inline(always)]
     pub(super) fn end(self) -> Place {
         Place {

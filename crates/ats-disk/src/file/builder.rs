@@ -10,12 +10,12 @@ const RECORD_BYTES: usize = 4;
 /// Writes one block after the other.
 #[derive(Default)]
 pub(super) struct BlockBuilder {
-    /// Where the block, and the region of its values, begins.
+    /// The beginning of the block, and of the region of its values.
     start: usize,
     records: Vec<u8>,
     restarts: Vec<[u32; 2]>,
     since_restart: usize,
-    /// Where the tag of the last entry is in `records`.
+    /// The place of the tag of the last entry in `records`.
     tag_at: usize,
 }
 
@@ -31,7 +31,8 @@ impl BlockBuilder {
         self.restarts.is_empty()
     }
 
-    /// Whether a record with a key and a value of these lengths makes the block longer than `limit`.
+    /// Returns `true` if a record with a key and a value of these lengths makes the block longer
+    /// than `limit`.
     pub(super) fn is_full(&self, out: &[u8], limit: usize, key: usize, value: usize) -> bool {
         let restarts = RESTART_BYTES * self.restarts.len() + COUNTS_BYTES;
         let bytes = out.len() - self.start + self.records.len() + restarts;
@@ -78,7 +79,8 @@ impl BlockBuilder {
         );
     }
 
-    /// Whether another entry may be added to the last record. The length of a region has 32 bits.
+    /// Returns `true` if another entry may be added to the last record. The length of a region has
+    /// 32 bits.
     pub(super) fn has_room_for_older(&self) -> bool {
         self.records.len() < u32::MAX as usize - 16
     }

@@ -30,9 +30,10 @@ const ITEM_BYTES: usize = 144;
 /// An item counts for so much more, by this part of it: what comes and goes leaves room in the slabs that what comes next does
 /// not fill, up to a seventh of what there is.
 const SLACK_SHARE: usize = 6;
-/// What is larger than this part of the budget of a shard is not kept, since it would push out all else.
+/// The largest part of the budget of a shard that an item may take: a larger one would push out all
+/// else.
 const MAX_SHARE: usize = 4;
-/// What an item has, about; from this follows how many items there will be.
+/// The approximate size of an item; from this follows the expected number of items.
 const USUAL_BYTES: usize = 4 << 10;
 /// A shard has this much at least, so that some blocks fit. A smaller cache has one shard.
 const MIN_SHARD_BYTES: usize = 1 << 20;
@@ -43,7 +44,7 @@ const RESERVED_SHARE: usize = 2;
 /// The budget of the tables follows what is held and reserved in this many steps.
 const STEPS: usize = 64;
 
-/// What the cache holds.
+/// An item of the cache.
 #[derive(Clone)]
 pub(crate) enum Cached {
     Block(Block),
@@ -81,7 +82,7 @@ impl Weighter<Place, Cached> for Memory {
 pub(crate) struct CacheStatistics {
     /// Lookups that found something.
     pub(crate) hits: u64,
-    /// What was read of files for lookups that did not.
+    /// The number of lookups that read the file because the item was not there.
     pub(crate) misses: u64,
     /// Bytes that are held and reserved, and those of items that no other store may use.
     pub(crate) bytes: u64,
@@ -226,7 +227,7 @@ impl Cache {
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What is there of a file at an offset.
+    /// Returns the item of a file at an offset.
     #[inline]
     pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Cached> {
         let found = self.items.items.get(&Place { file, offset });

@@ -29,10 +29,10 @@ pub(crate) struct FileCursor {
     part: Option<(usize, Arc<Part>)>,
     /// The number of the block within its part.
     block: usize,
-    /// Where the block is.
+    /// The offset of the block.
     offset: u64,
     walk: Option<Walk>,
-    /// Whether it stands on a key.
+    /// `true` if it stands on a key.
     stands: bool,
     blocks: Window,
     /// Only without the cache.
@@ -59,8 +59,8 @@ impl Window {
         }
     }
 
-    /// What `make` makes of the content of a frame. If the window does not have the frame, it moves there and
-    /// has then what follows in the direction, too, but not beyond `limits`.
+    /// Returns what `make` makes of the content of a frame. If the window does not have the frame,
+    /// it moves there and has then what follows in the direction, too, but not beyond `limits`.
     fn frame<T>(
         &mut self,
         file: &RunFile,
@@ -274,7 +274,7 @@ impl FileCursor {
         }
     }
 
-    /// Where the block is in which it stands.
+    /// The offset of the block in which it stands.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

@@ -23,7 +23,7 @@ struct Lane([u32; 8]);
 
 const LANE_BYTES: usize = size_of::<Lane>();
 
-/// What the specification multiplies hashes with, to get the bit of each word.
+/// The factors with which the specification multiplies hashes, to get the bit of each word.
 const SALT: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -57,10 +57,10 @@ fn lane_of(hash: u64, lanes: usize) -> usize {
     (((hash >> 32) * lanes as u64) >> 32) as usize
 }
 
-/// How large filters are made.
+/// The size of filters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterSize {
-    /// How many keys share a lane, on average. Infinite if there is no filter.
+    /// The average number of keys that share a lane. Infinite if there is no filter.
     keys_per_lane: f64,
 }
 
@@ -86,7 +86,7 @@ impl FilterSize {
         FilterSize { keys_per_lane: low }
     }
 
-    /// Whether there are filters at all.
+    /// Returns `true` if there are filters at all.
     pub(crate) fn makes_filters(self) -> bool {
         self.keys_per_lane.is_finite()
     }
@@ -147,7 +147,7 @@ impl Filter {
         }
     }
 
-    /// Whether the key with this hash may be there. O(1), one cache line.
+    /// Returns `true` if the key with this hash may be there. O(1), one cache line.
     #[inline]
     pub(crate) fn passes(&self, hash: u64) -> bool {
         match self.lanes.get(lane_of(hash, self.lanes.len())) {

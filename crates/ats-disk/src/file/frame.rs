@@ -20,21 +20,21 @@ const MAX_COMPRESSED: usize = 1 << 30;
 /// LZ4 does not make anything smaller than this part of it.
 const LZ4_MAX_RATIO: usize = 255;
 
-/// What a frame contains. The numbers are those of the format.
+/// The content of a frame. The numbers are those of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Content {
     /// Records.
     Block = 0,
-    /// Where the blocks of a part of the file are, and the filter of their keys.
+    /// The places of the blocks of a part of the file, and the filter of their keys.
     Part = 1,
-    /// Where the parts are.
+    /// The places of the parts.
     Top = 2,
     /// The range deletes.
     RangeDeletes = 3,
 }
 
-/// Which file it is, whatever name it has.
+/// The identity of a file, whatever name it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The store, by a number that no other store has.

@@ -23,7 +23,7 @@ use std::ops::Range;
 /// Byte strings in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct Separators {
-    /// What all begin with.
+    /// The bytes with which all begin.
     prefix: SharedSlice<u8>,
     /// Of each, what follows the prefix, up to eight bytes of it.
     heads: SharedSlice<u64>,
@@ -85,7 +85,7 @@ impl Separators {
         &self.suffixes[start..self.ends[number]]
     }
 
-    /// How many are not above the key. O(log n).
+    /// The number of separators that are not above the key. O(log n).
     #[inline]
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         let key = match self.prefix.is_empty() {
@@ -148,11 +148,12 @@ pub(crate) fn separator<'k>(last: &[u8], first: &'k [u8]) -> &'k [u8] {
     first.get(..=shared).unwrap_or(first)
 }
 
-/// Where neighbouring pieces of a file are, and which of them has a key.
+/// The places of neighbouring pieces of a file, and the separators that tell which of them has a
+/// key.
 #[derive(Debug)]
 pub(crate) struct Index {
     separators: Separators,
-    /// Where each begins, and where the last one ends. Ascending, two at least.
+    /// The beginnings of all pieces, and the end of the last one. Ascending, two at least.
     offsets: SharedSlice<u64>,
 }
 
@@ -177,7 +178,7 @@ impl Index {
         })
     }
 
-    /// How many pieces there are: one at least.
+    /// The number of pieces: one at least.
     pub(crate) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -199,14 +200,14 @@ impl Index {
         self.separators.get(number)
     }
 
-    /// Where the piece with this number is, and how long.
+    /// The offset and the length of the piece with this number.
     #[inline]
     pub(crate) fn piece(&self, number: usize) -> (u64, u64) {
         let (start, end) = (self.offsets[number], self.offsets[number + 1]);
         (start, end - start)
     }
 
-    /// Where the first piece begins, and the last one ends.
+    /// The beginning of the first piece, and the end of the last one.
     pub(crate) fn extent(&self) -> (u64, u64) {
         (self.offsets[0], self.offsets[self.len()])
     }
@@ -222,7 +223,7 @@ impl Index {
 pub(crate) struct IndexBuilder {
     lengths: Vec<u64>,
     separators: Vec<u8>,
-    /// Where each separator ends.
+    /// The end of each separator.
     ends: Vec<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! What is known of a run file without reading its records: in the manifest, and in its footer.
+//! The facts about a run file that are known without reading its records: in the manifest, and in
+//! its footer.
 
 use super::frame::Identity;
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
@@ -128,7 +129,7 @@ pub(crate) struct Footer {
     pub(crate) identity: Identity,
     pub(crate) operator: Option<OperatorId>,
     pub(crate) meta: FileMeta,
-    /// Where the index of parts is.
+    /// The place of the index of parts.
     pub(crate) top: Extent,
     pub(crate) range_deletes: Extent,
 }
@@ -185,8 +186,8 @@ impl Footer {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// How many bytes the footer has, by the last [`FOOTER_END_BYTES`] of a file; the file is named by the
-    /// error.
+    /// The number of bytes of the footer, by the last [`FOOTER_END_BYTES`] of a file; the file is
+    /// named by the error.
     pub(super) fn length(end: &[u8; FOOTER_END_BYTES], file: &str) -> Result<u64, Error> {
         let damaged = || Error::corrupt(format_args!("{file} has no footer"));
         let mut decoder = Decoder::new(end);

@@ -35,7 +35,7 @@ impl Part {
 /// Collects one part after the other.
 pub(crate) struct PartBuilder {
     filter_size: FilterSize,
-    /// Where the first block is.
+    /// The offset of the first block.
     offset: u64,
     blocks: IndexBuilder,
     hashes: Vec<u64>,

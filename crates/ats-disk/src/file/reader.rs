@@ -58,11 +58,11 @@ pub(crate) struct RunFile {
     end: End,
     pub(super) cache: Arc<Cache>,
     cache_file: u64,
-    /// Whether the system was told that parts are read.
+    /// `true` if the system was told that parts are read.
     parts_are_read: AtomicBool,
     /// Those parts that the file holds itself.
     pub(super) parts: Box<[OnceLock<Arc<Part>>]>,
-    /// What they take of the budget of the cache.
+    /// The bytes that they take of the budget of the cache.
     pub(super) held_bytes: AtomicUsize,
     /// The memory of what says where parts are.
     memory: Reserved,
@@ -102,13 +102,13 @@ impl Drop for RunFile {
     }
 }
 
-/// What is behind the parts of a file.
+/// The content of a file behind its parts.
 #[derive(Default)]
 pub(super) struct End {
-    /// Where the parts are. `None` if there are only range deletes.
+    /// The index of parts. `None` if there are only range deletes.
     pub(super) top: Option<Index>,
     pub(super) range_deletes: Arc<RangeSet>,
-    /// Where each of both is, and the footer.
+    /// The places of both, and the footer.
     pub(super) top_extent: Extent,
     pub(super) range_deletes_extent: Extent,
     pub(super) footer_extent: Extent,
@@ -247,7 +247,8 @@ impl RunFile {
         self.fill(offset, out)
     }
 
-    /// So many bytes at an offset as room may be made for: the length was read from a file, so it may be anything.
+    /// Memory for bytes at an offset, if there may be so many: the length was read from a file, so
+    /// it may be anything.
     fn room(&self, offset: u64, length: u64) -> Result<usize, Error> {
         let end = offset.checked_add(length);
         usize::try_from(length)
@@ -274,7 +275,7 @@ impl RunFile {
         }
     }
 
-    /// As [`fill`](Self::fill), from the memory of the system.
+    /// Does what [`fill`](Self::fill) does, from the memory of the system.
     fn fill_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         if out.len() > AT_ONCE_BYTES {
             return Err(Error::WouldWait);
@@ -381,22 +382,22 @@ impl RunFile {
         self.cache.insert(self.cache_file, offset, cached);
     }
 
-    /// What the manifest knows of it.
+    /// The facts that the manifest has about it.
     pub(crate) fn meta(&self) -> &FileMeta {
         &self.meta
     }
 
-    /// Which file it is.
+    /// The identity of the file.
     pub(super) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Where the parts are. `None` if there are only range deletes.
+    /// The place of the index of parts. `None` if there are only range deletes.
     pub(super) fn top(&self) -> Option<&Index> {
         self.end.top.as_ref()
     }
 
-    /// Where the first block begins, and the last one ends.
+    /// The beginning of the first block, and the end of the last one.
     pub(super) fn blocks_extent(&self) -> (u64, u64) {
         (0, self.top().map_or(0, |top| top.extent().0))
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct Run {
     /// Files without keys, which only have range deletes; then the others, ascending.
     files: Vec<Arc<RunFile>>,
-    /// How many files have no keys.
+    /// The number of files that have no keys.
     keyless: usize,
     /// Between the files that have keys.
     separators: Separators,
@@ -78,7 +78,8 @@ impl Run {
         self.range_deletes.as_ref()
     }
 
-    /// Whether a range delete has deleted what older runs have of a key. O(log n), in memory.
+    /// Returns `true` if a range delete has deleted what older runs have of a key. O(log n), in
+    /// memory.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         let deletes = self.range_deletes.as_ref();

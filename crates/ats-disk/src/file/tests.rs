@@ -1,4 +1,4 @@
-//! What the tests of run files share: files in memory, and a model of what they contain.
+//! The common ground of the tests of run files: files in memory, and a model of their content.
 
 mod damage;
 mod format;
@@ -31,7 +31,7 @@ struct Content {
     bytes: Vec<u8>,
     /// Offset and length of each read.
     reads: Vec<(u64, usize)>,
-    /// How much had been written at each sync.
+    /// The length that had been written at each sync.
     syncs: Vec<usize>,
     /// After this many calls, all calls fail.
     fails_after: Option<usize>,
@@ -184,7 +184,7 @@ fn open(memory: &Memory, meta: &FileMeta) -> Arc<RunFile> {
     open_with(memory, meta, 1 << 20).expect("it was written like that")
 }
 
-/// What a lookup shows of a key.
+/// The entries that a lookup shows of a key.
 fn get(file: &RunFile, key: &[u8]) -> Result<Entries, Error> {
     let mut entries = Entries::new();
     file.get(key, key_hash(key), &mut |kind, value| {
@@ -194,7 +194,7 @@ fn get(file: &RunFile, key: &[u8]) -> Result<Entries, Error> {
     Ok(entries)
 }
 
-/// What a cursor shows where it stands.
+/// The entries that a cursor shows where it stands.
 fn current(cursor: &dyn Cursor) -> Option<(Vec<u8>, Entries)> {
     let key = cursor.key()?.to_vec();
     let entries = (0..cursor.entries()).map(|index| cursor.entry(index));
@@ -202,7 +202,7 @@ fn current(cursor: &dyn Cursor) -> Option<(Vec<u8>, Entries)> {
     Some((key, entries.collect()))
 }
 
-/// What a cursor shows from a bound on: at most this many keys.
+/// The entries that a cursor shows from a bound on: at most this many keys.
 fn walk(
     cursor: &mut dyn Cursor,
     direction: Direction,
@@ -220,7 +220,7 @@ fn walk(
     Ok(shown)
 }
 
-/// What it should show.
+/// The entries that it should show.
 fn walk_model(
     records: &Records,
     direction: Direction,

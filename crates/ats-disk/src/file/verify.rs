@@ -13,7 +13,7 @@ use ats_store::Direction;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// So much is read at a time.
+/// The number of bytes that are read at a time.
 const READ_BYTES: usize = 256 << 10;
 
 #[derive(Default, PartialEq, Eq)]

@@ -26,7 +26,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes that are written between two syncs, about.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// How run files are written.
+/// The form in which run files are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// About how long a block is, uncompressed. A block is longer only by what one key takes.
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// As the options of the store say.
+    /// The form that the options of the store say.
     pub(crate) fn new(options: &Options) -> Self {
         Settings {
             // Offsets within a block have 32 bits.
@@ -57,7 +57,7 @@ pub(crate) struct FileWriter {
     file: Box<dyn fs::File>,
     identity: Identity,
     settings: Settings,
-    /// What is not written yet. It begins at `written`.
+    /// The bytes that are not written yet. It begins at `written`.
     chunk: Vec<u8>,
     written: u64,
     synced: u64,
@@ -189,7 +189,7 @@ impl FileWriter {
         self.chunk.capacity() + self.parts.capacity() + self.scratch.capacity()
     }
 
-    /// How long the file would be if it ended here, about, without range deletes.
+    /// The approximate length that the file would have if it ended here, without range deletes.
     pub(crate) fn bytes(&self) -> u64 {
         let buffered = self.chunk.len()
             + self.block.record_bytes()

@@ -17,7 +17,7 @@ pub(crate) struct RunWriter<'a> {
     last_seq: u64,
     /// A file that is so large is followed by another.
     file_bytes: u64,
-    /// What the run deletes of older ones.
+    /// The ranges that the run deletes of older ones.
     range_deletes: Arc<RangeSet>,
     /// The lowest key that the present file answers for; `None` is the least of all.
     low: Option<Vec<u8>>,
@@ -144,7 +144,7 @@ impl<'a> RunWriter<'a> {
         self.complete.push(file);
     }
 
-    /// Whether there are files to be taken.
+    /// Returns `true` if there are files to be taken.
     pub(crate) fn has_complete(&self) -> bool {
         !self.complete.is_empty()
     }

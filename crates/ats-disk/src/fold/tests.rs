@@ -67,7 +67,8 @@ pub(crate) fn words() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(letters, 0..12)
 }
 
-/// What a source may say: an operand that is a base has become a `Put`, and there are no values of deletions.
+/// The entries that a source may have: an operand that is a base has become a `Put`, and there are
+/// no values of deletions.
 fn entries(
     values: impl Strategy<Value = Vec<u8>>,
     operator: &dyn MergeOperator,

@@ -10,7 +10,7 @@ use crate::fs::File;
 use crate::planted::{Fault, is_planted};
 use std::sync::Arc;
 
-/// How much is read at a time.
+/// The bytes that are read at a time.
 const READ_BYTES: usize = 1 << 18;
 
 /// Reads the records of a log one after the other.
@@ -21,7 +21,7 @@ pub(crate) struct LogReader {
     seed: u64,
     /// The length of the file.
     end: u64,
-    /// Where the next record is expected.
+    /// The offset at which the next record is expected.
     offset: u64,
     previous: u32,
     /// The durable position of the last record that was read.
@@ -31,7 +31,7 @@ pub(crate) struct LogReader {
     buffered: u64,
 }
 
-/// What a reader comes to.
+/// The next thing that a reader comes to.
 pub(crate) enum Next<'a> {
     /// A record: its payload.
     Record(&'a [u8]),
@@ -105,7 +105,7 @@ impl LogReader {
         &self.file
     }
 
-    /// Where the next record is, or would be.
+    /// The position at which the next record is, or would be.
     pub(crate) fn position(&self) -> Position {
         Position {
             number: self.identity.number,
@@ -191,7 +191,7 @@ impl LogReader {
         Ok(bytes.and_then(|bytes| Head::decode(bytes, seed, at)))
     }
 
-    /// Whether the payload of a record is as its head says.
+    /// Returns `true` if the payload of a record is the one that its head tells.
     fn is_payload(&mut self, head: &Head, at: Position) -> Result<bool, Error> {
         let seed = self.seed;
         let payload = self.read(at.offset + HEAD_BYTES as u64, head.length as usize)?;

@@ -9,8 +9,9 @@ use crate::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// How far ahead of what is written room is made on the disk: as much as there is already, but within these bounds.
-/// Then a sync need not write where the file has grown, and small stores stay small. Manifests get few records.
+/// The bounds of the room that is made on the disk ahead of what is written: as much as there is
+/// already, but within these. Then a sync need not write where the file has grown, and small stores
+/// stay small. Manifests get few records.
 const LEAST_AHEAD: u64 = 64 << 10;
 const LEAST_AHEAD_OF_MANIFEST: u64 = 4 << 10;
 const MOST_AHEAD: u64 = 4 << 20;
@@ -26,7 +27,7 @@ pub(crate) struct LogWriter {
     file: Option<Arc<dyn File>>,
     identity: LogIdentity,
     seed: u64,
-    /// Where the next record goes.
+    /// The offset of the next record.
     offset: u64,
     /// The checksum of the last head that was written.
     previous: u32,
@@ -189,7 +190,7 @@ impl LogWriter {
     }
 }
 
-/// What the first record has in the place of the checksum of the head before.
+/// The value that the first record has in the place of the checksum of the head before.
 pub(super) fn header_link(header: &[u8; HEADER_BYTES]) -> u32 {
     u32_at(header, 56)
 }

@@ -1,14 +1,14 @@
-//! What the manifest says, and what edits make of it.
+//! The contents of the manifest, and the effect of edits on them.
 
 use super::edit::Edit;
 use super::meta::{MergeMeta, RunMeta};
 use crate::error::Error;
 use crate::operator_id::OperatorId;
 
-/// What the manifest says.
+/// The contents of the manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Contents {
-    /// What tells the store from others. It is in the header of each of its files.
+    /// The number that tells the store from others. It is in the header of each of its files.
     pub(crate) store: u128,
     pub(crate) operator: Option<OperatorId>,
     /// From the newest to the oldest. Their sequence numbers descend, and do not overlap.
@@ -36,7 +36,7 @@ impl Contents {
         }
     }
 
-    /// What the first edit of a manifest says.
+    /// The contents that the first edit of a manifest describes.
     pub(crate) fn new(edit: Edit) -> Result<Self, Error> {
         let (store, operator) = edit
             .store

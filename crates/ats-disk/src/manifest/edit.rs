@@ -14,16 +14,16 @@ const MERGING: u8 = 4;
 const FLUSHED: u8 = 5;
 const NEXT_NUMBER: u8 = 6;
 
-/// What changes as one.
+/// Changes that take effect as one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Edit {
-    /// Which store it is, and how it merges: in the first edit only.
+    /// The identity of the store and its merge operator: in the first edit only.
     pub(crate) store: Option<(u128, Option<OperatorId>)>,
     /// Runs that are there no more, and with them the merges that read them.
     pub(crate) removed: Vec<u64>,
     /// Runs that are there, after those were removed.
     pub(crate) added: Vec<RunMeta>,
-    /// How far merges are, in place of what was said of them.
+    /// The progress of merges, in place of what was said of them.
     pub(crate) merging: Vec<MergeMeta>,
     /// Up to which sequence number changes are in the runs, and the first journal that is needed.
     pub(crate) flushed: Option<(u64, u64)>,

@@ -13,13 +13,13 @@ use ats_store::{Direction, KeyRange};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-/// How many keys are copied first; each time after that, twice as many.
+/// The number of keys that are copied first; each time after that, twice as many.
 const FIRST_KEYS: usize = 8;
-/// How many keys are copied at most.
+/// The most keys that are copied at a time.
 const MOST_KEYS: usize = 256;
 /// After so many bytes no more keys are copied.
 const MOST_BYTES: usize = 64 << 10;
-/// How many keys are looked at, at most, before the thread is pinned anew.
+/// The most keys that are looked at before the thread is pinned anew.
 const MOST_VISITED: usize = 1024;
 
 /// A walk over what is readable in a memtable at a time.
@@ -37,11 +37,11 @@ pub(crate) struct MemtableCursor {
     copied: Copied,
     /// The key on which it stands, of those that were copied. Their number at the end.
     at: usize,
-    /// How many keys are copied next.
+    /// The number of keys that are copied next.
     keys: usize,
     /// The key that was looked at last.
     last: Vec<u8>,
-    /// Whether there are no keys behind the last.
+    /// `true` if there are no keys behind the last.
     is_used_up: bool,
 }
 
@@ -58,9 +58,9 @@ struct CopiedKey {
     entries: Range<usize>,
 }
 
-/// Where copying begins.
+/// The place at which copying begins.
 enum Start<'k> {
-    /// As [`Cursor::seek`] says.
+    /// The bound that [`Cursor::seek`] was given.
     Bound(Option<&'k [u8]>),
     /// Behind the key that was looked at last.
     Last,

@@ -1,4 +1,4 @@
-//! How a key gets a new version, and which of the older ones remain.
+//! Insertion of a new version of a key, and the choice of the older ones that remain.
 //!
 //! The list of a key is put together anew, from the oldest version that a write has to look at to the newest: each
 //! version in turn is placed on those that are older. A version of the same stripe below it is dropped or merged, or left
@@ -30,14 +30,14 @@ pub(super) struct Insertion<'a> {
     pub guard: &'a Guard,
 }
 
-/// What has become of the list of a key.
+/// The outcome for the list of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// Bytes of new nodes.
     pub added: usize,
     /// Bytes of nodes that were taken out.
     pub removed: usize,
-    /// How often the operator has refused.
+    /// The number of times that the operator has refused.
     pub refusals: usize,
 }
 
@@ -55,7 +55,7 @@ struct Piece<'a> {
 struct List<'a> {
     /// From the oldest to the newest.
     pieces: SmallVec<[Piece<'a>; 4]>,
-    /// What follows them, and stays.
+    /// The versions behind them, which stay.
     tail: Link,
     gone: SmallVec<[Version<'a>; 4]>,
     outcome: Outcome,

@@ -1,6 +1,6 @@
-//! What must stay readable when a version is written.
+//! The versions that must stay readable when another one is written.
 
-/// What must stay readable when a version is written.
+/// The versions that must stay readable when another one is written.
 ///
 /// It is the same for all records of a group, which the leader of a commit applies and publishes together. A snapshot
 /// that is taken after the list of snapshots was read, and before the group is published, has the number `visible`,
@@ -11,13 +11,14 @@ pub(crate) struct Keep<'a> {
     pub visible: u64,
     /// The sequence numbers of the snapshots that are open, ascending.
     pub snapshots: &'a [u64],
-    /// Whether the group has one record only, and all before it are published. Then its version may be read before
-    /// it is.
+    /// `true` if the group has one record only, and all before it are published. Then its version
+    /// may be read before it is.
     pub alone: bool,
 }
 
 impl Keep<'_> {
-    /// How many points there are below a sequence number. Two versions belong to one stripe if it is the same for both.
+    /// The number of points below a sequence number. Two versions belong to one stripe if it is the
+    /// same for both.
     #[inline]
     pub(super) fn points_below(&self, seq: u64) -> usize {
         let is_above_visible = !self.alone && self.visible < seq;

@@ -23,12 +23,12 @@ const ALONE: Keep<'static> = Keep {
     alone: true,
 };
 
-/// What is known of a version that is kept.
+/// The expectation about a version that is kept.
 #[derive(Debug)]
 pub(super) struct KeptVersion {
     seq: u64,
     kind: Kind,
-    /// Whether it is kept though it belongs to the stripe of the next.
+    /// `true` if it is kept though it belongs to the stripe of the next.
     is_apart: bool,
     /// Bytes of the node, if it does not lie within the record.
     node_bytes: usize,
@@ -58,7 +58,7 @@ fn write<'a>(kind: Kind, key: &'a [u8], value: &'a [u8], seq: u64) -> Write<'a> 
     }
 }
 
-/// What a lookup pushes.
+/// The entries that a lookup pushes.
 fn entries_at(memtable: &Memtable, key: &[u8], seq: u64) -> (Lookup, Vec<(Kind, Vec<u8>)>) {
     let mut chain = Chain::new();
     let lookup = memtable.get(key, seq, true, &mut chain);

@@ -16,7 +16,7 @@ pub(super) const INLINE_MAX: usize = 512;
 const HEAD: usize = 3;
 const WORD: usize = size_of::<u64>();
 
-/// When a version was written, and how it is meant.
+/// The moment at which a version was written, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
@@ -45,7 +45,7 @@ impl Stamp {
         }
     }
 
-    /// Whether readers without a snapshot may read it before its number is published.
+    /// Returns `true` if readers without a snapshot may read it before its number is published.
     #[inline]
     pub(super) fn is_alone(self) -> bool {
         self.0 & Self::ALONE != 0
@@ -56,7 +56,7 @@ impl Stamp {
     }
 }
 
-/// What a link says besides where it leads.
+/// The facts that a link tells besides its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tags(usize);
 
@@ -65,7 +65,8 @@ impl Tags {
     pub(super) const LOST: Tags = Tags(1);
     /// The two belong to one stripe, and are not merged because the older one is much longer.
     pub(super) const APART: Tags = Tags(2);
-    /// As [`APART`](Tags::APART), but because the operator has refused.
+    /// The tag of a version that is apart like one with [`APART`](Tags::APART), but because the
+    /// operator has refused.
     pub(super) const REFUSED: Tags = Tags(4);
 
     pub(super) fn has(self, tag: Tags) -> bool {
@@ -81,8 +82,8 @@ impl Tags {
     }
 }
 
-/// Where the versions older than one are: a pointer to a node, whose lower bits are [`Tags`]. Null is the version
-/// within the record.
+/// The place of the versions older than one: a pointer to a node, whose lower bits are [`Tags`].
+/// Null is the version within the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link(*mut Node);
 
@@ -105,7 +106,7 @@ impl Link {
         Link(self.0.map_addr(|address| address & !Self::TAGS | tags.0))
     }
 
-    /// Whether it has the tag [`LOST`](Tags::LOST).
+    /// Returns `true` if it has the tag [`LOST`](Tags::LOST).
     #[inline]
     pub(super) fn is_lost(self) -> bool {
         self.tags().has(Tags::LOST)
@@ -197,7 +198,8 @@ impl Node {
 pub(super) struct Version<'g> {
     pub stamp: Stamp,
     pub bytes: &'g [u8],
-    /// Where it lies, if that is not within the record. A pointer, since a node that is retired is freed by it.
+    /// Its node, if it does not lie within the record. A pointer, since a node that is retired is
+    /// freed by it.
     node: Option<NonNull<Node>>,
 }
 
@@ -209,7 +211,7 @@ impl<'g> Version<'g> {
         self.node.map(|node| unsafe { node.as_ref() })
     }
 
-    /// Where the versions older than this one are, as of this moment.
+    /// The link to the versions older than this one, at this moment.
     #[inline]
     pub(super) fn older(self) -> Link {
         match self.node() {
@@ -218,7 +220,7 @@ impl<'g> Version<'g> {
         }
     }
 
-    /// How many stripes there are from here on, about. For writers.
+    /// The approximate number of stripes from here on. For writers.
     pub(super) fn stripes(self) -> u32 {
         self.node()
             .map_or(1, |node| node.stripes.load(Ordering::Relaxed))
@@ -229,7 +231,7 @@ impl<'g> Version<'g> {
         self.node.map_or(Link::INLINE, Link::to)
     }
 
-    /// Whether it lies within the record.
+    /// Returns `true` if it lies within the record.
     pub(super) fn is_inline(self) -> bool {
         self.node.is_none()
     }
@@ -292,7 +294,7 @@ impl<'g> History<'g> {
         unsafe { link_of(self.record.value_words().0) }
     }
 
-    /// Where the newest version is, as of this moment.
+    /// The link to the newest version, at this moment.
     #[inline]
     pub(super) fn newest(self) -> Link {
         Link(self.word().load(Ordering::Acquire))
@@ -378,7 +380,7 @@ pub(super) fn new_record(key: &[u8], stamp: Stamp, bytes: &[u8]) -> RecordBox<Ve
     RecordBox::in_parts(key, [&[0, stamp.0, bytes.len() as u64], words], true)
 }
 
-/// What the records of a memtable own: the nodes of their lists.
+/// The data that the records of a memtable own: the nodes of their lists.
 pub(super) struct Versions;
 
 impl Release for Versions {

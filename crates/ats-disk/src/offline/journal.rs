@@ -15,11 +15,11 @@ pub(super) struct Segment {
     pub(super) memtable: Arc<Memtable>,
     /// The sequence number of the first change.
     pub(super) first_seq: u64,
-    /// Whether changes before the first are missing.
+    /// `true` if changes before the first are missing.
     pub(super) follows_gap: bool,
 }
 
-/// What the journals have that is not in runs.
+/// The changes of the journals that are not in runs.
 #[derive(Default)]
 pub(super) struct Journals {
     /// From the oldest to the newest.
@@ -27,9 +27,9 @@ pub(super) struct Journals {
     pub(super) changes: u64,
     /// The sequence number of the last change that was read, there or in runs.
     pub(super) last_seq: u64,
-    /// What was spoilt.
+    /// The faults that were found.
     pub(super) faults: Vec<Fault>,
-    /// What is missing, but was perhaps never finished when the machine stopped.
+    /// The parts that are missing, but were perhaps never finished when the machine stopped.
     pub(super) unfinished: Vec<Fault>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Journals {
 struct Gap {
     at: Position,
     fault: Fault,
-    /// Whether a later record says that they were durable.
+    /// `true` if a later record says that they were durable.
     was_durable: bool,
 }
 

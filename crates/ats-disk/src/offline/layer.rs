@@ -21,13 +21,13 @@ use std::sync::Arc;
 /// The sequence numbers of the first and the last of some changes.
 type Seqs = (u64, u64);
 
-/// What there is of one time.
+/// The data of one time.
 pub(super) struct Layer {
     /// Nothing, if it is only known that something is lost.
     pub(super) cursor: Option<Box<dyn Cursor>>,
     range_deletes: Vec<Arc<RangeSet>>,
     files: Vec<Arc<ScannedFile>>,
-    /// Whether something older, of any key, is lost.
+    /// `true` if something older, of any key, is lost.
     is_above_gap: bool,
     /// The sequence numbers of its changes. Only known without a manifest.
     seqs: Seqs,
@@ -62,13 +62,14 @@ impl Layer {
         }
     }
 
-    /// Whether something of a key is lost here, or between this layer and the next older one.
+    /// Returns `true` if something of a key is lost here, or between this layer and the next older
+    /// one.
     fn has_lost(&self, key: &[u8]) -> bool {
         let mut lost = self.files.iter().flat_map(|file| &file.lost);
         self.is_above_gap || lost.any(|lost| lost.has(key))
     }
 
-    /// Whether it answers for a key in place of the layers that it was made of.
+    /// Returns `true` if it answers for a key in place of the layers that it was made of.
     fn answers_for(&self, key: &[u8]) -> bool {
         let mut extents = self.files.iter().filter_map(|file| file.extent());
         extents.any(|(low, high)| low <= key && key <= high) && !self.has_lost(key)
@@ -327,7 +328,7 @@ impl Layers {
     }
 }
 
-/// Whether the keys of a file are above those of the others.
+/// Returns `true` if the keys of a file are above those of the others.
 fn follows(files: &[Arc<ScannedFile>], file: &ScannedFile) -> bool {
     let last = files
         .iter()

@@ -24,11 +24,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// How much is read at a time.
+/// The bytes that are read at a time.
 const READ_BYTES: u64 = 1 << 20;
 /// A frame whose beginning is a guess is taken to be no longer than this.
 const GUESSED_BYTES: u64 = 64 << 10;
-/// So many bytes are compared in one file, at most, in looking for the beginnings of frames.
+/// The most bytes that are compared in one file in looking for the beginnings of frames.
 const MOST_STEPS: u64 = 1 << 31;
 
 /// A run file, as far as it can be read.
@@ -46,27 +46,27 @@ pub(super) struct ScannedFile {
     /// The lowest and the highest key in them, if there are any.
     pub(super) bounds: Option<(Vec<u8>, Vec<u8>)>,
     pub(super) range_deletes: Arc<RangeSet>,
-    /// Whether there were, or may have been, range deletes that cannot be read.
+    /// `true` if there were, or may have been, range deletes that cannot be read.
     pub(super) has_lost_ranges: bool,
     /// Keys of which entries are lost. Ascending, and apart from each other and from the keys of the blocks.
     pub(super) lost: Vec<LostKeys>,
-    /// What is wrong.
+    /// The faults that were found.
     pub(super) faults: Vec<Fault>,
 }
 
 /// A piece of the blocks, in the order of offsets.
 enum Piece {
     Block(u64, u64),
-    /// What is here is lost: where it begins, and why.
+    /// Lost bytes: their beginning, and the reason.
     Lost(u64, &'static str),
 }
 
-/// What the frames of a file are found to be.
+/// The frames that were found in a file.
 #[derive(Default)]
 struct Found {
     pieces: Vec<Piece>,
     range_deletes: Option<RangeSet>,
-    /// Whether what is behind the blocks was lost, of which it is not known what it was.
+    /// `true` if bytes behind the blocks were lost, of which it is not known what they were.
     has_holes: bool,
     faults: Vec<(u64, &'static str)>,
 }
@@ -329,7 +329,7 @@ impl<'f> Window<'f> {
         self.frame((offset, length), Content::Block, Block::new)
     }
 
-    /// What the footer leads to.
+    /// The frames to which the footer leads.
     fn by_footer(&mut self, footer: &Footer) -> Found {
         let mut found = Found::default();
         if footer.range_deletes.1 > 0 {
@@ -480,7 +480,8 @@ impl<'f> Window<'f> {
     }
 }
 
-/// Whether a frame may end with this byte before its checksum, and with these bytes before that: what it has then.
+/// The content that a frame may have that ends with this byte before its checksum, and with these
+/// bytes before that.
 fn may_end(before: &[u8], what: u8) -> Option<Content> {
     match what {
         0x00 => Block::may_end(before).then_some(Content::Block),
@@ -551,7 +552,7 @@ impl ScannedFile {
         block.map_err(|why| self.changed(offset, why))
     }
 
-    /// What was whole is so no more.
+    /// The error of a file that was whole and is so no more.
     fn changed(&self, offset: u64, why: Damaged) -> Error {
         Error::corrupt(format_args!("{} at offset {offset}: {why}", self.name))
     }

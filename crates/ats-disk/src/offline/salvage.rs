@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// So many bytes are written to the new store at a time.
+/// The number of bytes that are written to the new store at a time.
 const BATCH_BYTES: usize = 256 << 10;
 /// After so many records the progress is told.
 const RECORDS_PER_STEP: u64 = 4096;
@@ -64,7 +64,7 @@ pub struct SalvagedRecord {
     pub key: Vec<u8>,
     /// The value that the operands are merged with. `None` if there is none; then there are operands.
     pub value: Option<Vec<u8>>,
-    /// What is merged with the value, from the oldest to the newest.
+    /// The operands that are merged with the value, from the oldest to the newest.
     pub operands: Vec<Vec<u8>>,
 }
 
@@ -78,7 +78,8 @@ impl Salvage {
             .ok_or_else(|| Error::corrupt("nothing breaks it off"))
     }
 
-    /// As [`new`](Salvage::new), and tells how many bytes of files were read. `None` if it is broken off.
+    /// Does what [`new`](Salvage::new) does, and tells how many bytes of files were read. `None` if
+    /// it is broken off.
     ///
     /// # Errors
     /// As those of [`new`](Salvage::new).
@@ -103,7 +104,7 @@ impl Salvage {
         }))
     }
 
-    /// What is wrong with the store.
+    /// The faults of the store.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.layers.faults
@@ -115,7 +116,7 @@ impl Salvage {
         self.layers.lost_entries
     }
 
-    /// How many keys so far are without newer operands, since something older was lost.
+    /// The number of keys so far that are without newer operands, since something older was lost.
     #[must_use]
     pub fn outdated(&self) -> u64 {
         self.outdated
@@ -154,21 +155,21 @@ impl Salvage {
     }
 }
 
-/// What has become of a store.
+/// The outcome for a store.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// How many records were written.
+    /// The number of records that were written.
     pub records: u64,
-    /// How many of them have operands.
+    /// The number of them that have operands.
     pub with_operands: u64,
-    /// How many keys are without newer operands, since something older was lost.
+    /// The number of keys that are without newer operands, since something older was lost.
     pub outdated: u64,
     /// Entries of runs that are lost, as far as that is known.
     pub lost_entries: u64,
-    /// What is wrong with the store.
+    /// The faults of the store.
     pub faults: Vec<Fault>,
-    /// Whether it was broken off.
+    /// `true` if it was broken off.
     pub is_broken_off: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the directory of a store has, without reading the records.
+//! The content of the directory of a store, found without reading the records.
 
 use super::Fault;
 use crate::directory::StoreDirectory;
@@ -24,11 +24,11 @@ pub struct Survey {
     /// The number of the store, if a file tells it.
     pub(super) store: Option<u128>,
     pub(super) operator: Option<OperatorId>,
-    /// What the manifest says, if all of it can be read.
+    /// The contents of the manifest, if all of it can be read.
     pub(super) contents: Option<Contents>,
     /// By their numbers: those of their names, or those of their footers if these say another one.
     pub(super) run_files: BTreeMap<u64, FoundFile>,
-    /// What is wrong so far.
+    /// The faults so far.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -39,12 +39,13 @@ pub(super) struct FoundFile {
     pub(super) bytes: u64,
     /// If it can be read, and is of this store.
     pub(super) footer: Option<Footer>,
-    /// Why not.
+    /// The reason, if it cannot be read.
     pub(super) why: Option<String>,
 }
 
 impl FoundFile {
-    /// As the file of which the manifest says this: a footer that says something else is not its footer.
+    /// Reads it as the file of which the manifest says this: a footer that says something else is
+    /// not its footer.
     pub(super) fn as_of(&self, meta: &FileMeta) -> FoundFile {
         let mut found = self.clone();
         found.footer = found.footer.filter(|footer| footer.meta == *meta);
@@ -94,7 +95,7 @@ pub struct JournalSurvey {
     pub name: String,
     /// Its length, with the room that was made ahead.
     pub bytes: u64,
-    /// Whether the manifest says that it is needed.
+    /// `true` if the manifest says that it is needed.
     pub is_needed: bool,
 }
 
@@ -167,7 +168,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// What is wrong, as far as the manifest, the names and the ends of files show it.
+    /// The faults that the manifest, the names and the ends of files show.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
@@ -186,7 +187,7 @@ impl Survey {
         operator.map(|(name, version)| (&name[..], *version))
     }
 
-    /// Whether a file tells the merge operator, or that there is none.
+    /// Returns `true` if a file tells the merge operator, or that there is none.
     #[must_use]
     pub fn knows_operator(&self) -> bool {
         self.operator.is_some() || self.contents.is_some()
@@ -203,7 +204,7 @@ impl Survey {
         Some(runs.collect())
     }
 
-    /// How many changes are in runs. `None` if the manifest cannot be read.
+    /// The number of changes that are in runs. `None` if the manifest cannot be read.
     #[must_use]
     pub fn flushed(&self) -> Option<u64> {
         self.contents.as_ref().map(|contents| contents.flushed)
@@ -415,7 +416,7 @@ impl Survey {
     }
 }
 
-/// What can be read of a manifest.
+/// The part of a manifest that can be read.
 #[derive(Default)]
 struct Manifest {
     store: Option<u128>,

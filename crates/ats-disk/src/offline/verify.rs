@@ -11,13 +11,13 @@ use crate::manifest::RunMeta;
 use crate::progress::{OnProgress, Progress};
 use std::sync::Arc;
 
-/// What checking a store has found.
+/// The findings of a check of a store.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// What is wrong. If it is empty, the store can be opened, and all of it can be read.
+    /// The faults. If it is empty, the store can be opened, and all of it can be read.
     pub faults: Vec<Fault>,
-    /// What was never finished when the machine stopped. Opening the store cuts it off.
+    /// The parts that were never finished when the machine stopped. Opening the store cuts it off.
     pub unfinished: Vec<Fault>,
     /// Run files that were read.
     pub files: u64,
@@ -27,7 +27,7 @@ pub struct Report {
     pub entries: u64,
     /// Changes in journals that are not in runs.
     pub changes: u64,
-    /// Whether it was broken off.
+    /// `true` if it was broken off.
     pub is_broken_off: bool,
 }
 

@@ -31,7 +31,7 @@ type Key = Arc<[u8]>;
 /// Readers are lock-free. Only one thread at a time inserts.
 #[derive(Default)]
 pub(crate) struct RangeDeletes {
-    /// How many ranges there are. Stored after the forest that has them.
+    /// The number of ranges. Stored after the forest that has them.
     len: AtomicUsize,
     bytes: AtomicUsize,
     forest: ArcSwap<Forest>,
@@ -50,7 +50,7 @@ struct Tree {
     first: u64,
     /// The sequence number of the newest range.
     last: u64,
-    /// How many ranges there are: a power of two.
+    /// The number of ranges: a power of two.
     len: usize,
     /// Ascending by their keys, without equal neighbours.
     steps: Vec<Step>,
@@ -66,12 +66,12 @@ struct Step {
 }
 
 impl RangeDeletes {
-    /// Whether there are none. One load.
+    /// Returns `true` if there are none. One load.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many ranges there are, counting each that was inserted.
+    /// The number of ranges, counting each that was inserted.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }

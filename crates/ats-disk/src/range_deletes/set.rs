@@ -22,7 +22,8 @@ struct OwnedRange {
 }
 
 impl OwnedRange {
-    /// Whether a range that begins at `low` neither overlaps nor touches this one, being above it.
+    /// Returns `true` if a range that begins at `low` neither overlaps nor touches this one, being
+    /// above it.
     fn is_apart_below(&self, low: &[u8]) -> bool {
         self.high.as_deref().is_some_and(|high| high < low)
     }
@@ -41,12 +42,12 @@ impl RangeSet {
         Self::default()
     }
 
-    /// Whether there are no keys.
+    /// Returns `true` if there are no keys.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -86,7 +87,7 @@ impl RangeSet {
         self.ranges.drain(start + 1..end);
     }
 
-    /// Whether the set has a key. O(log n).
+    /// Returns `true` if the set has a key. O(log n).
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.covering(key).is_some()
     }

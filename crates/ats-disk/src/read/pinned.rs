@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What a snapshot keeps.
+/// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
     /// The sequence number of the last change that is seen. It is in the registry until this is dropped.

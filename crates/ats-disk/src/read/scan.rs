@@ -381,7 +381,7 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
     }
 }
 
-/// What a walk over a state reads, from the newest to the oldest.
+/// The sources of a walk over a state, from the newest to the oldest.
 fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     let memtables = state.memtables().map(|memtable| Source {
         cursor: Box::new(
@@ -406,7 +406,7 @@ fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     memtables.chain(runs).collect()
 }
 
-/// Whether a range has keys between these two.
+/// Returns `true` if a range has keys between these two.
 fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
     key_range.low.is_none_or(|low| low <= last) && key_range.high.is_none_or(|high| first < high)
 }

@@ -12,14 +12,14 @@ use std::ptr::{self, NonNull};
 /// [`end`](Batch::end).
 pub(super) struct Batch<R: Release>(NonNull<BatchHeader<R>>);
 
-/// What the block begins with; the entries follow.
+/// The beginning of the block; the entries follow.
 #[repr(C)]
 struct BatchHeader<R: Release> {
     shared: BatchState,
-    /// How many entries there are, and how many there can be.
+    /// The number of entries, and the most that there can be.
     len: usize,
     capacity: usize,
-    /// What the commit counts.
+    /// The change of the totals that the commit makes.
     tally: Tally,
     entries: [Entry<Record<R>>; 0],
 }
@@ -49,7 +49,7 @@ impl<R: Release> Batch<R> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Whether it is a batch of one key.
+    /// Returns `true` if it is a batch of one key.
     pub(super) fn is_single(&self) -> bool {
         self.head().capacity == 1
     }
@@ -91,7 +91,7 @@ impl<R: Release> Batch<R> {
         self.last()
     }
 
-    /// What is done with a key that stays as it is.
+    /// Leaves a key as it is.
     pub(super) fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> KeyStep<R> {
         let next = self.place(self.head().len);
         let Some(kept) = current.filter(|record| record.has_room_for(next)) else {

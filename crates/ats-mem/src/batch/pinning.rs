@@ -1,11 +1,11 @@
-//! How a batch is pinned.
+//! Pinning of batches.
 
 use ats_sync::{Guard, pin};
 
 /// After so many keys a long batch pins anew: this many take well under a millisecond.
 pub const PIECE: usize = 256;
 
-/// How a batch is pinned.
+/// The way in which a batch is pinned.
 pub(crate) enum Pinning<'a> {
     /// By its caller, throughout.
     Callers(&'a Guard),

@@ -79,7 +79,7 @@ impl<R: Release> ats_store::BatchPlan<Record<R>, RecordBox<R>> for Alone<'_, '_,
     }
 }
 
-/// What follows the decision about a key.
+/// The step after the decision about a key.
 enum Then {
     Next,
     /// Make the record for the key with this index, which is held.

@@ -1,4 +1,4 @@
-//! What a batch needs of a store: steps for one key.
+//! The steps for one key that a batch needs of a store.
 
 use crate::change::{Busy, Change};
 use crate::record::{Record, RecordBox, Release, Tally};

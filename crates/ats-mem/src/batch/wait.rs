@@ -1,4 +1,4 @@
-//! How long a writer waits for a key that is held.
+//! The wait of a writer for a key that is held.
 
 use crate::change::Busy;
 use ats_sync::shim::thread;
@@ -6,7 +6,7 @@ use ats_sync::shim::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-/// How long a writer waits for a batch before it reports [`Busy`].
+/// The time for which a writer waits for a batch before it reports [`Busy`].
 #[cfg(not(any(loom, shuttle)))]
 const PATIENCE: Duration = Duration::from_micros(200);
 
@@ -31,7 +31,7 @@ impl HeldKeyWait {
         Ok(())
     }
 
-    /// Where interleavings are explored time must not count, or none could be repeated.
+    /// Waits without time: interleavings that are explored could not be repeated if time counted.
     #[cfg(any(loom, shuttle))]
     pub fn wait(&mut self) -> Result<(), Busy> {
         thread::yield_now();

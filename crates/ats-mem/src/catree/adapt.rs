@@ -110,8 +110,9 @@ impl<R: Release> CaTree<R> {
         self.split(base, held, SplitPoint::Between(low, high), key, guard)
     }
 
-    /// Whether two new keys, which ascend, are likely of one row: of keys that each writer draws before it
-    /// comes, so that they come a little out of order. Its writers would go on to meet behind any cut.
+    /// Returns `true` if two new keys, which ascend, are likely of one row: of keys that each
+    /// writer draws before it comes, so that they come a little out of order. Its writers would go
+    /// on to meet behind any cut.
     ///
     /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
     /// caller holds, it may be further to the other: so far as the row has got while a writer slept.
@@ -177,8 +178,8 @@ impl<R: Release> CaTree<R> {
     }
 }
 
-/// How many leaves one way to a leaf is to the left of another; many, if they are not under the same node
-/// of the lowest level, or under two side by side.
+/// The number of leaves by which one way to a leaf is to the left of another; many, if they are not
+/// under the same node of the lowest level, or under two side by side.
 fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>]) -> usize {
     const MANY: usize = usize::MAX;
     let mut parted = false;
@@ -202,7 +203,7 @@ fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>])
     }
 }
 
-/// Whether a base node, which the caller holds, has no record.
+/// Returns `true` if a base node, which the caller holds, has no record.
 fn is_empty<R: Release>(base: &Base<R>) -> bool {
     matches!(base.root().kind(), Kind::Leaf(leaf) if leaf.live() == 0)
 }

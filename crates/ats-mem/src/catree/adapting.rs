@@ -1,4 +1,4 @@
-//! What a tree keeps for its adaptation.
+//! The state of the adaptation of a tree.
 
 use crate::backend::Totals;
 use crate::forced::Forcing;
@@ -13,7 +13,7 @@ pub trait OnFirstSplit: Send + Sync {
     fn has_split(self: Arc<Self>);
 }
 
-/// What the tree keeps for its adaptation, apart from what readers look at.
+/// The state of the adaptation of the tree, apart from the data that readers look at.
 pub(super) struct Adapting {
     /// Made by the first thread that adapts, or that counts while others write.
     parts: Late<Parts>,
@@ -72,7 +72,7 @@ impl Adapting {
         parts.map_or(0, |parts| parts.route_bytes.load(Relaxed))
     }
 
-    /// How many base nodes there are.
+    /// The number of base nodes.
     pub(super) fn base_nodes(&self) -> u64 {
         1 + self.number(|parts| parts.more_base_nodes.load(Relaxed))
     }

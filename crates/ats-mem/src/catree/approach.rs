@@ -16,7 +16,8 @@ use super::tree::CaTree;
 use crate::record::Release;
 use ats_sync::Guard;
 
-/// How many ways are gone together: about as many misses as a processor has under way, of nodes of some lines each.
+/// The number of ways that are gone together: about as many misses as a processor has under way, of
+/// nodes of some lines each.
 const TOGETHER: usize = 8;
 /// A base node whose tree is lower than this fits into the cache of a core: a few thousand keys.
 const LEAST_LEVEL: u8 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };

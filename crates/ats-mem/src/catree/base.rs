@@ -37,15 +37,17 @@ pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
 /// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
 /// limit of the statistics.
 const JOIN_DELAY_MOST: u32 = 4;
-/// How many times in a row a join is put off because another thread writes to the neighbour. Two threads with keys of
-/// their own would meet again at once, and part again, and each time wait for each other some times. Not in the papers.
+/// The number of times in a row that a join is put off because another thread writes to the
+/// neighbour. Two threads with keys of their own would meet again at once, and part again, and each
+/// time wait for each other some times. Not in the papers.
 const PUT_OFF_MOST: u8 = 32;
-/// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
-/// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
+/// The amount that a batch adds to the statistics of each base node but its first, as it would be
+/// cheaper if there were fewer of them. Erlang/OTP names this number for operations on several base
+/// nodes.
 pub(super) const SPANNING_COST: i32 = -10;
-/// What a visit of [`join_idle`](crate::Adaptive::join_idle) adds to the statistics of a base node to which no
-/// writer came since the visit before. Erlang/OTP lets one reader in 512 do this to a base node of
-/// chance, with this number; here readers write nothing.
+/// The amount that a visit of [`join_idle`](crate::Adaptive::join_idle) adds to the statistics of a
+/// base node to which no writer came since the visit before. Erlang/OTP lets one reader in 512 do
+/// this to a base node of chance, with this number; here readers write nothing.
 pub(super) const IDLE_COST: i32 = -500;
 
 #[repr(C, align(64))]
@@ -58,13 +60,14 @@ pub(super) struct Base<R: Release> {
     finger: AtomicPtr<Finger<R>>,
     /// Acquisitions at the last visit of `join_idle`.
     visited: AtomicU64,
-    /// Whether the finger likely leads to where the next key goes. Here, since writers look at it before they have the
-    /// lock; it changes where rows begin and end.
+    /// Not 0 if the finger likely leads to the place of the next key. Here, since writers look at
+    /// it before they have the lock; it changes where rows begin and end.
     expects_row: AtomicU8,
     writers: Writers,
 }
 
-/// What only writers touch. Numbers are changed by the holder of the lock, with a load and a store.
+/// The data that only writers touch. Numbers are changed by the holder of the lock, with a load and
+/// a store.
 #[repr(C, align(64))]
 struct Writers {
     lock: Lock,
@@ -79,24 +82,24 @@ struct Writers {
     /// The leaf and the place there that was written last. The leaf is not dead (C7), or null.
     last: AtomicPtr<Header>,
     last_at: AtomicU32,
-    /// How many times [`JOIN_BELOW`] is doubled for this node.
+    /// The number of times that [`JOIN_BELOW`] is doubled for this node.
     join_delay: AtomicU8,
-    /// How many times a join was put off.
+    /// The number of times that a join was put off.
     put_off: AtomicU8,
     /// The [tag](Guard::thread_tag) of the thread that wrote last.
     writer: AtomicU8,
-    /// Whether an inner node may have subtree counts.
+    /// `true` if an inner node may have subtree counts.
     counts_subtrees: AtomicBool,
 }
 
-/// Where a write went.
+/// The place of a write.
 pub(super) struct Spot<'g, R: Release> {
     /// None if it is not known any more.
     pub leaf: Option<Node<'g, R>>,
     pub at: usize,
-    /// Whether it put a new key at an end of the leaf.
+    /// `true` if it put a new key at an end of the leaf.
     pub grew: bool,
-    /// Whether it put a new key.
+    /// `true` if it put a new key.
     pub is_new: bool,
 }
 
@@ -110,7 +113,7 @@ impl<R: Release> Spot<'_, R> {
         is_new: false,
     };
 
-    /// Whether it is in this leaf.
+    /// Returns `true` if it is in this leaf.
     pub(super) fn is_in(&self, leaf: Leaf<'_, R>) -> bool {
         self.leaf.is_some_and(|last| last == leaf.node())
     }
@@ -125,7 +128,7 @@ pub(super) struct Counts {
     pub node_bytes: i64,
     pub contended: u64,
     pub uncontended: u64,
-    /// Whether inner nodes may have subtree counts.
+    /// `true` if inner nodes may have subtree counts.
     pub counts_subtrees: bool,
 }
 
@@ -193,7 +196,8 @@ impl<R: Release> Base<R> {
         self.counted(gate.enter(&self.writers.lock))
     }
 
-    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
+    /// while.
     #[inline]
     pub(super) fn lock_patiently(&self, gate: &Gate) -> Option<Held<'_>> {
         let taken = gate.enter_patiently(&self.writers.lock)?;
@@ -251,7 +255,8 @@ impl<R: Release> Base<R> {
         add_turn(&self.writers.uncontended);
     }
 
-    /// Whether inner nodes may have subtree counts, which writers have to keep right. The caller holds the lock.
+    /// Returns `true` if inner nodes may have subtree counts, which writers have to keep right. The
+    /// caller holds the lock.
     #[inline]
     pub(super) fn counts_subtrees(&self) -> bool {
         self.writers.counts_subtrees.load(Relaxed)
@@ -262,7 +267,8 @@ impl<R: Release> Base<R> {
         self.writers.counts_subtrees.store(true, Relaxed);
     }
 
-    /// Whether no writer came since the last call. The caller holds the lock, not counting.
+    /// Returns `true` if no writer came since the last call. The caller holds the lock, not
+    /// counting.
     pub(super) fn was_idle(&self) -> bool {
         let acquired =
             self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed);
@@ -271,13 +277,13 @@ impl<R: Release> Base<R> {
         before == acquired
     }
 
-    /// Whether the statistics say that it should be joined. The caller holds the lock.
+    /// Returns `true` if the statistics say that it should be joined. The caller holds the lock.
     #[inline]
     pub(super) fn wants_to_join(&self, statistics: i32) -> bool {
         statistics < JOIN_BELOW && statistics < JOIN_BELOW << self.join_delay()
     }
 
-    /// How many times the threshold of joining is doubled.
+    /// The number of times that the threshold of joining is doubled.
     pub(super) fn join_delay(&self) -> u32 {
         u32::from(self.writers.join_delay.load(Relaxed))
     }
@@ -294,8 +300,8 @@ impl<R: Release> Base<R> {
         self.writers.writer.store(guard.thread_tag(), Relaxed);
     }
 
-    /// Whether it should not yet be joined with a neighbour because another thread than that of this one has written
-    /// there last. The caller holds both locks.
+    /// Returns `true` if it should not yet be joined with a neighbour because another thread than
+    /// that of this one has written there last. The caller holds both locks.
     pub(super) fn puts_off_join_with(&self, other: &Self) -> bool {
         let writers = [self, other].map(|base| base.writers.writer.load(Relaxed));
         let put_off = self.writers.put_off.load(Relaxed);
@@ -306,7 +312,8 @@ impl<R: Release> Base<R> {
         puts_off
     }
 
-    /// Whether the finger likely leads to where the next key goes. A guess unless the caller holds the lock.
+    /// Returns `true` if the finger likely leads to the place of the next key. A guess unless the
+    /// caller holds the lock.
     #[inline]
     pub(super) fn expects_row(&self) -> bool {
         self.expects_row.load(Relaxed) != 0
@@ -364,7 +371,7 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// Where the last write went, for the holder of the lock.
+    /// The place of the last write, for the holder of the lock.
     pub(super) fn last<'g>(&self, held: &Held<'_>, _guard: &'g Guard) -> Spot<'g, R> {
         assert!(held.holds(&self.writers.lock));
         let leaf = self.writers.last.load(Relaxed);

@@ -41,7 +41,7 @@ pub(super) struct Block<R: Release, const N: usize> {
     slots: [Slot<R>; N],
 }
 
-/// Where a record was added.
+/// The place at which a record was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
     /// Above all others.
@@ -91,7 +91,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.len() - self.keys.header.tombstones()
     }
 
-    /// What is at a place below `len`.
+    /// The word at a place below `len`.
     #[inline(always)]
     pub(super) fn word(&self, place: usize) -> Word<R> {
         self.slots[place].load()
@@ -134,8 +134,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         (candidates != 0 && self.compare_behind_head(place, key).is_eq()).then_some(place)
     }
 
-    /// As [`find`](Self::find), if several keys have the same head. Each record that is looked at is likely a miss, so
-    /// those that ascend are searched by bisection.
+    /// Does what [`find`](Self::find) does, if several keys have the same head. Each record that is
+    /// looked at is likely a miss, so those that ascend are searched by bisection.
     #[inline(never)]
     fn find_among(&self, candidates: u64, key: &[u8]) -> Option<usize> {
         let first = candidates.trailing_zeros() as usize;
@@ -149,7 +149,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         others.find(|place| compare(*place).is_eq())
     }
 
-    /// How the key at a place compares to `key`, if their heads are equal, and so is what comes before.
+    /// Compares the key at a place to `key`, if their heads are equal, and so is all that comes
+    /// before.
     #[inline(always)]
     fn compare_behind_head(&self, place: usize, key: &[u8]) -> Ordering {
         let (word, start) = (self.word(place), self.keys.head_start());
@@ -179,7 +180,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         ShortKey::in_parts(like, skip, prefix, head, len)
     }
 
-    /// How the keys at two places compare.
+    /// Compares the keys at two places.
     fn compare_places(&self, a: usize, b: usize) -> Ordering {
         let heads = self.keys.head(a).cmp(&self.keys.head(b));
         heads.then_with(|| self.compare_places_behind_heads(a, b))
@@ -223,7 +224,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.in_order_by_one(len, sorted)
     }
 
-    /// As the heads alone tell, which are all compared at once. None if some are equal, or have come meanwhile.
+    /// Returns the order that the heads alone tell, which are all compared at once. None if some
+    /// are equal, or have come meanwhile.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
     fn in_order_by_vectors(&self, len: usize, sorted: usize) -> Option<InOrder> {
@@ -282,8 +284,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         complete
     }
 
-    /// Whether `key`, which is below the upper fence, can be put at the end in place. The caller holds the
-    /// lock.
+    /// Returns `true` if `key`, which is below the upper fence, can be put at the end in place. The
+    /// caller holds the lock.
     #[inline]
     pub(super) fn can_append(&self, key: &[u8], guard: &Guard) -> bool {
         let len = self.len();
@@ -367,7 +369,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         items
     }
 
-    /// Whether a place has a record (a pending one included).
+    /// Returns `true` if a place has a record (a pending one included).
     pub(super) fn is_live(&self, place: usize) -> bool {
         !self.word(place).is_tombstone()
     }

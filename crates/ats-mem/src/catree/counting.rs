@@ -2,12 +2,13 @@
 
 use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// How the heads of a node are compared: the choice of instructions, made when the program runs.
+/// The comparison of the heads of a node: the choice of instructions, made when the program runs.
 pub(super) trait Counting {
     /// Number of heads below `head`, in ascending heads.
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize;
 
-    /// Which heads are `head`, as bits: the lowest one for the first. The heads are in any order.
+    /// The heads that equal `head`, as bits: the lowest one for the first. The heads are in any
+    /// order.
     fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64;
 }
 
@@ -94,7 +95,8 @@ impl Counting for Vectors {
     }
 }
 
-/// Which of the eight heads behind a pointer are the `needle`, loaded as by [`count_eight`].
+/// The heads among the eight behind a pointer that equal the `needle`, loaded as by
+/// [`count_eight`].
 ///
 /// # Safety
 /// The heads are there, and the processor has AVX2.
@@ -121,7 +123,7 @@ unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m
     low | high << 4
 }
 
-/// As [`equal_of_eight`], of two heads.
+/// Does what [`equal_of_eight`] does, of two heads.
 ///
 /// # Safety
 /// Two heads follow the pointer, and the processor has AVX.
@@ -181,7 +183,8 @@ unsafe fn count_eight<const OFFSET: usize>(
     sums[1] = _mm256_sub_epi64(sums[1], high);
 }
 
-/// As [`count_eight`], for two heads: -1 in the lane of each that is below the `needle`.
+/// Does what [`count_eight`] does, for two heads: -1 in the lane of each that is below the
+/// `needle`.
 ///
 /// # Safety
 /// Two heads follow the pointer, and the processor has AVX.
@@ -206,7 +209,8 @@ unsafe fn below_two(
     two
 }
 
-/// Whether the processor has vectors of 256 bits. The answer is kept, so asking costs a load.
+/// Returns `true` if the processor has vectors of 256 bits. The answer is kept, so asking costs a
+/// load.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn has_vectors() -> bool {

@@ -1,4 +1,4 @@
-//! Where a thread was last: so that the next step of a walk need not begin at the root.
+//! The last place of a thread: so that the next step of a walk need not begin at the root.
 //!
 //! A chain of `next` calls asks for the key after the one it was just given. Each thread remembers a few
 //! leaves, one for each of the trees it walked last, with the place it gave out. The next call is
@@ -72,14 +72,14 @@ impl<R: Release> Hanging<'_, R> {
     }
 }
 
-/// Where a cursor is: a leaf, its order, and the index there.
+/// The place of a cursor: a leaf, its order, and the index there.
 pub(super) struct Recalled<'g, R: Release> {
     pub here: Hanging<'g, R>,
     pub order: InOrder,
     pub index: usize,
 }
 
-/// How many trees a thread can walk in turns without forgetting where it was.
+/// The number of trees that a thread can walk in turns without forgetting its place.
 const CURSORS: usize = 4;
 
 const UNSET: Cursor = Cursor {

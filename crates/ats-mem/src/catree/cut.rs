@@ -17,7 +17,7 @@ use super::path::{PathNode, with_child};
 use crate::record::Release;
 use std::cmp::Ordering;
 
-/// Where to cut.
+/// The point at which a leaf is cut.
 #[derive(Clone, Copy)]
 pub(super) enum SplitPoint<'k> {
     Middle,

@@ -17,7 +17,7 @@ impl<'g> Fences<'g> {
         high: None,
     };
 
-    /// Whether all keys are within.
+    /// Returns `true` if all keys are within.
     pub(super) fn cover_all(&self) -> bool {
         self.low.is_none() && self.high.is_none()
     }

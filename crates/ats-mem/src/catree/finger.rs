@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 pub(super) struct Finger<R: Release> {
     /// Not dead (C7).
     leaf: Option<NonNull<Block<R, LEAF>>>,
-    /// Whether the leaf has an upper fence, and then how many bytes it has.
+    /// The length of the upper fence of the leaf in bytes, if it has one.
     fence_len: Option<u8>,
     fence: [u8; FENCE_MOST],
 }

@@ -1,4 +1,4 @@
-//! What all nodes have in common.
+//! The part that all nodes have in common.
 
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -16,7 +16,8 @@ const TOMBSTONE: u8 = 4;
 /// Most tombstones that a leaf can count.
 pub(super) const MOST_TOMBSTONES: usize = (u8::MAX / TOMBSTONE) as usize;
 
-/// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
+/// The part that the nodes have in common; first in all, so that a pointer to it is a pointer to
+/// the node.
 #[repr(C)]
 pub(super) struct Header {
     /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
@@ -51,7 +52,7 @@ impl Header {
         }
     }
 
-    /// How many tombstones a leaf has. Exact for the holder of the lock.
+    /// The number of tombstones of a leaf. Exact for the holder of the lock.
     #[inline]
     pub(super) fn tombstones(&self) -> usize {
         usize::from(self.flags.load(Relaxed) / TOMBSTONE)
@@ -71,14 +72,14 @@ impl Header {
         self.flags.store(flags - TOMBSTONE, Release);
     }
 
-    /// Whether a leaf is small.
+    /// Returns `true` if a leaf is small.
     #[inline(always)]
     pub(super) fn is_small(&self) -> bool {
         self.flags.load(Relaxed) & SMALL != 0
     }
 
-    /// Whether the node was, or is about to be, replaced. Exact for the holder of the base node's lock.
-    /// A thread that sees `false` knows that the node was current at that moment.
+    /// Returns `true` if the node was, or is about to be, replaced. Exact for the holder of the
+    /// base node's lock. A thread that sees `false` knows that the node was current at that moment.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         self.flags.load(Acquire) & DEAD != 0
@@ -91,6 +92,6 @@ impl Header {
     }
 }
 
-/// Where a node is, or was: this alone says not whether it lives. While it does, a
+/// The address of a node that is, or was, there: this alone says not if it lives. While it does, a
 /// [`Node`](super::link::Node) leads to it.
 pub(super) type NodePtr = *mut Header;

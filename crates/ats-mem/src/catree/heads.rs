@@ -45,7 +45,8 @@ pub(super) fn bits_of(head: Head) -> u64 {
     (head ^ 1 << 63) as u64
 }
 
-/// How two keys compare whose heads, which begin at `start`, are equal, and so is what comes before the heads.
+/// Compares two keys whose heads, which begin at `start`, are equal, and so is all that comes
+/// before the heads.
 #[inline(always)]
 pub(super) fn compare_behind_heads(a: &[u8], b: &[u8], start: usize) -> Ordering {
     let from = start + size_of::<Head>();
@@ -72,7 +73,7 @@ fn filled<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI6
     })
 }
 
-/// What the heads of a node say of a key.
+/// The places that the heads of a node leave for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     /// Keys before this place are smaller.
@@ -193,7 +194,7 @@ impl<const N: usize> Heads<N> {
         self.len.store(len as u8 + 1, Release);
     }
 
-    /// How many of so many heads, which was the length, are before the tail.
+    /// The number of heads, of those that there were, that are before the tail.
     #[inline(always)]
     pub(super) fn sorted(&self, len: usize) -> usize {
         // More only if there is no tail, and heads have been pushed since the length was read.
@@ -205,15 +206,15 @@ impl<const N: usize> Heads<N> {
         self.heads[place].load(Relaxed)
     }
 
-    /// How many heads are below one, in whatever order they are. Others that come meanwhile may count: see
-    /// [`has_grown`](Self::has_grown).
+    /// The number of heads that are below one, in whatever order they are. Others that come
+    /// meanwhile may count: see [`has_grown`](Self::has_grown).
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn rank_of_head(&self, head: Head) -> usize {
         super::counting::Vectors::below(&self.heads, head)
     }
 
-    /// Whether a head has come, or is about to come, since there were so many.
+    /// Returns `true` if a head has come, or is about to come, since there were this many.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn has_grown(&self, len: usize) -> bool {
@@ -234,19 +235,19 @@ impl<const N: usize> Heads<N> {
         self.skip as usize
     }
 
-    /// What follows them in every key that is here.
+    /// The bytes that follow them in every key that is here.
     pub(super) fn prefix(&self) -> &[u8] {
         &self.prefix[..self.prefix_len as usize]
     }
 
-    /// Where heads begin in a key.
+    /// The beginning of the heads in a key.
     #[inline(always)]
     pub(super) fn head_start(&self) -> usize {
         self.skip as usize + self.prefix_len as usize
     }
 
-    /// How `key` compares to the keys here by what these all begin with. It is equal for nearly every key
-    /// that is looked for, and mostly short: then without a call of `memcmp`.
+    /// Compares `key` to the keys here by the bytes with which these all begin. It is equal for
+    /// nearly every key that is looked for, and mostly short: then without a call of `memcmp`.
     #[inline(always)]
     fn compare_prefix(&self, key: &[u8]) -> Ordering {
         let (skip, len) = (self.skip as usize, self.prefix_len as usize);
@@ -281,7 +282,7 @@ impl<const N: usize> Heads<N> {
         C::equal(&self.heads, head_at(key, self.head_start())) & ((1 << len) - 1)
     }
 
-    /// How `key` compares to the key at a place, if their heads differ or begin differently.
+    /// Compares `key` to the key at a place, if their heads differ or begin differently.
     #[inline]
     pub(super) fn compare_head(&self, place: usize, key: &[u8]) -> Ordering {
         let prefix = match self.prefix_len {

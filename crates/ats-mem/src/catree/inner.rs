@@ -24,7 +24,7 @@ pub(super) struct Inner<R: Release> {
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
     bytes: Box<[u8]>,
-    /// How many records are below each child.
+    /// The number of records below each child.
     pub subtree_counts: SubtreeCounts,
 }
 

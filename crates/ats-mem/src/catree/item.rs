@@ -8,10 +8,10 @@ use crate::record::{Record, Release};
 /// A record on its way from one leaf to another.
 pub(super) struct Item<'r, R: Release> {
     record: &'r Record<R>,
-    /// What a slot holds of it.
+    /// The word that a slot holds of it.
     word: Word<R>,
     head: Head,
-    /// Where the head begins in the key, if it is known.
+    /// The beginning of the head in the key, if it is known.
     start: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl<'r, R: Release> Item<'r, R> {
         })
     }
 
-    /// What a slot holds of it.
+    /// The word that a slot holds of it.
     pub(super) fn word(&self) -> Word<R> {
         self.word
     }

@@ -1,4 +1,4 @@
-//! What a node is.
+//! The kinds of nodes.
 
 use super::base::Base;
 use super::block::Block;

@@ -181,7 +181,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.prefetch_record_of::<C>(key));
     }
 
-    /// What is at a place below `len`.
+    /// The word at a place below `len`.
     #[inline(always)]
     pub(super) fn word(self, place: usize) -> Word<R> {
         each!(self, block => block.word(place))
@@ -228,7 +228,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.tell(place, like))
     }
 
-    /// Whether a place has a record (a pending one included).
+    /// Returns `true` if a place has a record (a pending one included).
     pub(super) fn is_live(self, place: usize) -> bool {
         each!(self, block => block.is_live(place))
     }

@@ -331,12 +331,12 @@ fn share<'p, 'g, R: Release>(
     Some((above, build(nodes, step, &separators, &children)))
 }
 
-/// Whether two leaves with this many records each should be one.
+/// Returns `true` if two leaves with this many records each should be one.
 pub(super) fn fit_together(one: usize, other: usize) -> bool {
     one == 0 || other == 0 || one + other <= MERGED_MOST
 }
 
-/// What comes in the place of a node of which the children at `left` and behind it become one. An inner
+/// The node in the place of one of which the children at `left` and behind it become one. An inner
 /// node with one child is superfluous; the child takes its place.
 pub(super) fn without_pair<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,

@@ -104,7 +104,7 @@ impl<R: Release> Link<R> {
         unsafe { Node::at(self.pointer()) }
     }
 
-    /// Where the node is, as of this moment.
+    /// The address of the node at this moment.
     #[inline(always)]
     pub(super) fn pointer(&self) -> NodePtr {
         self.0.load(Ordering::Acquire)

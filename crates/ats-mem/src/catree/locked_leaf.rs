@@ -13,7 +13,7 @@ use crate::change::Busy;
 use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
 
-/// Where a writer works: a leaf, and the base node around it, held.
+/// The place at which a writer works: a leaf, and the base node around it, held.
 pub(super) struct LockedLeaf<'g, R: Release> {
     pub base: &'g Base<R>,
     pub held: Held<'g>,
@@ -25,7 +25,7 @@ pub(super) struct LockedLeaf<'g, R: Release> {
     pub found: Option<usize>,
 }
 
-/// Of which keys a writer takes the lock.
+/// The keys of which a writer takes the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Any,
@@ -34,7 +34,7 @@ pub(super) enum Wanted {
 }
 
 impl<'g, R: Release> LockedLeaf<'g, R> {
-    /// What is at the place of the key, without a look at it if its word tells what matters.
+    /// The record at the place of the key, without a look at it if its word tells enough.
     #[inline(always)]
     pub(super) fn old(&self, guard: &'g Guard) -> Option<Old<'g, R>> {
         match self.leaf.word(self.found?).simple() {
@@ -58,8 +58,8 @@ impl<R: Release> CaTree<R> {
         locked.ok().flatten().expect("this way of locking waits")
     }
 
-    /// As [`locked_leaf_for`](Self::locked_leaf_for), for a way of locking that may give up. None if there is nothing
-    /// at the key, and it is wanted only if there is.
+    /// Does what [`locked_leaf_for`](Self::locked_leaf_for) does, for a way of locking that may
+    /// give up. None if there is nothing at the key, and it is wanted only if there is.
     #[inline]
     pub(super) fn try_locked_leaf<'g>(
         &'g self,

@@ -1,4 +1,5 @@
-//! Where a thread has found keys lately, so that a key that it asks for again and again is found without a search.
+//! The places at which a thread has found keys lately, so that a key that it asks for again and
+//! again is found without a search.
 //!
 //! A thread that changes counters comes to the same few keys all the time, and the way through the nodes is most of what it
 //! does. Each thread remembers some hundred leaves and places, by the last bytes of the key: [leaves](super::known_leaf) that
@@ -13,7 +14,7 @@ use crate::short_key::bits_at;
 use ats_sync::Guard;
 use std::cell::Cell;
 
-/// How many keys a thread remembers: a dozen kilobytes.
+/// The number of keys that a thread remembers: a dozen kilobytes.
 const MEMOS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 512 };
 
 #[derive(Clone, Copy)]
@@ -36,7 +37,7 @@ ats_sync::shim::thread_local! {
     static MEMO: [Cell<Memo>; MEMOS] = [const { Cell::new(NONE) }; MEMOS];
 }
 
-/// Where the memo of a key is.
+/// The place of the memo of a key.
 #[inline(always)]
 fn index_of(key: &[u8], identity: &Identity) -> usize {
     let tail = bits_at(key, key.len().saturating_sub(8));

@@ -332,7 +332,7 @@ impl<R: Release> Adaptive for CaTree<R> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// How the tree has adapted to contention. Approximate while it is changing. O(base nodes).
+    /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
         self.sums().adaptation
     }

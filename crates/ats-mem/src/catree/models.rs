@@ -167,7 +167,7 @@ fn a_writer_meets_a_join() {
     });
 }
 
-/// What a reader meets that was replaced is not freed under its feet: nodes, and the records of `puts`.
+/// A node, or a record of `puts`, that was replaced is not freed while a reader meets it.
 fn a_reader_meets(
     prepare: fn(&[u64]) -> Tree,
     change: fn(&CaTree<Plain>, u64),

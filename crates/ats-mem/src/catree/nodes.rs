@@ -14,7 +14,7 @@ use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 
-/// What comes in the place of a node.
+/// The nodes that come in the place of a node.
 pub(super) enum Replacement<'g, R: Release> {
     One(Node<'g, R>),
     /// Two nodes, the second from this separator on.

@@ -63,7 +63,7 @@ impl InOrder {
         })
     }
 
-    /// How many there are.
+    /// The number of slots.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)

@@ -25,17 +25,17 @@ use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// How many nodes are visited while a lock is held: about fifty microseconds, if none is in the cache. More
-/// than there are on the way to a leaf.
+/// The number of nodes that are visited while a lock is held: about fifty microseconds, if none is
+/// in the cache. More than there are on the way to a leaf.
 const NODES_HELD: usize = if cfg!(any(loom, shuttle)) { 12 } else { 400 };
 
 /// Looking at so many records takes about as long as visiting a node.
 const RECORDS_AS_NODE: usize = 4;
 
-/// How many children ahead nodes are fetched.
+/// The number of children by which nodes are fetched ahead.
 const AHEAD: usize = 3;
 
-/// Why skipping in a base node ends before its end.
+/// The reason why skipping in a base node ends before its end.
 enum Stop<'g, R: Release> {
     /// The record of the next object (it may be pending), when as many as wanted were passed; and the
     /// number of its own objects that are among those.
@@ -312,8 +312,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// What a reader sees of a record that was come to: itself, what was there before, or if that is
-    /// nothing, the next.
+    /// The record that a reader sees of one that was come to: itself, the one that was there
+    /// before, or if there was none, the next.
     fn visible<'g>(
         &'g self,
         record: &'g Record<R>,

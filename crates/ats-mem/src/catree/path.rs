@@ -105,8 +105,8 @@ pub(super) unsafe fn replace<'g, R: Release>(
     unsafe { link.store(node) };
 }
 
-/// What comes in the place of the node of `step`, which is marked dead, if `with` comes in the place of its
-/// child.
+/// The node that comes in the place of the node of `step`, which is marked dead, if `with` comes in
+/// the place of its child.
 pub(super) fn with_child<'g, R: Release>(
     step: &PathNode<'g, R>,
     with: Replacement<'g, R>,

@@ -105,7 +105,7 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Whether a base node, which the caller holds and which is valid, is the only one.
+    /// Returns `true` if a base node, which the caller holds and which is valid, is the only one.
     pub(super) fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
         // Only its holder can replace it.
         self.root(guard) == Node::of(base)

@@ -1,4 +1,4 @@
-//! How large leaves are.
+//! The sizes of leaves.
 
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
 /// structure.

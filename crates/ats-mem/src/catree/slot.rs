@@ -42,7 +42,7 @@ const _: () = assert!(slab::ADDRESS_LIMIT <= 1 << WORDS_SHIFT);
 #[repr(transparent)]
 pub(super) struct Slot<R: Release>(AtomicU64, PhantomData<R>);
 
-/// What a slot holds at one moment.
+/// The content of a slot at one moment.
 pub(super) struct Word<R: Release>(u64, PhantomData<R>);
 
 impl<R: Release> Clone for Word<R> {
@@ -87,7 +87,7 @@ impl<R: Release> Word<R> {
         self.0 & (TOMBSTONE | SUMMARY) == SUMMARY
     }
 
-    /// How long the key is, if the word tells.
+    /// The length of the key, if the word tells it.
     #[inline(always)]
     pub(super) fn key_len(self) -> Option<usize> {
         if self.is_tombstone() {
@@ -99,7 +99,7 @@ impl<R: Release> Word<R> {
         }
     }
 
-    /// Where the record is; nothing of use if there is none.
+    /// The address of the record; nothing of use if there is none.
     #[inline(always)]
     pub(super) fn address(self) -> usize {
         (self.0 & ADDRESS) as usize
@@ -134,13 +134,13 @@ impl<R: Release> Slot<R> {
         Slot(AtomicU64::new(word.0), PhantomData)
     }
 
-    /// What it holds, and all that was written before that was stored.
+    /// The word that it holds, and all that was written before that was stored.
     #[inline(always)]
     pub(super) fn load(&self) -> Word<R> {
         Word(self.0.load(Acquire), PhantomData)
     }
 
-    /// What it holds, for the holder of the lock or as a hint.
+    /// The word that it holds, for the holder of the lock or as a hint.
     #[inline(always)]
     pub(super) fn peek(&self) -> Word<R> {
         Word(self.0.load(Relaxed), PhantomData)

@@ -63,7 +63,7 @@ impl<R: Release> CaTree<R> {
         self.join_unless(base, held, key, |_| false, guard);
     }
 
-    /// As [`join`](Self::join), but not with a neighbour that is to be spared.
+    /// Joins like [`join`](Self::join), but not with a neighbour that is to be spared.
     pub(super) fn join_unless(
         &self,
         base: &Base<R>,
@@ -157,7 +157,7 @@ struct Neighbour<'g, R: Release> {
     way: Vec<PathNode<'g, R>>,
     /// The place in the common node of the left one of the two children.
     pair: usize,
-    /// What is between the two.
+    /// The key between the two.
     separator: &'g [u8],
 }
 

@@ -56,7 +56,7 @@ impl SubtreeCounts {
         }
     }
 
-    /// Whether no number is known.
+    /// Returns `true` if no number is known.
     pub(super) fn are_unknown(&self) -> bool {
         self.0.get().is_none()
     }

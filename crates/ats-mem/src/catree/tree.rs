@@ -18,9 +18,9 @@ use std::mem;
 /// An ordered store of records; see the documentation of [`catree`](super).
 pub struct CaTree<R: Release> {
     pub(super) root: Link<R>,
-    /// What writers pass, and a census closes.
+    /// The gate that writers pass, and a census closes.
     pub(super) gate: Gate,
-    /// By which cursors know the tree.
+    /// The identity by which cursors know the tree.
     pub(super) identity: Identity,
     pub(super) adapting: Adapting,
     pub(super) weights: Weights,

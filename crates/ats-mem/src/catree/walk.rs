@@ -21,10 +21,11 @@ use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::{ControlFlow, Range};
 
-/// How many records ahead of a walk are fetched: enough to hide a cache miss behind the calls of a chain.
+/// The number of records that are fetched ahead of a walk: enough to hide a cache miss behind the
+/// calls of a chain.
 const AHEAD: usize = 6;
 
-/// What a reader sees at a place of a leaf.
+/// The record that a reader sees at a place of a leaf.
 #[inline(always)]
 fn settled<'g, R: Release>(
     leaf: Leaf<'g, R>,
@@ -34,7 +35,7 @@ fn settled<'g, R: Release>(
     leaf.record(at, guard)?.settled(guard)
 }
 
-/// What was met where no key alone will do.
+/// The record that was met where no key alone will do.
 fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
@@ -185,7 +186,7 @@ impl<R: Release> CaTree<R> {
         only_record(self.below_by(bound, guard, &|_| false)?)
     }
 
-    /// As [`above`](Self::above); the key alone where a leaf tells it and it `will_do`.
+    /// Does what [`above`](Self::above) does; the key alone where a leaf tells it and it `will_do`.
     #[inline(always)]
     pub(super) fn above_by<'g>(
         &'g self,
@@ -275,7 +276,7 @@ impl<R: Release> CaTree<R> {
         None
     }
 
-    /// As [`below`](Self::below); the key alone where a leaf tells it and it `will_do`.
+    /// Does what [`below`](Self::below) does; the key alone where a leaf tells it and it `will_do`.
     #[inline(always)]
     pub(super) fn below_by<'g>(
         &'g self,
@@ -326,8 +327,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// What readers see at an index of the order of a leaf, for the cursor to remember. `inside` is a key that is led
-    /// to the leaf.
+    /// The record that readers see at an index of the order of a leaf, for the cursor to remember.
+    /// `inside` is a key that is led to the leaf.
     #[inline(always)]
     fn meet<'g>(
         &'g self,

@@ -1,4 +1,4 @@
-//! What a writer does at a leaf that it has locked.
+//! The work of a writer at a leaf that it has locked.
 
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};

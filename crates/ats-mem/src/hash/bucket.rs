@@ -121,7 +121,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         })
     }
 
-    /// Whether it holds no record, and has no line but the first.
+    /// Returns `true` if it holds no record, and has no line but the first.
     pub(super) fn is_bare(self) -> bool {
         let fingerprints = self.fingerprints.load();
         fingerprints.occupied().next().is_none() && !fingerprints.are_chained()

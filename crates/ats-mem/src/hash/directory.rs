@@ -1,4 +1,4 @@
-//! Where the buckets are: linear hashing over segments that double.
+//! The places of the buckets: linear hashing over segments that double.
 //!
 //! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket named by its low
 //! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active, takes
@@ -22,7 +22,7 @@ pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
 const FIRST_BITS: u32 = if cfg!(loom) { 1 } else { 3 };
 /// Segments whose addresses are in the directory itself: some hundred buckets.
 const NEAR: usize = if cfg!(loom) { 2 } else { 6 };
-/// How many more there can be: enough for every address space.
+/// The number of buckets that there can be more: enough for every address space.
 const FAR: usize = if cfg!(loom) { 2 } else { 39 };
 
 type Segments<R, const N: usize> = [AtomicPtr<Line<R>>; N];
@@ -39,7 +39,7 @@ pub(super) fn bucket_of(hash: u64, active: usize) -> usize {
     }
 }
 
-/// How many low bits of a hash name `bucket` when `active` buckets are.
+/// The number of low bits of a hash that name `bucket` when `active` buckets are.
 pub(super) fn depth_of(bucket: usize, active: usize) -> u32 {
     let high = high_bit(active);
     let split = bucket >= high || bucket + high < active;
@@ -80,7 +80,8 @@ impl View {
 /// must share no cache line with anything that changes more often.
 pub(super) struct Directory<R: Release> {
     active: AtomicUsize,
-    /// How often records were moved to a place that a reader may already have looked at.
+    /// The number of times that records were moved to a place that a reader may already have looked
+    /// at.
     moves: AtomicUsize,
     near: Segments<R, NEAR>,
     /// The addresses of further segments, from when there is one until the end.
@@ -103,7 +104,7 @@ impl<R: Release> Directory<R> {
         directory
     }
 
-    /// Where the address of a segment is, if there is room for it.
+    /// The place of the address of a segment, if there is room for it.
     #[inline]
     fn segment(&self, segment: usize) -> Option<&AtomicPtr<Line<R>>> {
         match self.near.get(segment) {
@@ -124,7 +125,7 @@ impl<R: Release> Directory<R> {
         self.active.load(Ordering::Acquire)
     }
 
-    /// What a reader looks at before it searches.
+    /// The view that a reader takes before it searches.
     #[inline]
     pub(super) fn view(&self) -> View {
         let moves = self.moves.load(Ordering::Acquire);
@@ -134,21 +135,22 @@ impl<R: Release> Directory<R> {
         }
     }
 
-    /// Whether a reader that searched bucket `bucket` of `view` for `hash`, and missed, has looked
-    /// at the only place where the record could have been.
+    /// Returns `true` if a reader that searched bucket `bucket` of `view` for `hash`, and missed,
+    /// has looked at the only place where the record could have been.
     #[inline]
     pub(super) fn confirms(&self, view: View, hash: u64, bucket: usize) -> bool {
         bucket_of(hash, self.active()) == bucket && self.unmoved(view)
     }
 
-    /// Whether the layout is as it was, as far as `bucket` and the records in it are concerned.
+    /// Returns `true` if the layout is as it was, as far as `bucket` and the records in it are
+    /// concerned.
     pub(super) fn confirms_bucket(&self, view: View, bucket: usize) -> bool {
         let active = self.active();
         bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.unmoved(view)
     }
 
-    /// Whether there are as many buckets as then, and there were not fewer in between. So all of them are in the
-    /// same places.
+    /// Returns `true` if there are as many buckets as then, and there were not fewer in between. So
+    /// all of them are in the same places.
     #[inline]
     pub(super) fn is_as(&self, view: View) -> bool {
         // A join is counted before it changes the number of buckets, which is read first.
@@ -179,8 +181,9 @@ impl<R: Release> Directory<R> {
         }
     }
 
-    /// Where the fingerprints and the first line of a bucket are, if its segment was not given back: a
-    /// segment holds lines for all its buckets, and before them as many words of fingerprints.
+    /// The places of the fingerprints and of the first line of a bucket, if its segment was not
+    /// given back: a segment holds lines for all its buckets, and before them as many words of
+    /// fingerprints.
     #[inline]
     fn place(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
         let (segment, offset) = locate(bucket);
@@ -307,8 +310,8 @@ fn prints_bytes(segment: usize) -> usize {
     segment_len(segment) * size_of::<FingerprintsCell>()
 }
 
-/// Whether a segment is a block of the slab: the first one, which is all that most tables have. Not under the model
-/// checker, whose atomics are larger.
+/// Returns `true` if a segment is a block of the slab: the first one, which is all that most tables
+/// have. Not under the model checker, whose atomics are larger.
 fn is_in_slab(segment: usize) -> bool {
     segment == 0 && !cfg!(loom)
 }
@@ -353,7 +356,7 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     }
 }
 
-/// Where the address of the allocation stands.
+/// The place of the address of the allocation.
 ///
 /// # Safety
 /// `lines` comes from [`allocate`] for this segment.

@@ -23,15 +23,16 @@ use ats_sync::shim::atomic::{AtomicU64, Ordering};
 
 /// One in each byte that belongs to a slot.
 const ONES: u64 = 0x0001_0101_0101_0101 & ((1 << (8 * SLOTS)) - 1);
-/// What is set in the bytes of slots that are not empty.
+/// The bit that is set in the bytes of slots that are not empty.
 const OCCUPIED: u64 = ONES << 7;
 /// The byte for the lines behind the first.
 const BEHIND: u64 = 0xff << BEHIND_SHIFT;
 const BEHIND_SHIFT: u32 = 56;
-/// Where in a hash the bits of the fingerprint begin. They are part of the tag that stands in the slot, so
-/// what is in a slot tells its fingerprint.
+/// The place in a hash at which the bits of the fingerprint begin. They are part of the tag that
+/// stands in the slot, so what is in a slot tells its fingerprint.
 const FINGERPRINT_SHIFT: u32 = super::line::TAG_SHIFT;
-/// Where the three bits begin that choose one of the last byte: next to those of the fingerprint.
+/// The place at which the three bits begin that choose one of the last byte: next to those of the
+/// fingerprint.
 const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 
 /// The fingerprints of a bucket at one moment.
@@ -60,7 +61,7 @@ impl Fingerprints {
         Indices(!self.0 & OCCUPIED).next()
     }
 
-    /// Whether there are lines behind the first.
+    /// Returns `true` if there are lines behind the first.
     #[inline]
     pub(super) fn are_chained(self) -> bool {
         self.0 & BEHIND != 0

@@ -22,9 +22,9 @@ const STEPS: usize = 8;
 /// Before it changes the number of buckets, an update looks at all stripes. It does a step for each so many.
 const STRIPES_PER_STEP: usize = 32;
 
-/// How many steps an update does at once in a table of `active` buckets. Each update changes the number of
-/// records by one, so one step for four would keep up. But a step changes what all threads look at, and a
-/// thread that does several in a row disturbs the others once.
+/// The number of steps that an update does at once in a table of `active` buckets. Each update
+/// changes the number of records by one, so one step for four would keep up. But a step changes
+/// what all threads look at, and a thread that does several in a row disturbs the others once.
 pub(super) fn steps(active: usize, stripes: usize) -> usize {
     (active / 16).clamp(1, STEPS.max(stripes / STRIPES_PER_STEP))
 }
@@ -37,7 +37,7 @@ enum Resizing {
     Shrink,
 }
 
-/// What an update leaves to be done after it has released its lock.
+/// The work that an update leaves to be done after it has released its lock.
 #[derive(Clone, Copy)]
 pub(super) struct Chores {
     locks: Advice,
@@ -57,7 +57,7 @@ impl Chores {
     }
 }
 
-/// Where `active` buckets are to go with so many records.
+/// The number of buckets that `active` ones are to become with so many records.
 fn resizing(records: usize, active: usize) -> Resizing {
     if records > active * MAX_LOAD {
         Resizing::Grow
@@ -68,7 +68,7 @@ fn resizing(records: usize, active: usize) -> Resizing {
     }
 }
 
-/// Which of the records of a bucket leave it: a bit for each, of the first 64.
+/// The records of a bucket that leave it: a bit for each, of the first 64.
 #[derive(Default)]
 struct Leaving {
     bits: u64,

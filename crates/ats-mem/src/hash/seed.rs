@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 /// Words without pattern (the first decimals of pi in hexadecimal).
 const MIX: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
-/// What makes the hash of one table differ from that of another.
+/// The number that makes the hash of one table differ from that of another.
 #[derive(Clone, Copy)]
 pub struct Seed {
     first: u64,

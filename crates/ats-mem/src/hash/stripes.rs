@@ -41,7 +41,7 @@ const SPLIT_ABOVE: i32 = 1000;
 /// Statistics as low as they get ask for fewer: twenty thousand acquisitions without waiting.
 const JOIN_AT: i32 = -STATISTICS_LIMIT;
 
-/// What the contention on a lock suggests.
+/// The advice that follows from the contention on a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Advice {
     Keep,
@@ -54,13 +54,15 @@ pub(super) struct Stripe {
     lock: Lock,
     /// Records in the buckets, of which some may be pending. Written by the holder of the lock only.
     records: AtomicI64,
-    /// What readers see, and the bytes of what is kept for walks. Written by the holder of the lock only.
+    /// The number of objects that readers see, and the bytes of those that are kept for walks.
+    /// Written by the holder of the lock only.
     objects: AtomicI64,
     bytes: AtomicI64,
-    /// How many records more than the mean of all stripes it had when that was looked at. Written by the holder of
-    /// the resize lock only. Whatever it is, the table is right, so models need not try.
+    /// The number of records above the mean of all stripes when that was looked at. Written by the
+    /// holder of the resize lock only. Whatever it is, the table is right, so models need not try.
     surplus: Hint,
-    /// How often the lock was taken at once, and after waiting. Written by the holder of the lock only.
+    /// The number of times that the lock was taken at once, and after waiting. Written by the
+    /// holder of the lock only.
     uncontended: AtomicU64,
     contended: AtomicU64,
     /// Hashes of records that were deleted while the table was fixed. The mutex is never contended:
@@ -212,7 +214,8 @@ impl Locked<'_> {
         self.stripe.add(records, tally);
     }
 
-    /// How many records the table has if all stripes have changed like this one. Exact if there is only one.
+    /// The number of records of the table if all stripes have changed like this one. Exact if there
+    /// is only one.
     pub(super) fn estimate(&self) -> usize {
         let records = self.stripe.records.load(Ordering::Relaxed);
         let mean = records - self.stripe.surplus.load(Ordering::Relaxed);
@@ -246,7 +249,7 @@ impl Locked<'_> {
         self.held.count(cost);
     }
 
-    /// Whether there should be more locks, or fewer, in a table of `active` buckets.
+    /// Returns the advice of more locks, or fewer, in a table of `active` buckets.
     pub(super) fn advice(&self, active: usize) -> Advice {
         let statistics = self.held.statistics();
         if statistics > SPLIT_ABOVE && may_have(2 * self.count, active) {
@@ -266,10 +269,10 @@ fn may_have(count: usize, active: usize) -> bool {
 /// The place of the present array.
 pub(super) struct StripeSet {
     present: AtomicPtr<Stripes>,
-    /// What writers pass, and a census closes.
+    /// The gate that writers pass, and a census closes.
     gate: Gate,
-    /// How often the array was replaced by a larger one, and by a smaller one. Written by the holder of
-    /// the resize lock.
+    /// The number of times that the array was replaced by a larger one, and by a smaller one.
+    /// Written by the holder of the resize lock.
     doublings: AtomicU64,
     halvings: AtomicU64,
 }
@@ -302,7 +305,8 @@ impl StripeSet {
         locked.expect("this way of locking waits")
     }
 
-    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
+    /// while.
     pub(super) fn lock_patiently<'g>(
         &self,
         hash: u64,
@@ -346,7 +350,7 @@ impl StripeSet {
         usize::try_from(self.present(guard).records()).unwrap_or(0)
     }
 
-    /// What readers see, exact when no thread writes.
+    /// The totals that readers see, exact when no thread writes.
     pub(super) fn tally(&self, guard: &Guard) -> Tally {
         let mut tally = Tally::NONE;
         self.present(guard)
@@ -355,7 +359,7 @@ impl StripeSet {
         tally
     }
 
-    /// What readers see at one moment, if no thread writes for a while.
+    /// The totals that readers see at one moment, if no thread writes for a while.
     pub(super) fn glance(&self, guard: &Guard) -> Option<Tally> {
         let stripes = self.present(guard);
         let tally = self.gate.glance(|| stripes.parts(), count)?;
@@ -363,7 +367,7 @@ impl StripeSet {
         std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(tally)
     }
 
-    /// What readers see at one moment. For the holder of the resize lock.
+    /// The totals that readers see at one moment. For the holder of the resize lock.
     pub(super) fn census(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Tally> {
         let stripes = self.present(guard);
         self.gate.close_and_sum(turn, || stripes.parts(), count)
@@ -380,7 +384,7 @@ impl StripeSet {
         usize::try_from(records).unwrap_or(0)
     }
 
-    /// What the locks tell in [`Buckets`].
+    /// The figures of the locks in [`Buckets`].
     pub(super) fn statistics(&self, guard: &Guard) -> Buckets {
         let stripes = self.present(guard);
         let sum = |counter: fn(&Stripe) -> &AtomicU64| {

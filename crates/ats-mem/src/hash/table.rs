@@ -27,13 +27,13 @@ pub struct HashTable<R: Release> {
     pub(super) rare: Late<Rare>,
 }
 
-/// What is written now and then, by other operations than those that read the other fields. Aligned, so
-/// that these do not notice.
+/// The data that are written now and then, by other operations than those that read the other
+/// fields. Aligned, so that these do not notice.
 #[repr(align(64))]
 pub(super) struct Rare {
-    /// How many fixations there are.
+    /// The number of fixations.
     pub(super) fixed: AtomicUsize,
-    /// How many buckets there were when the table became fixed.
+    /// The number of buckets when the table became fixed.
     pub(super) slots: AtomicUsize,
     /// A thread holds it while it changes the number of buckets or of locks.
     pub(super) resizing: Lock,
@@ -41,9 +41,9 @@ pub(super) struct Rare {
     pub(super) census: OnceLock<Box<Census<Totals>>>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
-    /// Where in the order of the table [`update_end`](crate::Backend::update_end) found the last record. Before
-    /// that there is likely nothing; if it were not remembered, each would begin with all the buckets
-    /// that those before it have emptied.
+    /// The place in the order of the table at which [`update_end`](crate::Backend::update_end)
+    /// found the last record. Before that there is likely nothing; if it were not remembered, each
+    /// would begin with all the buckets that those before it have emptied.
     pub(super) taken: AtomicU64,
 }
 
@@ -121,7 +121,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// How many lines there are behind the first ones of buckets.
+    /// The number of lines behind the first ones of buckets.
     pub(super) fn lines(&self) -> usize {
         let lines = self
             .rare
@@ -130,7 +130,7 @@ impl<R: Release> HashTable<R> {
         usize::try_from(lines.unwrap_or(0)).unwrap_or(0)
     }
 
-    /// What is written now and then. A table has it from when that is so.
+    /// The data that are written now and then. A table has it from when that is so.
     pub(super) fn rare(&self) -> &Rare {
         self.rare.get_or_make()
     }

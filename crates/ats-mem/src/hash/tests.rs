@@ -74,7 +74,7 @@ fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// What a walk by `next` from one end to the other meets.
+/// The keys that a walk by `next` meets from one end to the other.
 fn walked(table: &Table) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
@@ -142,7 +142,7 @@ fn name(number: u8) -> Vec<u8> {
     name
 }
 
-/// What the table should be.
+/// The expected content of the table.
 #[derive(Default)]
 struct Model {
     records: HashMap<Vec<u8>, u64>,

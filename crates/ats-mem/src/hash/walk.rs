@@ -40,7 +40,7 @@ impl<'k> Place<'k> {
         }
     }
 
-    /// Whether the place is before `key`, which has this reversed hash.
+    /// Returns `true` if the place is before `key`, which has this reversed hash.
     fn is_before(self, reversed: u64, key: &[u8]) -> bool {
         match self {
             Self::At(here) => here <= reversed,
@@ -56,13 +56,13 @@ type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 /// are not neighbours in memory. If the table changes meanwhile, they may be somewhere else, which does no
 /// harm.
 struct Scouts {
-    /// Where buckets are asked for; `None` beyond the end of the table.
+    /// The place from which buckets are asked for; `None` beyond the end of the table.
     far: Option<u64>,
-    /// Where records are asked for.
+    /// The place from which records are asked for.
     near: Option<u64>,
 }
 
-/// How many buckets ahead of a walk are asked for; the records of those half as far.
+/// The number of buckets that are asked for ahead of a walk; the records of those half as far.
 const AHEAD: usize = 10;
 
 impl Scouts {
@@ -94,7 +94,7 @@ impl Scouts {
 }
 
 impl<R: Release> HashTable<R> {
-    /// Whether a walk may continue from `key`.
+    /// Returns `true` if a walk may continue from `key`.
     fn is_known(&self, key: &[u8], hash: u64, guard: &Guard) -> bool {
         let fixed = self.is_fixed();
         let found = self.search(key, hash, guard, |word, record| {
@@ -192,7 +192,8 @@ impl<R: Release> HashTable<R> {
         });
     }
 
-    /// Where the interval of the next bucket begins, at this moment; `None` at the end of the table.
+    /// The beginning of the interval of the next bucket, at this moment; `None` at the end of the
+    /// table.
     #[inline]
     fn interval_after(&self, place: u64) -> Option<u64> {
         let view = self.directory.view();

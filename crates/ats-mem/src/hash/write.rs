@@ -1,4 +1,4 @@
-//! What a writer does in the bucket of a key, which it locks.
+//! The work of a writer in the bucket of a key, which it locks.
 
 use super::bucket::{Bucket, Slot};
 use super::directory::{View, bucket_of};
@@ -12,17 +12,19 @@ use crate::record::{self, Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 use std::ptr;
 
-/// How many keys of a batch are approached at once: about as many misses as a processor has under way.
+/// The number of keys of a batch that are approached at once: about as many misses as a processor
+/// has under way.
 const APPROACHED: usize = 16;
 
-/// What a thread finds in a bucket when it holds the lock and is about to change one key.
+/// The findings of a thread in a bucket when it holds the lock and is about to change one key.
 struct LockedKey<'g, R: Release> {
     bucket: Bucket<'g, R>,
     locked: Locked<'g>,
     hash: u64,
     /// The slot of the key's record.
     live: Option<(Slot<'g>, Full<'g, R>)>,
-    /// Whether there is no such record, but one of the key that was deleted while the table was fixed.
+    /// `true` if there is no such record, but one of the key that was deleted while the table was
+    /// fixed.
     was_deleted: bool,
 }
 
@@ -41,7 +43,8 @@ impl<R: Release> HashTable<R> {
         self.locked_key(key, hash, locked, approached, guard)
     }
 
-    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
+    /// while.
     #[inline(always)]
     fn lock_patiently<'g>(
         &'g self,

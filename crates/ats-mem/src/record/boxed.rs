@@ -27,7 +27,7 @@ impl<R: Release> RecordBox<R> {
         Self::in_parts(key, [&[], value], owns)
     }
 
-    /// As [`new`](RecordBox::new), of a value that is given in two parts.
+    /// Makes a record like [`new`](RecordBox::new), of a value that is given in two parts.
     ///
     /// # Panics
     /// As `new`.
@@ -201,7 +201,8 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     }
 }
 
-/// As [`retire`], of a record that owns nothing and has so many bytes: it is not looked at.
+/// Does what [`retire`] does, of a record that owns nothing and has so many bytes: it is not looked
+/// at.
 ///
 /// # Safety
 /// As for `retire`.

@@ -1,11 +1,11 @@
-//! What the stamp of a pending record leads to.
+//! The entry to which the stamp of a pending record leads.
 //!
 //! The invariants (B1 and so on) are those of [`batch`](crate::batch).
 
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
 
-/// What has become of a batch.
+/// The state of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -37,7 +37,7 @@ impl BatchState {
     }
 }
 
-/// What the stamp of a pending record of type `T` points to.
+/// The entry to which the stamp of a pending record of type `T` points.
 pub(crate) struct Entry<T> {
     shared: *const BatchState,
     before: *const T,
@@ -51,7 +51,7 @@ const HOLDS: usize = 1;
 /// The bit that says that the record was there before, and stays.
 const KEPT: usize = 2;
 
-/// What a batch has in the store for one of its keys.
+/// The record that a batch has in the store for one of its keys.
 pub(crate) enum Installed<T> {
     /// Nothing any more.
     Nothing,
@@ -99,7 +99,8 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Whether readers see this record, which is stamped with the entry, and not the one before.
+    /// Returns `true` if readers see this record, which is stamped with the entry, and not the one
+    /// before.
     pub(crate) fn shows(&self, stamped: &T) -> bool {
         match self.installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),

@@ -50,15 +50,15 @@ const ENTRY_ALIGN: u64 = 8;
 /// Addresses from here on do not fit.
 const ADDRESS_LIMIT: u64 = ENTRY_ALIGN << (u64::BITS - STAMP_SHIFT);
 
-/// Where what is in a record, as its header tells; never changes.
+/// The places of the parts of a record, as its header tells them; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub key_len: u32,
     /// Below 2^31.
     pub value_words: u32,
-    /// Whether the value owns resources.
+    /// `true` if the value owns resources.
     pub owns: bool,
-    /// Whether the header is wide.
+    /// `true` if the header is wide.
     pub wide: bool,
 }
 
@@ -236,7 +236,7 @@ impl<E> Header<E> {
         ptr::with_exposed_provenance_mut(((word >> STAMP_SHIFT) * ENTRY_ALIGN) as usize)
     }
 
-    /// Whether this header can be stamped with an entry at this address.
+    /// Returns `true` if this header can be stamped with an entry at this address.
     pub(super) fn has_room_for(&self, entry: *const E) -> bool {
         self.shape().wide || narrow_stamp(entry.addr()).is_some()
     }

@@ -27,7 +27,8 @@ impl<R> Record<R> {
         }
     }
 
-    /// Whether this is the key. Up to 16 bytes, the most common, are compared without a call.
+    /// Returns `true` if this is the key. Up to 16 bytes, the most common, are compared without a
+    /// call.
     #[inline(always)]
     pub fn has_key(&self, key: &[u8]) -> bool {
         let own = self.key();
@@ -54,7 +55,7 @@ impl<R> Record<R> {
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
-    /// Where the words of the value begin, and how many there are. For code that owns values and changes
+    /// The place of the words of the value, and their number. For code that owns values and changes
     /// some of their words atomically, and so must not have a slice of them.
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
@@ -64,7 +65,7 @@ impl<R> Record<R> {
         (start, shape.value_words as usize)
     }
 
-    /// Whether the value owns resources.
+    /// Returns `true` if the value owns resources.
     pub fn owns(&self) -> bool {
         self.header.shape().owns
     }
@@ -81,8 +82,8 @@ impl<R> Record<R> {
         unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 
-    /// What a reader that found this record in the store sees: itself, or, if it belongs to a batch
-    /// that has not committed, what was there before.
+    /// The record that a reader sees who found this one in the store: itself, or, if it belongs to
+    /// a batch that has not committed, the one that was there before.
     #[inline]
     pub fn settled<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let entry = self.header.stamp();
@@ -112,13 +113,14 @@ impl<R> Record<R> {
         before.and_then(|record| record.settled(guard))
     }
 
-    /// Whether a batch holds the key of this record, which was found in a store whose lock the caller has.
+    /// Returns `true` if a batch holds the key of this record, which was found in a store whose
+    /// lock the caller has.
     #[inline]
     pub fn is_held(&self) -> bool {
         !self.header.stamp().is_null()
     }
 
-    /// Whether the record, as it is, can be stamped with this entry.
+    /// Returns `true` if the record, as it is, can be stamped with this entry.
     pub(crate) fn has_room_for(&self, entry: *const Entry<Self>) -> bool {
         self.header.has_room_for(entry)
     }

@@ -1,10 +1,10 @@
-//! What owners of values tell of them.
+//! The facts about values that their owners tell.
 
 use super::published::Record;
 use super::tally::Tally;
 
-/// How resources held by values (shared binaries, references into a virtual machine...) are given
-/// back. Implemented by the code that knows what the value words mean.
+/// The release of resources that values hold (shared binaries, references into a virtual
+/// machine...). Implemented by the code that knows what the value words mean.
 pub trait Release: Send + Sync + 'static {
     /// Gives back what the words own. Called once for each owning record, when no reader can see it
     /// any more, from any thread.
@@ -26,8 +26,9 @@ pub trait Release: Send + Sync + 'static {
         0
     }
 
-    /// What a record counts: one object and its own bytes, unless the owner of the values says otherwise. The
-    /// same from before it is put into a store until it is retired. Called under locks, so it must be quick.
+    /// The weight of a record: one object and its own bytes, unless the owner of the values says
+    /// otherwise. The same from before it is put into a store until it is retired. Called under
+    /// locks, so it must be quick.
     #[inline]
     fn tally(record: &Record<Self>) -> Tally
     where
@@ -41,7 +42,7 @@ pub trait Release: Send + Sync + 'static {
 }
 
 impl Tally {
-    /// What it counts that a record comes, in the place of another or of nothing.
+    /// The change when a record comes in the place of another or of nothing.
     pub fn of_put<R: Release>(new: &Record<R>, old: Option<&Record<R>>) -> Self {
         R::tally(new) - old.map_or(Tally::NONE, R::tally)
     }

@@ -34,7 +34,7 @@ impl<R: Release> Simple<R> {
         self.words * size_of::<u64>()
     }
 
-    /// What it counts.
+    /// The weight of the record.
     #[inline]
     pub(crate) fn tally(&self) -> Tally {
         Tally {
@@ -79,7 +79,7 @@ pub(crate) enum Old<'g, R: Release> {
 }
 
 impl<R: Release> Old<'_, R> {
-    /// What it counts.
+    /// The weight of the record.
     #[inline]
     pub(crate) fn tally(&self) -> Tally {
         match self {

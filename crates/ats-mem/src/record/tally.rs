@@ -1,8 +1,9 @@
-//! What records count.
+//! Weights of records.
 
 use std::ops::{AddAssign, Sub};
 
-/// How many objects records stand for, and how many bytes they take; or by how much that changes.
+/// The number of objects that records stand for, and of bytes that they take; or the change of
+/// these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Objects: one for each record, unless the owner of the values [says](super::Release::tally) otherwise.
@@ -12,7 +13,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What nothing counts.
+    /// The weight of nothing.
     pub const NONE: Self = Tally {
         objects: 0,
         bytes: 0,

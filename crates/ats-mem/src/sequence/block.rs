@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 
 const COUNT: u64 = u32::MAX as u64;
 const SHAPE_SHIFT: u32 = 32;
-/// So many references are the work of a program gone wild; beyond them the count would overflow.
+/// The number of references that only a program gone wild has; beyond it the count would overflow.
 const COUNT_MAX: u64 = 1 << 31;
 
 /// The first word of a block.
@@ -60,7 +60,7 @@ pub(super) struct Link(NonNull<u8>);
 const DRAFT: usize = 1;
 
 impl Link {
-    /// Whether the block was made by the edit at hand, which has the only link to it.
+    /// Returns `true` if the block was made by the edit at hand, which has the only link to it.
     #[inline]
     pub(super) fn is_draft(self) -> bool {
         self.0.addr().get() & DRAFT != 0
@@ -79,7 +79,7 @@ impl Link {
         unsafe { NonNull::new_unchecked(self.pointer()) }
     }
 
-    /// Where the block begins.
+    /// The address of the block.
     #[inline]
     pub(super) fn pointer(self) -> *mut u8 {
         self.0.as_ptr().map_addr(|address| address & !DRAFT)
@@ -107,7 +107,7 @@ impl Link {
         unsafe { &*self.pointer().cast() }
     }
 
-    /// Whether the holder of a reference has the only one.
+    /// Returns `true` if the holder of a reference has the only one.
     ///
     /// # Safety
     /// The block lives (Q1).

@@ -67,7 +67,7 @@ impl<'a, R: Release> Edit<'a, R> {
         self.new.len
     }
 
-    /// Whether there is no value.
+    /// Returns `true` if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

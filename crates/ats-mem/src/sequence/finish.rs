@@ -42,7 +42,7 @@ pub(super) unsafe fn make_version<R: Release>(
     }
 }
 
-/// Whether the draft has a node of its own in the place of the root of the old version.
+/// Returns `true` if the draft has a node of its own in the place of the root of the old version.
 ///
 /// # Safety
 /// As for [`make_version`].

@@ -50,7 +50,7 @@ impl<R: Release> Remains<R> {
         self.stack.is_empty()
     }
 
-    /// How many references wait to be given up.
+    /// The number of references that wait to be given up.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn len(&self) -> usize {
         self.stack.len()

@@ -1,4 +1,4 @@
-//! What taking over leaves of the old version, and how that is given back.
+//! The blocks that taking over leaves of the old version, and their release.
 
 use super::block::Link;
 use super::free::{Remains, free_value};
@@ -7,7 +7,8 @@ use crate::record::Release;
 use ats_sync::Guard;
 use std::marker::PhantomData;
 
-/// What a version that was [taken over](super::Edit::finish_taking_over) had, and its successor has not.
+/// The blocks that a version that was [taken over](super::Edit::finish_taking_over) had, and its
+/// successor has not.
 ///
 /// Dropping it instead of retiring leaks that.
 #[must_use = "what is not retired is leaked"]
@@ -16,7 +17,7 @@ pub struct Leftovers<R: Release> {
     release: PhantomData<R>,
 }
 
-/// As many leftovers need one allocation.
+/// The number of leftovers that need one allocation.
 const FEW: usize = 8;
 
 pub(super) enum Leftover {

@@ -8,7 +8,7 @@ use ats_sync::{Guard, collect, pin};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Where readers find the present version.
+/// The place at which readers find the present version.
 struct Key(AtomicPtr<Sequence<Plain>>);
 
 impl Key {

@@ -75,7 +75,7 @@ impl<'a> Node<'a> {
         unsafe { self.block.cast().as_ref() }
     }
 
-    /// Which slots have a child.
+    /// The slots that have a child.
     #[inline(always)]
     pub(super) fn bitmap(self) -> u32 {
         self.head().shape()
@@ -86,7 +86,7 @@ impl<'a> Node<'a> {
         self.bitmap() >> slot & 1 != 0
     }
 
-    /// How many children come before that of a slot.
+    /// The number of children that come before that of a slot.
     #[inline(always)]
     fn index(self, slot: u32) -> usize {
         (self.bitmap() & ((1 << slot) - 1)).count_ones() as usize

@@ -130,7 +130,7 @@ fn blocks(link: Link, height: u32, met: &mut HashMap<*mut u8, u32>) -> usize {
     }
 }
 
-/// Whether each block has as many references as there are links to it.
+/// Returns `true` if each block has as many references as there are links to it.
 fn counts_are_right(versions: &[Version]) -> bool {
     let mut met = HashMap::new();
     for Version { sequence, .. } in versions {

@@ -58,7 +58,7 @@ impl<'a> Value<'a> {
         unsafe { self.block.cast::<BlockHeader>().as_ref() }.shape()
     }
 
-    /// Whether the words own resources.
+    /// Returns `true` if the words own resources.
     pub(super) fn owns(self) -> bool {
         self.shape() & OWNS != 0
     }

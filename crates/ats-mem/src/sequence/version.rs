@@ -47,7 +47,7 @@ impl<R: Release> Sequence<R> {
         self.len
     }
 
-    /// Whether there is no value.
+    /// Returns `true` if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

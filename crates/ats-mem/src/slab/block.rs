@@ -5,7 +5,7 @@ use super::{cache, system};
 use ats_sync::count;
 use std::ptr::NonNull;
 
-/// Whether everything comes from the allocator of the system.
+/// `true` if everything comes from the allocator of the system.
 const WATCHED: bool = cfg!(any(miri, fuzzing, watched));
 
 /// A block of at least `bytes` bytes, not initialised. Aligned to 8 bytes, to 16 if `bytes` is a positive

@@ -31,7 +31,7 @@ pub(super) struct Chunk {
     live: [std::sync::atomic::AtomicU64; CHUNK / SMALLEST / BITS],
 }
 
-/// Where the blocks of run 0 begin.
+/// The place at which the blocks of run 0 begin.
 const HEADER: usize = size_of::<Chunk>().next_multiple_of(64);
 
 const _: () = assert!(HEADER < RUN);
@@ -188,7 +188,7 @@ impl Run {
         unsafe { Chunk::run(chunk, run) }
     }
 
-    /// Which of its chunk a run is.
+    /// The index of a run in its chunk.
     pub(super) fn index(run: NonNull<Run>) -> usize {
         let offset = run.addr().get() - Chunk::of(run).addr().get();
         (offset - std::mem::offset_of!(Chunk, runs)) / size_of::<Run>()
@@ -260,12 +260,12 @@ impl Run {
         self.used == 0
     }
 
-    /// Whether the run serves `class`.
+    /// Returns `true` if the run serves `class`.
     pub(super) fn serves(&self, class: Class) -> bool {
         self.size as usize == class.size()
     }
 
-    /// Which list the run should be in: the higher, the fuller. [`GROUPS`] for a full run.
+    /// The list that the run should be in: the higher, the fuller. [`GROUPS`] for a full run.
     pub(super) fn fullness(&self) -> u8 {
         (u32::from(self.used) * GROUPS as u32 / u32::from(self.capacity)) as u8
     }

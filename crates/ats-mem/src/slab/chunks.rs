@@ -13,7 +13,7 @@ pub(super) struct Chunks {
     purged_runs: usize,
     /// Chunks all of whose runs are free.
     free: usize,
-    /// How many of these are kept, besides one.
+    /// The number of these that are kept, besides one.
     kept: usize,
 }
 
@@ -33,7 +33,7 @@ impl Chunks {
         self.free
     }
 
-    /// How many chunks that become free are kept, besides one.
+    /// The number of chunks that become free and are kept, besides one.
     pub(super) fn kept(&mut self) -> &mut usize {
         &mut self.kept
     }

@@ -9,7 +9,7 @@
 pub(super) const SMALLEST: usize = 16;
 /// The largest request that is served from slabs.
 pub const LARGEST: usize = 16 << 10;
-/// How many sizes there are.
+/// The number of sizes.
 pub(super) const CLASSES: usize = FINE + MIDDLE + COARSE.len();
 
 /// All sizes are multiples of this.

@@ -7,7 +7,8 @@
 use super::memory::CHUNK;
 use super::pool::SLAB;
 
-/// As long as this lives, free memory is kept up to a number of bytes, instead of being given back to the system.
+/// Keeps free memory up to a number of bytes as long as this lives, instead of giving it back to
+/// the system.
 ///
 /// Several of them add up. It is only memory that was in use before, or that was [prepared](prepare); and
 /// [`trim`](super::trim) gives it back nevertheless.
@@ -32,7 +33,8 @@ impl Drop for Kept {
     }
 }
 
-/// How many bytes of whole chunks are free, about. Reads one word, which is seldom written.
+/// The approximate number of bytes of whole chunks that are free. Reads one word, which is seldom
+/// written.
 #[must_use]
 pub fn free_bytes() -> usize {
     SLAB.free_chunks() * CHUNK

@@ -9,7 +9,7 @@ pub(super) struct Links<T> {
     previous: Option<NonNull<T>>,
 }
 
-/// What can be in a list.
+/// An element of a list.
 ///
 /// # Safety
 /// `links` gives the same place each time, inside the node.

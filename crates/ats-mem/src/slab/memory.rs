@@ -12,7 +12,7 @@ pub const ADDRESS_LIMIT: usize = 1 << 48;
 /// Bytes of a chunk: a huge page of the common processors.
 pub(super) const CHUNK: usize = 2 << 20;
 
-/// Whether the whole block lies below the limit.
+/// Returns `true` if the whole block lies below the limit.
 pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
     let address = block.addr().get();
     address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
@@ -183,7 +183,7 @@ mod system {
     /// There is no portable way to ask for huge pages.
     pub(crate) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
 
-    /// As above.
+    /// Does the same.
     pub(in super::super) fn set_huge(_chunk: NonNull<u8>, _huge: bool) {}
 
     /// There is no portable way to give back a part of an allocation.

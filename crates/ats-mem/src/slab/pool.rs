@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The slab of the program.
 pub(super) static SLAB: Slab = Slab::new();
 
-/// How much memory the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see
+/// The amount of memory that the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see
 /// [`statistics`](super::statistics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
@@ -29,7 +29,7 @@ pub struct Statistics {
 pub(super) struct Slab {
     pools: [Padded<Mutex<Pool>>; CLASSES],
     chunks: Mutex<Chunks>,
-    /// How many chunks are free, to be read without the lock.
+    /// The number of chunks that are free, to be read without the lock.
     free_chunks: AtomicUsize,
 }
 
@@ -54,8 +54,8 @@ struct Pool {
     used: usize,
 }
 
-/// What a lock guards is never left half changed by a panic: nothing under it can panic but by a bug
-/// that the next user runs into as well.
+/// Locks the data, which a panic never leaves half changed: nothing under the lock can panic but by
+/// a bug that the next user runs into as well.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     ats_sync::count::lock(mutex).unwrap_or_else(PoisonError::into_inner)
 }
@@ -96,7 +96,7 @@ impl Slab {
         unsafe { self.chunks().chunks.add(chunk) };
     }
 
-    /// How many chunks are free, about.
+    /// The approximate number of chunks that are free.
     pub(super) fn free_chunks(&self) -> usize {
         self.free_chunks.load(Ordering::Relaxed)
     }

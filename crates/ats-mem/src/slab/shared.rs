@@ -31,7 +31,7 @@ unsafe impl<T: Copy + Send + Sync> Send for SharedSlice<T> {}
 unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
 
 impl<T: Copy> SharedSlice<T> {
-    /// Where the elements begin in the block.
+    /// The place at which the elements begin in the block.
     const START: usize = size_of::<AtomicUsize>().next_multiple_of(align_of::<T>());
     /// A block whose size is a multiple of this is aligned to it, up to 64, and to that of the count in any case.
     const ALIGN: usize = {

@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Addresses of the blocks that have mappings of their own.
 static MAPPED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
-/// How many there are: if there are none, [`free`] does not lock the set. A thread that frees a block has
-/// got it from the thread that allocated it, and so sees it counted.
+/// The number of them: if there are none, [`free`] does not lock the set. A thread that frees a
+/// block has got it from the thread that allocated it, and so sees it counted.
 static MAPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A block, as [`allocate`](super::allocate) gives it.

@@ -145,7 +145,8 @@ fn the_fullest_runs_are_used_first_so_that_others_drain() {
     );
 }
 
-/// Whether the system may make a huge page where this is; `None` if it has not been told, or does not tell.
+/// Returns `true` if the system may make a huge page where this is; `None` if it has not been told,
+/// or does not tell.
 fn may_be_huge<T>(place: *const T) -> Option<bool> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let mut is_here = false;

@@ -1,16 +1,16 @@
-//! Why a table in a directory cannot be used: a word for programs, and a text for people.
+//! The failures of tables in directories: a word for programs, and a text for people.
 
 use crate::atoms::KnownAtom;
 use ats_disk::Error;
 use ats_store::SystemError;
 use std::io;
 
-/// Why a table in a directory cannot be used.
+/// The reason why a table in a directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What is wrong, in one word.
+    /// The cause, in one word.
     pub cause: KnownAtom,
-    /// What is wrong, in words.
+    /// The cause, as text.
     pub text: String,
 }
 

@@ -7,7 +7,7 @@ use ats::{Description, ObjectMerge};
 use ats_store::MergeOperator;
 use std::sync::Arc;
 
-/// How values are merged that are written to the same key.
+/// The merge of values that are written to the same key.
 #[derive(Clone)]
 pub(super) enum Merging {
     /// They are not: the last one stays.

@@ -108,7 +108,7 @@ impl Opened {
         })
     }
 
-    /// How objects are merged that are written to the same key, if they are.
+    /// The merge of objects that are written to the same key, if they are merged.
     pub fn merge(&self) -> Option<&ObjectMerge> {
         match &self.merging {
             Merging::Objects(merge) => Some(merge),
@@ -216,17 +216,17 @@ impl Opened {
         store.expect("it is given up when this is dropped")
     }
 
-    /// What the store tells of itself.
+    /// The figures of the store.
     pub fn info(&self) -> Info {
         self.store().files().info()
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the table is.
+    /// The description of the table.
     pub fn description(&self) -> &Description {
         &self.description
     }

@@ -24,9 +24,9 @@ pub struct Pending<H> {
     window: Mutex<Window>,
 }
 
-/// What the program has said of pending keys. In a table that changes, nothing.
+/// The outcomes of the program for pending keys. In a table that changes, nothing.
 struct Window {
-    /// What keys have; `None` if they count as missing.
+    /// The values of keys; `None` if they count as missing.
     values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The key that a read has met last of which nothing is known, and in which direction the read went.
     met: Vec<u8>,

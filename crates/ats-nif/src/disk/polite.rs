@@ -18,7 +18,7 @@ pub(super) fn politely<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// What holds a store.
+/// A holder of a store.
 pub trait Holder: Send + Sync {
     /// The store.
     fn held(&self) -> &dyn Store;

@@ -2,7 +2,7 @@
 
 use ats_store::{BatchPlan, Change};
 
-/// How much of a value must be what the program has merged, for it to be replaced.
+/// The part of a value that must be what the program has merged, for it to be replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Its beginning: what was written since is merged with what replaces it.

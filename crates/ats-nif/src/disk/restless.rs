@@ -44,7 +44,7 @@ fn open(
     Ok(TableStore::new(DiskStore::open(directory, options)?, bag))
 }
 
-/// So often something happens.
+/// The number of moments of which one has an event.
 const EVERY: usize = 5;
 
 impl Restless {
@@ -93,7 +93,7 @@ impl Restless {
         Ok(changed)
     }
 
-    /// What happens at a moment with this number.
+    /// Makes the event of a moment with this number happen.
     fn happen(&self, number: usize) -> Result<(), Error> {
         match number % 7 {
             1 | 4 => self.reopen(number.is_multiple_of(2))?,

@@ -26,7 +26,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// How a table is opened. What is `None` is as the table was made, or the default.
+/// The options of opening a table. What is `None` is as the table was made, or the default.
 pub struct Settings {
     /// `true` if a table is made if there is none.
     pub create: bool,
@@ -34,15 +34,15 @@ pub struct Settings {
     pub access: Access,
     /// Its type.
     pub table_type: Option<TableType>,
-    /// Where objects have their key, from 1.
+    /// The position of the key in objects, from 1.
     pub key_position: Option<usize>,
-    /// How values are merged, as a [`Description`] says it.
+    /// The merge of values, as a [`Description`] has it.
     pub merge: Option<Vec<u8>>,
     /// The formats by which the program makes bytes of keys and values, as in a [`Description`].
     pub format: Option<Vec<u8>>,
-    /// Which zeros are the same, in a table that is made.
+    /// The rule for zeros in a table that is made.
     pub zeros: Zeros,
-    /// When a write is on disk.
+    /// The moment at which a write is on disk.
     pub durability: Durability,
     /// About how large a block is.
     pub block_bytes: Option<usize>,

@@ -80,7 +80,8 @@ pub(super) fn with_writable<R>(
     work(shared, Some(&guard))
 }
 
-/// Whether all processes, or else the owner, include the caller, and the table has not ended with its owner.
+/// Returns `true` if all processes, or else the owner, include the caller, and the table has not
+/// ended with its owner.
 #[inline]
 fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
     if for_all {

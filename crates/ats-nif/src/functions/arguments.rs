@@ -9,7 +9,7 @@ use ats::Direction;
 /// More objects, or elements, are changed on a dirty scheduler: this many take well under a millisecond.
 pub(super) const LONG_LIST: usize = 500;
 
-/// Whether a list is so long that this is not the scheduler to work through it.
+/// Returns `true` if a list is so long that this is not the scheduler to work through it.
 pub(super) fn is_long_list(list: VmTerm<'_>) -> bool {
     !process::on_dirty_scheduler() && proper_length(list, LONG_LIST + 1) > Some(LONG_LIST)
 }
@@ -40,7 +40,7 @@ pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
     usize::try_from(position).map_err(|_| KnownAtom::Position)
 }
 
-/// Where the element at a position is, from 0.
+/// The index of the element at a position, from 0.
 pub(super) fn index(position: VmTerm<'_>) -> Result<usize, KnownAtom> {
     let position = position.as_small().filter(|position| *position > 0);
     Ok(position.ok_or(KnownAtom::None)? as usize - 1)

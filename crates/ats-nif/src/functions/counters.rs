@@ -27,7 +27,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 struct Target<'a, 'e> {
     shared: &'a Shared,
     key: VmTerm<'e>,
-    /// What the object is made of if there is none with the key.
+    /// The object that is made if there is none with the key.
     default: Option<VmTerm<'e>>,
 }
 
@@ -114,10 +114,11 @@ impl<'e> Target<'_, 'e> {
         }
     }
 
-    /// Whether a call is refused because the key is not there. `ets` looks for the key before it looks at
-    /// what to do with the object, so a missing key counts more than whatever is wrong with that. The
-    /// key may have come or gone since the refusal; both answers are then right, each for a moment
-    /// within the call. [`NoReply::DirtyCpu`] if it takes long to look for the key.
+    /// Returns `true` if a call is refused because the key is not there. `ets` looks for the key
+    /// before it looks at what to do with the object, so a missing key counts more than whatever is
+    /// wrong with that. The key may have come or gone since the refusal; both answers are then
+    /// right, each for a moment within the call. [`NoReply::DirtyCpu`] if it takes long to look for
+    /// the key.
     fn lacks_key(self, no_reply: NoReply) -> Result<bool, NoReply> {
         if self.default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
             return Ok(false);
@@ -126,7 +127,7 @@ impl<'e> Target<'_, 'e> {
     }
 }
 
-/// What the terms of a proper list say; [`NoReply::DirtyCpu`] if they are many.
+/// Checks the terms of a proper list; [`NoReply::DirtyCpu`] if they are many.
 fn checked<'e, T>(
     list: VmTerm<'e>,
     read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,

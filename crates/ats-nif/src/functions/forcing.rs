@@ -1,4 +1,4 @@
-//! What tests force tables to do. Only in builds with the feature `forcing`.
+//! Events that tests force on tables. Only in builds with the feature `forcing`.
 
 use super::access::writable;
 use crate::atoms::KnownAtom;
@@ -33,7 +33,7 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
     Ok(KnownAtom::True.word())
 }
 
-/// How much work slices are forced to end after; 0 if they end when their time is over.
+/// The amount of work after which slices are forced to end; 0 if they end when their time is over.
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
 /// `force_slices(Ticks)`: from now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.

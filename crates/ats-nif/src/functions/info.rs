@@ -1,4 +1,4 @@
-//! What a table is, and how it has adapted.
+//! The description of a table, and its adaptation.
 
 use super::access::existing;
 use crate::atoms::{KnownAtom, boolean};

@@ -75,7 +75,7 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
 /// take well under a millisecond. So is what is merged in a way that takes longer to be said.
 const LONG: usize = 4_000;
 
-/// Whether what is merged is so large that this is not the scheduler to do it.
+/// Returns `true` if the values are so large that this is not the scheduler to merge them.
 fn is_long(
     shared: &Shared,
     key: VmTerm<'_>,

@@ -164,7 +164,7 @@ fn elements<'e>(
     })
 }
 
-/// So many elements of an object are found one by one.
+/// The number of elements of an object that are found one by one.
 const FEW_POSITIONS: usize = 8;
 
 /// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.

@@ -22,8 +22,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// What takes longer goes on on a dirty scheduler. Counting for the first time does; what was counted
-/// until then is not counted again.
+/// The time after which a call goes on on a dirty scheduler. Counting for the first time does; what
+/// was counted until then is not counted again.
 const SLICE: Duration = Duration::from_micros(500);
 /// On a dirty scheduler: so long others may have to wait for memory that could be freed.
 const LONG_SLICE: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ const LONG_WAY: usize = 100_000;
 /// The bytes at the two ends of a range, where it has ends.
 pub(super) type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// What is reached.
+/// The place that is reached.
 pub(super) enum Reached<'e> {
     /// An object.
     Object(VmWord<'e>),

@@ -36,13 +36,15 @@ pub(super) fn write_key(
 /// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
 pub(super) const LONG_BAG: usize = 1_000;
 
-/// Whether a key has so many objects, or such large ones, that this is not the scheduler to read them all.
+/// Returns `true` if a key has so many objects, or such large ones, that this is not the scheduler
+/// to read them all.
 #[inline]
 pub(super) fn is_long(found: &Found<'_, Vm>) -> bool {
     has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
 }
 
-/// Whether a key has so many objects that this is not the scheduler to read a part of each.
+/// Returns `true` if a key has so many objects that this is not the scheduler to read a part of
+/// each.
 #[inline]
 pub(super) fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
@@ -90,7 +92,7 @@ pub(super) fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<
     })
 }
 
-/// As [`all_objects`], when the guard is gone under which they were found.
+/// Does what [`all_objects`] does, when the guard is gone under which they were found.
 #[cold]
 pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResult<'e> {
     scratch::with_reading(|reading| {
@@ -103,7 +105,7 @@ pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResul
     })
 }
 
-/// What is shown the objects of a key, one after the other.
+/// A function that is shown the objects of a key, one after the other.
 pub(super) type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
 
 /// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of

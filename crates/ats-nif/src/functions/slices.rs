@@ -23,7 +23,7 @@ use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-/// What to do with the objects that match.
+/// The use of the objects that match.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     /// List all results; of a table with order in this direction.
@@ -70,17 +70,19 @@ impl How {
         matches!(self, How::Delete | How::Take | How::Replace)
     }
 
-    /// Whether the result is one list.
+    /// Returns `true` if the result is one list.
     fn lists(self) -> bool {
         matches!(self, How::List(_) | How::Objects | How::Take)
     }
 
-    /// Whether the operation always reads the whole table. The option `full_scan` does not apply to it.
+    /// Returns `true` if the operation always reads the whole table. The option `full_scan` does
+    /// not apply to it.
     pub(super) fn is_meant_to_be_full(self) -> bool {
         matches!(self, How::Objects | How::Rows)
     }
 
-    /// Where to begin. A list is made from its end, so what shall come first is read last.
+    /// The place at which to begin. A list is made from its end, so what shall come first is read
+    /// last.
     pub(super) fn start(self) -> Cursor {
         Cursor::new(match self {
             How::List(Direction::Up) | How::Objects | How::Take => Direction::Down,
@@ -112,7 +114,7 @@ pub(super) struct Work<'e> {
     /// Results in the order in which they were found: of a chunk all, of the list of a bag without order those
     /// of one key.
     found: Vec<VmWord<'e>>,
-    /// Of which key these are: the [`Slice::key`].
+    /// The key of these: the [`Slice::key`].
     key: u64,
     count: u64,
     /// Objects read.
@@ -161,8 +163,8 @@ impl<'e> Work<'e> {
         self.go_on_with(&shared.table, &terms, prepared, cursor, guard)
     }
 
-    /// As [`go_on`](Work::go_on), for objects to which another term leads: makes that and the term of the
-    /// specification.
+    /// Does what [`go_on`](Work::go_on) does, for objects to which another term leads: makes that
+    /// and the term of the specification.
     pub(super) fn go_on_with(
         mut self,
         table: &Table<Vm>,
@@ -217,7 +219,7 @@ impl<'e> Work<'e> {
         self.found.push(result);
     }
 
-    /// What there is.
+    /// The result so far.
     pub(super) fn result(&self) -> VmWord<'e> {
         match self.how {
             How::Chunk { .. } => self.env.list(&self.found),

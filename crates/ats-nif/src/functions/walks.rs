@@ -57,7 +57,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// What to return of the key that was found.
+/// The form in which the key that was found is returned.
 type Shape = for<'e> fn(Env<'e>, &Shared, &Found<'_, Vm>) -> NifResult<'e>;
 
 fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> NifResult<'e> {
@@ -192,7 +192,7 @@ const CHUNK_TIME: Duration = Duration::from_micros(500);
 /// Objects between two looks at the clock.
 const CHUNK_LOOK: usize = 16;
 
-/// Where a chunk begins.
+/// The place at which a chunk begins.
 enum Position<'e> {
     Start,
     AfterKey(VmTerm<'e>),

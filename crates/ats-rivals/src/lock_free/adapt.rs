@@ -60,8 +60,8 @@ impl<R: Release> Routes<R> {
 }
 
 impl<R: Release> LockFreeTree<R> {
-    /// How the tree has adapted to contention: approximate while it is changing. It has no locks of which to tell.
-    /// O(base nodes).
+    /// The adaptation of the tree to contention: approximate while it is changing. It has no locks
+    /// of which to tell. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
         let routes = self.map();
         let mut adaptation = Adaptation {

@@ -33,7 +33,7 @@ struct Parts<R: Release> {
     right: Link<R>,
 }
 
-/// What a part is after a record was put into it.
+/// The form of a part after a record was put into it.
 enum Grown<R: Release> {
     One(Link<R>),
     /// Two parts that lack the inner node above them. It comes where T4 wants it.
@@ -260,7 +260,8 @@ impl<R: Release> Edit<R> {
         self.replaced.push(tree.link());
     }
 
-    /// What was made is in the tree now, and what it replaces is not: the latter is retired.
+    /// Takes note that the new nodes are in the tree now, and those that they replace are not: the
+    /// latter are retired.
     ///
     /// # Safety
     /// That is so, by an exchange that this thread has made (T2).
@@ -272,12 +273,13 @@ impl<R: Release> Edit<R> {
         self.keep();
     }
 
-    /// What was made has another owner now.
+    /// Takes note that the new nodes have another owner now.
     pub(super) fn keep(mut self) {
         self.made.clear();
     }
 
-    /// What is to be retired when the change has taken effect. For changes that other threads may bring to their end.
+    /// The nodes that are to be retired when the change has taken effect. For changes that other
+    /// threads may bring to their end.
     pub(super) fn take_replaced(&mut self) -> Vec<Link<R>> {
         std::mem::take(&mut self.replaced)
     }

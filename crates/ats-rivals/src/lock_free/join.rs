@@ -208,7 +208,7 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// What a route node hangs from.
+    /// The node from which a route node hangs.
     fn parent_of<'g>(&'g self, node: &Node<R>, key: &[u8], guard: &'g Guard) -> Above<'g, R> {
         let (mut here, mut above) = (self.root.load(guard), Above::Root);
         while !ptr::eq(here, node) {
@@ -222,7 +222,7 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// What a route node hangs from.
+/// The node from which a route node hangs.
 enum Above<'g, R: Release> {
     Root,
     Route(&'g Node<R>, &'g Route<R>),

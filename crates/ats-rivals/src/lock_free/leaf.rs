@@ -114,7 +114,7 @@ impl<'g, R: Release> Leaf<'g, R> {
         self.kept().binary_search_by(|kept| key_of(kept).cmp(key))
     }
 
-    /// How many keys are below this one.
+    /// The number of keys that are below this one.
     pub(super) fn below(self, key: &[u8]) -> usize {
         self.find(key).unwrap_or_else(|at| at)
     }

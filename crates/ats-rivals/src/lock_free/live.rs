@@ -1,4 +1,5 @@
-//! How many nodes there are, for tests: by the type of the records, of which each test that counts has its own.
+//! The number of nodes, for tests: by the type of the records, of which each test that counts has
+//! its own.
 
 use std::any::TypeId;
 use std::collections::HashMap;

@@ -44,7 +44,7 @@ pub(super) struct Base<R: Release> {
     pub statistics: i32,
     /// The route node from which it hangs, null: none (L2).
     pub parent: *const Node<R>,
-    /// What it has to do with a join.
+    /// Its part in a join.
     pub part: Option<Part<R>>,
 }
 
@@ -53,7 +53,7 @@ pub(super) const COMMITTED: u8 = 1;
 pub(super) const DONE: u8 = 2;
 pub(super) const ABORTED: u8 = 3;
 
-/// What becomes of a join. Its base nodes own it together, so it lives as long as any of them.
+/// The state of a join. Its base nodes own it together, so it lives as long as any of them.
 pub(super) struct Join<R: Release> {
     state: AtomicU8,
     /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (L5).
@@ -85,8 +85,8 @@ pub(super) struct Part<R: Release> {
 }
 
 impl<R: Release> Part<R> {
-    /// Whether the base node is one like others again. That which was joined with its neighbour has gone with its
-    /// parent.
+    /// Returns `true` if the base node is one like others again. That which was joined with its
+    /// neighbour has gone with its parent.
     pub(super) fn is_over(&self) -> bool {
         match self.join.state() {
             ABORTED => true,
@@ -121,7 +121,7 @@ impl<R: Release> Join<R> {
     }
 }
 
-/// What leads to a node.
+/// A link to a node.
 pub(super) struct Slot<R: Release>(AtomicPtr<Node<R>>);
 
 /// The left or the right one of two.
@@ -242,7 +242,7 @@ impl<R: Release> Route<R> {
         [self.left.load(guard), self.right.load(guard)]
     }
 
-    /// What hangs from it, for comparisons.
+    /// The node that hangs from it, for comparisons.
     pub(super) fn hanging(&self) -> [*const Node<R>; 2] {
         [self.left.peek(), self.right.peek()]
     }
@@ -282,7 +282,8 @@ impl<R: Release> Base<R> {
         self.tree
     }
 
-    /// Whether an update, a split or a join may put another base node in the place of this one (L1).
+    /// Returns `true` if an update, a split or a join may put another base node in the place of
+    /// this one (L1).
     pub(super) fn is_replaceable(&self) -> bool {
         self.part.as_ref().is_none_or(Part::is_over)
     }
@@ -316,7 +317,7 @@ impl<R: Release> Slot<R> {
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// What hangs here, for comparisons.
+    /// The node that hangs here, for comparisons.
     pub(super) fn peek(&self) -> *const Node<R> {
         self.0.load(Ordering::Acquire)
     }
@@ -329,7 +330,8 @@ impl<R: Release> Slot<R> {
             .is_ok()
     }
 
-    /// As [`exchange`](Slot::exchange), with a new node, which is given back if the other is no longer here.
+    /// Does what [`exchange`](Slot::exchange) does, with a new node, which is given back if the
+    /// other is no longer here.
     pub(super) fn replace<'g>(
         &self,
         old: &Node<R>,

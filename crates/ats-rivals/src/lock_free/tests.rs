@@ -209,7 +209,7 @@ fn remove(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, key: u16) {
     }
 }
 
-/// As a split does, and then a join.
+/// Cuts like a split, and then joins.
 fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let mut edit = Edit::new();
     let Some((left, key, right)) = edit.cut(contained.tree()) else {
@@ -319,7 +319,8 @@ fn wait_until_all_are_freed<R: 'static>() {
     }
 }
 
-/// What one thread has split is joined by its updates when it has made a thousand more of them.
+/// Base nodes that one thread has split are joined by its updates when it has made a thousand more
+/// of them.
 #[test]
 fn base_nodes_without_contention_are_joined() {
     enum Own {}

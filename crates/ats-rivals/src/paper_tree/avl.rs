@@ -87,7 +87,7 @@ impl<R: Release> AvlNode<R> {
         }
     }
 
-    /// Where its key is in the order, compared to another one.
+    /// Compares its key with another one.
     #[inline]
     fn compare(&self, to: Sought<'_>) -> Ordering {
         let heads = self.head.cmp(&to.head);
@@ -121,7 +121,7 @@ impl<R: Release> Avl<R> {
         self.0.is_none()
     }
 
-    /// Whether there are at least two records.
+    /// Returns `true` if there are at least two records.
     pub(super) fn has_two(&self) -> bool {
         height(&self.0) > 1
     }
@@ -149,7 +149,8 @@ impl<R: Release> Avl<R> {
         None
     }
 
-    /// As [`find`](Avl::find), for a writer: also the way to the node of the key, or to where it would be.
+    /// Does what [`find`](Avl::find) does, for a writer: also the way to the node of the key, or to
+    /// the place where it would be.
     pub(super) fn search(&self, key: &[u8]) -> (Way, Option<&Kept<R>>) {
         let sought = Sought::new(key);
         let (mut tree, mut way) = (&self.0, Way::default());

@@ -12,7 +12,7 @@ use ats_sync::lock::{CONTENDED_COST, STATISTICS_LIMIT, UNCONTENDED_COST};
 /// A base node.
 pub(super) struct Base<R: Release>(ReaderGroupLock<Contents<R>>);
 
-/// What the lock of a base node guards.
+/// The data that the lock of a base node guards.
 pub(super) struct Contents<R: Release> {
     pub(super) records: Avl<R>,
     /// See P1.
@@ -23,7 +23,7 @@ pub(super) struct Contents<R: Release> {
     pub(super) turns: Turns,
 }
 
-/// How often writers took the lock.
+/// The number of times that writers took the lock.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Turns {
     /// Having waited.

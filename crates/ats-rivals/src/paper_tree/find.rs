@@ -12,14 +12,14 @@ use ats_mem::record::Release;
 use ats_sync::{Guard, Held};
 use std::ptr;
 
-/// Where a base node is. Right as long as the base node is valid (P3).
+/// The place of a base node. Right as long as the base node is valid (P3).
 pub(super) struct Place<'g, R: Release> {
     pub(super) base: &'g Base<R>,
     /// The word that leads to it.
     pub(super) link: &'g Link<R>,
     /// The route node that has this word, and on which side; none if it is that of the root.
     pub(super) parent: Option<(&'g Route<R>, Side)>,
-    /// How many route nodes there are on the way.
+    /// The number of route nodes on the way.
     pub(super) levels: usize,
 }
 

@@ -56,7 +56,7 @@ impl<R: Release> Route<R> {
         self.lock.lock_uncounted()
     }
 
-    /// Whether it has not been spliced out, for the holder of the lock.
+    /// Returns `true` if it has not been spliced out, for the holder of the lock.
     pub(super) fn is_valid(&self, held: &Held<'_>) -> bool {
         debug_assert!(held.holds(&self.lock));
         self.is_valid.load(Ordering::Relaxed)
@@ -83,7 +83,7 @@ const SHORT: usize = 22;
 
 /// A separator: in the node, as in the original, unless it is long.
 pub(super) enum Separator {
-    /// So many of the bytes.
+    /// A number of the bytes.
     Short(u8, [u8; SHORT]),
     Long(Box<[u8]>),
 }

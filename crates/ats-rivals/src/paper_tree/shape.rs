@@ -1,4 +1,4 @@
-//! What concerns all nodes: how many there are, and how they are freed.
+//! The common part of all nodes: their number, and their release.
 //!
 //! The invariants (P1 and so on) are those of [`paper_tree`](super).
 

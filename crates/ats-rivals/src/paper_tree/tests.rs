@@ -1,4 +1,4 @@
-//! When base nodes are split and joined, and that nothing is lost meanwhile.
+//! The moments at which base nodes are split and joined, and that nothing is lost meanwhile.
 
 use super::adapt::MOST_LEVELS;
 use super::base::Base;

@@ -1,4 +1,4 @@
-//! What it takes to change bags.
+//! The buffers for changes of bags.
 
 use crate::unpack::UnpackBuffer;
 use crate::value::stored;
@@ -42,7 +42,7 @@ pub(super) const KEEP_BYTES: usize = 1 << 16;
 
 /// An object that was just built, to be inserted.
 pub(crate) struct NewObject<'a, T: HostTerm> {
-    /// Whether the table packs its objects.
+    /// `true` if the table packs its objects.
     pub(crate) packs: bool,
     pub(crate) image: &'a mut ImageBuilder<T>,
     pub(crate) packer: &'a mut Packer,
@@ -53,7 +53,7 @@ impl<T: HostTerm> NewObject<'_, T> {
         self.image.object()
     }
 
-    /// As the table stores it.
+    /// The objects in the form in which the table stores them.
     pub(crate) fn take(&mut self) -> Built<'_, T::Host> {
         stored(self.image.take(), self.packer, self.packs)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a key of a bag.
+//! Decisions about keys of bags.
 
 use super::large::Large;
 use crate::value::{Rec, Values, form, list as list_of};
@@ -6,7 +6,8 @@ use ats_mem::sequence::Leftovers;
 use ats_mem::{Change, RecordBox};
 use ats_term::image::{Form, Host, ObjectList};
 
-/// What becomes of a key, and what is to be retired of its version before when that has happened.
+/// The decision about a key, and the part of its version before that is to be retired when that has
+/// happened.
 pub(crate) type Decided<H> = (Change<Values<H>>, Option<Leftovers<Values<H>>>);
 
 /// The objects of a record of a bag.

@@ -43,7 +43,7 @@ const ENTRY_BYTES: usize = 24;
 /// Bytes that each object of a large bag is taken to keep besides its own.
 const OBJECT_KEEPS: usize = 1 << 10;
 
-/// What a record points to that is a large bag: one version of its objects.
+/// A large bag, to which a record points: one version of its objects.
 #[repr(C)]
 pub(crate) struct Large<H: Host> {
     /// First, since values tell where this is (V2).
@@ -52,7 +52,7 @@ pub(crate) struct Large<H: Host> {
     index: Arc<Index>,
 }
 
-/// Where objects are, by their content.
+/// The places of objects, by their content.
 struct Index {
     entries: Mutex<Entries>,
     /// Each index has its own, so that it cannot be foreseen which objects collide.
@@ -63,7 +63,7 @@ struct Index {
 struct Entries {
     /// Hashes and positions.
     set: BTreeSet<(u64, u64)>,
-    /// Where the search for entries without object has come to.
+    /// The place to which the search for entries without object has come.
     swept: (u64, u64),
 }
 
@@ -392,7 +392,7 @@ impl<H: Host> Draft<'_, H> {
         }
     }
 
-    /// Whether there is an object for an entry.
+    /// Returns `true` if there is an object for an entry.
     fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
         self.edit.get(position).is_some_and(|words| {
             // SAFETY: as in `equal`.

@@ -15,8 +15,8 @@ const LIST_WORDS: usize = 256;
 /// A list of fewer objects than this stays one, however large they are.
 const LIST_OBJECTS: usize = 8;
 
-/// Whether the objects of these records are so few, and so small, that one may copy them under a lock. Those
-/// of a large bag do not count, since a change does not copy them.
+/// Returns `true` if the objects of these records are so few, and so small, that one may copy them
+/// under a lock. Those of a large bag do not count, since a change does not copy them.
 pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -> bool {
     let (mut objects, mut words) = (0, 0);
     for record in records {
@@ -30,7 +30,7 @@ pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -
 }
 
 impl Rules {
-    /// Whether so many words of so many objects are too many for a list.
+    /// Returns `true` if so many words of so many objects are too many for a list.
     fn are_too_many(self, words: usize, objects: impl FnOnce() -> usize) -> bool {
         self.grows && words > LIST_WORDS && objects() >= LIST_OBJECTS
     }
@@ -179,8 +179,8 @@ impl Rules {
         })
     }
 
-    /// As [`delete_object`](Rules::delete_object), unless more than `most` objects of a large bag would go. The
-    /// change can be undone.
+    /// Does what [`delete_object`](Rules::delete_object) does, unless more than `most` objects of a
+    /// large bag would go. The change can be undone.
     pub(crate) fn delete_object_slowly<H: Host>(
         self,
         key: &[u8],

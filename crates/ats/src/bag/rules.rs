@@ -1,14 +1,14 @@
-//! What bags are.
+//! The rules of bags.
 
 use ats_term::Zeros;
 
-/// What a table makes of equal objects, and which are equal.
+/// The rule of a table for equal objects, and the rule that says which are equal.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    /// Whether no object comes twice under a key.
+    /// `true` if no object comes twice under a key.
     pub(crate) distinct: bool,
     pub(crate) zeros: Zeros,
-    /// Whether a key with many objects becomes a [large bag](super::large).
+    /// `true` if a key with many objects becomes a [large bag](super::large).
     pub(crate) grows: bool,
 }
 

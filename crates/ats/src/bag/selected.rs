@@ -10,7 +10,7 @@ use ats_match::RunTerm;
 use ats_store::End;
 use ats_term::image::{Host, Object};
 
-/// Which objects may be changed, and how many were.
+/// The objects that may be changed, and the number of those that were.
 pub(crate) struct Selected<'a> {
     /// Of a key that has many, only those at these positions; `None`: all.
     pub(crate) positions: Option<&'a [u64]>,
@@ -18,7 +18,7 @@ pub(crate) struct Selected<'a> {
     pub(crate) changed: &'a mut usize,
 }
 
-/// What takes the place of an object.
+/// The object that takes the place of another one.
 pub(crate) enum Replacement<T> {
     /// It does not match.
     None,

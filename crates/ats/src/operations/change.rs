@@ -86,8 +86,8 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// As [`update_short`](crate::store::Store::update_short), but pins by itself, and not while the key alone
-    /// is held. If `begins_alone`, the key is held at once.
+    /// Does what [`update_short`](crate::store::Store::update_short) does, but pins by itself, and
+    /// not while the key alone is held. If `begins_alone`, the key is held at once.
     pub(crate) fn update_pinned_shortly(
         &self,
         key: &[u8],
@@ -203,9 +203,9 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Alone<'_, '_, H> {
     }
 }
 
-/// What becomes of an object.
+/// The fate of an object.
 pub(crate) enum Becomes {
-    /// What it is.
+    /// The object stays as it is.
     Same,
     /// Another one.
     New {

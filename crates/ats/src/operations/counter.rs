@@ -15,7 +15,7 @@ use ats_term::image::{Host, NewValue, Object};
 pub struct CounterOp {
     /// Position of the counter in the object, from 1.
     pub position: usize,
-    /// What is added.
+    /// The number that is added.
     pub increment: Integer,
     /// A limit, and the value the counter takes when it would pass the limit: when the sum is above
     /// it, or below it for a negative increment.
@@ -33,7 +33,7 @@ impl CounterOp {
         })
     }
 
-    /// As [`apply`](CounterOp::apply), if no number of more than 64 bits is involved.
+    /// Does what [`apply`](CounterOp::apply) does, if no number of more than 64 bits is involved.
     #[inline]
     fn apply_small(&self, value: i64) -> Option<i64> {
         let Integer::Small(increment) = self.increment else {
@@ -54,7 +54,7 @@ impl CounterOp {
         }
     }
 
-    /// How many words the integers take: how long it takes to apply it.
+    /// The number of words of the integers, which says how long it takes to apply it.
     fn parts(&self) -> usize {
         let wrap = self.wrap.as_ref();
         let wrap = wrap.map_or(0, |(limit, reset)| limit.words() + reset.words());

@@ -135,7 +135,8 @@ impl<H: Host> Table<H> {
             .map(|_| ())
     }
 
-    /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
+    /// Does what [`delete_object`](Table::delete_object) does, unless very many would go: false, if
+    /// they are more than
     /// `most`, and nothing has changed. For callers that must return quickly.
     ///
     /// # Errors
@@ -239,7 +240,7 @@ struct Deleting<'a, H: Host> {
     unwanted: Object<'a, H>,
     most: usize,
     buffers: &'a mut Buffers<H>,
-    /// Whether there were not too many.
+    /// `true` if there were not too many.
     done: bool,
 }
 

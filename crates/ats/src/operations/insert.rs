@@ -16,7 +16,7 @@ use ats_term::image::{Host, HostTerm};
 /// at the same time.
 pub(crate) const PINNED_WORDS: usize = 1 << 14;
 
-/// What came of an attempt to encode an object.
+/// The outcome of an attempt to encode an object.
 pub(crate) enum Encoded {
     /// Key and image are made.
     Small,
@@ -24,7 +24,7 @@ pub(crate) enum Encoded {
     Large,
 }
 
-/// What becomes of an insert if the key is in the table.
+/// The fate of an insert if the key is in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingKey {
     /// The object is written: in the place of the old one, or, in a bag, beside it.
@@ -233,7 +233,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Whether a term can be an object of this table.
+    /// Checks that a term can be an object of this table.
     ///
     /// # Errors
     /// [`Error::NotATuple`] if it is no tuple, [`Error::NoKey`] if it has no element at the

@@ -40,8 +40,8 @@ impl<H: Host> Table<H> {
         found
     }
 
-    /// As [`lookup`](Table::lookup), but refuses a key that takes more than the workspace's
-    /// [limit](Workspace::limit) says.
+    /// Does what [`lookup`](Table::lookup) does, but refuses a key that takes more than the
+    /// workspace's [limit](Workspace::limit) says.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it refuses.

@@ -14,7 +14,7 @@ use ats_store::{Bags, BatchPlan};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
-/// As many groups need no allocation.
+/// The number of groups that need no allocation.
 const FEW: usize = 16;
 /// Objects that are encoded under one guard, and records written under one.
 const PIECE: usize = ats_mem::batch::PIECE;
@@ -203,7 +203,8 @@ struct Writing<'a, H: Host> {
 }
 
 impl<H: Host> Writing<'_, H> {
-    /// Whether the objects of a bag with this index are added so quickly that it may be done under a lock.
+    /// Returns `true` if the objects of a bag with this index are added so quickly that it may be
+    /// done under a lock.
     fn is_quick(&self, index: usize, current: Option<&Rec<H>>) -> bool {
         let group = &self.objects[self.groups[index].clone()];
         let added = group.iter().filter_map(|object| object.record.as_deref());

@@ -35,26 +35,27 @@ pub enum Value<'a, H> {
 pub struct Merging<'a, T> {
     /// The key of the object.
     pub key: T,
-    /// Which element, from 1.
+    /// The position of the element, from 1.
     pub position: usize,
-    /// What is merged into it, as the later value.
+    /// The value that is merged into it, as the later one.
     pub operand: T,
-    /// How.
+    /// The merge.
     pub merge: &'a Merge,
-    /// What is inserted if the key is missing, with the key in the place of its own.
+    /// The object that is inserted if the key is missing, with the key in the place of its own.
     pub default: Option<T>,
-    /// When the key is locked.
+    /// The moment at which the key is locked.
     pub locking: Locking,
 }
 
-/// When the key of an object is locked into which a value is merged.
+/// The moment at which the key of an object is locked into which a value is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
     /// Before anything is merged: quick if values are small. Other writers of this key wait meanwhile, or
     /// get [`Error::Busy`].
     First,
-    /// When there is something to be put in the place of the object, so that no writer of this key waits while
-    /// large values are merged. If the object has changed meanwhile it begins again, a few times.
+    /// When there is something to be put in the place of the object, so that no writer of this key
+    /// waits while large values are merged. If the object has changed meanwhile it begins again, a
+    /// few times.
     AfterMerging,
 }
 
@@ -336,10 +337,11 @@ fn spell_out<T: HostTerm>(
     Ok(())
 }
 
-/// How often values are merged without holding the key. After that it is held, so that there is an end.
+/// The number of times that values are merged without holding the key. After that it is held, so
+/// that there is an end.
 const ATTEMPTS: usize = 3;
 
-/// What is merged where.
+/// A value that is merged, and its place.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// The element, from 0.
@@ -348,7 +350,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether it may take long to merge this value with another one.
+    /// Returns `true` if it may take long to merge this value with another one.
     fn is_long_with<H: Host>(&self, value: ImageRef<'_, H>) -> bool {
         (self.merge.is_of_collections() || self.merge.compares()) && is_larger(value, SHORT_WORDS)
     }
@@ -362,7 +364,7 @@ struct Making<'a, H: Host> {
     packer: &'a mut Packer,
     /// Words that an object may have.
     most: usize,
-    /// Whether other keys wait. Then what takes long is [`Error::TooLarge`].
+    /// `true` if other keys wait. Then what takes long is [`Error::TooLarge`].
     under_lock: bool,
 }
 

@@ -28,18 +28,18 @@ use ats_term::image::{Form, Host, Object};
 
 /// Candidates gathered before they are changed; fewer if they are large.
 const BATCH: usize = 32;
-/// So many words of a large object count as a further candidate.
+/// The number of words of a large object that count as a further candidate.
 const WORDS: usize = 256;
 /// A program of more bytes is not run under a lock that other keys share.
 const LONG_PROGRAM: usize = 1 << 15;
 
-/// What one slice of a change has done.
+/// The work of one slice of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Number of objects changed.
     pub objects: usize,
-    /// Whether it is done. If not, and nothing was changed, then perhaps because a key is held by a change of
-    /// several keys: other threads should have their turn.
+    /// The progress: done, or not. If not, and nothing was changed, then perhaps because a key is
+    /// held by a change of several keys: other threads should have their turn.
     pub progress: Progress,
 }
 
@@ -51,13 +51,13 @@ struct Candidate<'g, H: Host> {
     /// The spot at which it was found: [`Spot::from`].
     from: Option<u64>,
     step: usize,
-    /// Which key of the slice it is: [`Slice::key`].
+    /// The number of the key in the slice: [`Slice::key`].
     number: u64,
-    /// How many further candidates it counts as, being large.
+    /// The number of further candidates that it counts as, being large.
     weight: usize,
 }
 
-/// What is done with candidates.
+/// The use of candidates.
 #[derive(Clone, Copy)]
 enum Action {
     Delete,
@@ -83,10 +83,11 @@ impl<H: Host> Table<H> {
         self.select_take(selection, &mut |_| {})
     }
 
-    /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
-    /// was then. So of several threads that take an object one gets it. The objects of a key come in the order
-    /// that [`select`](Table::select) reads them in; [`Slice::key`] tells them from those of the next key, and
-    /// slices end, as in [`select`](Table::select).
+    /// Does what [`select_delete`](Table::select_delete) does, and calls `taken` with each object
+    /// that was deleted, as it was then. So of several threads that take an object one gets it. The
+    /// objects of a key come in the order that [`select`](Table::select) reads them in;
+    /// [`Slice::key`] tells them from those of the next key, and slices end, as in
+    /// [`select`](Table::select).
     ///
     /// # Errors
     /// As [`select_delete`](Table::select_delete).
@@ -419,7 +420,8 @@ fn back_to<H: Host>(
 }
 
 impl<H: Host> Candidate<'_, H> {
-    /// Whether the object of this record, which is in the store, is the one that was found.
+    /// Returns `true` if the object of this record, which is in the store, is the one that was
+    /// found.
     fn is_still(&self, current: &Rec<H>) -> bool {
         std::ptr::eq(current, self.record) && !matches!(form(current), Form::Counted(_))
     }

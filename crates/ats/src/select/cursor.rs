@@ -1,8 +1,8 @@
-//! Where a query has come to.
+//! The place to which a query has come.
 
 use ats_store::Direction;
 
-/// Whether a query is done.
+/// The progress of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Everything has been read.
@@ -20,9 +20,9 @@ pub enum Progress {
 pub struct Cursor {
     /// The direction in which an ordered table is read.
     pub direction: Direction,
-    /// How many steps of the plan are done.
+    /// The number of steps of the plan that are done.
     pub step: usize,
-    /// Where in the next one.
+    /// The place in the next one.
     pub at: At,
 }
 
@@ -36,7 +36,7 @@ pub enum At {
     Behind(Vec<u8>),
     /// At the object of this key which has this position, or behind it; of a cursor down before it.
     Within(Vec<u8>, u64),
-    /// Where a table without order was left between keys.
+    /// The place between keys at which a table without order was left.
     Between(u64),
 }
 

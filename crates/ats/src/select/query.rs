@@ -15,18 +15,18 @@ use std::sync::Arc;
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
-    /// What follows from the specification, unless the caller has said what to read.
+    /// The plan that follows from the specification, unless the caller has said what to read.
     plan: Option<Plan>,
-    /// What the plan says, in the order of the table.
+    /// The steps of the plan, in the order of the table.
     steps: Vec<Step>,
 }
 
-/// What a plan depends on besides the specification.
+/// The facts on which a plan depends besides the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     ordered: bool,
     key_index: usize,
-    /// How exact keys are made.
+    /// The options of exact keys.
     exact: exact::Options,
 }
 
@@ -77,13 +77,13 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// How much of a table is read.
+    /// The part of a table that is read.
     #[must_use]
     pub fn access(&self) -> Access {
         self.plan.as_ref().map_or(Access::Ranges, Plan::access)
     }
 
-    /// What of a table is read: one line each, in Erlang's syntax.
+    /// The plan as text, one line for each step, in Erlang's syntax.
     #[must_use]
     pub fn show_plan(&self) -> String {
         match &self.plan {
@@ -100,7 +100,7 @@ impl<H: Host> Query<H> {
         &self.program
     }
 
-    /// Whether the query can be run on this table. O(1).
+    /// Returns `true` if the query can be run on this table. O(1).
     #[must_use]
     pub fn fits(&self, table: &Table<H>) -> bool {
         self.kind == Kind::of(table)

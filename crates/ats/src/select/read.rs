@@ -14,11 +14,11 @@ use ats_term::Zeros;
 use ats_term::image::{Host, ImageBuilder, Object, Packer};
 use std::ops::ControlFlow;
 
-/// What it takes to run queries. Keep one per thread.
+/// The buffers for running queries. Keep one per thread.
 pub struct Runner<H: Host> {
     pub(super) machine: Machine<H>,
     pub(super) unpacked: UnpackBuffer,
-    /// What it takes to change objects.
+    /// The buffer for changing objects.
     pub(super) image: ImageBuilder<RunTerm<'static, H>>,
     pub(super) packer: Packer,
     pub(super) bag: Buffers<H>,
@@ -49,17 +49,18 @@ impl<H: Host> Runner<H> {
 
 /// A query on its way through a table: what all slices of it take.
 pub struct Selection<'a, H: Host, E> {
-    /// What is looked for.
+    /// The query.
     pub query: &'a Query<H>,
-    /// How far it has come. A slice goes on from there, and leaves it where the next one begins.
+    /// The place to which it has come. A slice goes on from there, and leaves it where the next one
+    /// begins.
     pub cursor: &'a mut Cursor,
-    /// What it is run with.
+    /// The runner of its program.
     pub runner: &'a mut Runner<H>,
-    /// What its specification may ask about the process and the node that run it.
+    /// The answers about the process and the node that run it.
     pub environment: &'a E,
     /// The time that this slice may take.
     pub slice: &'a Slice,
-    /// What keeps objects that others remove meanwhile.
+    /// The guard that keeps objects which others remove meanwhile.
     pub guard: &'a Guard,
 }
 

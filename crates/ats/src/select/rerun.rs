@@ -20,7 +20,7 @@ pub(super) struct Rerun<'a, H: Host, E> {
     pub(super) packer: &'a mut Packer,
     /// Words that a new object may have.
     pub(super) most: usize,
-    /// Whether the last one had more, and was given up.
+    /// `true` if the last one had more, and was given up.
     pub(super) is_too_large: bool,
 }
 
@@ -95,7 +95,7 @@ impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
     }
 }
 
-/// Whether a term is an object with the same key as another one.
+/// Returns `true` if a term is an object with the same key as another one.
 fn is_with_key_of<H: Host>(table: &Table<H>, new: RunTerm<'_, H>, object: Object<'_, H>) -> bool {
     let Kind::Tuple(arity) = new.kind() else {
         return false;

@@ -23,16 +23,16 @@ pub struct Slice {
     over: Cell<bool>,
     objects: Cell<u64>,
     keys: Cell<u64>,
-    /// Whether the first look finds it over, without a clock.
+    /// `true` if the first look finds it over, without a clock.
     #[cfg(feature = "forcing")]
     by_work: bool,
 }
 
-/// How long a slice takes, about.
+/// The approximate time of a slice.
 const TIME: Duration = Duration::from_micros(400);
 /// Keys, objects or empty places between two looks at the clock.
 const LOOK: u32 = 16;
-/// So many words of an object are about as much work as another object.
+/// The number of words of an object that are about as much work as another object.
 const WORDS: usize = 64;
 
 impl Slice {
@@ -72,7 +72,7 @@ impl Slice {
         self.over.get()
     }
 
-    /// Whether the time is over.
+    /// Returns `true` if the time is over.
     pub(super) fn is_over(&self) -> bool {
         self.over.get()
     }
@@ -127,14 +127,14 @@ impl Slice {
         self.keys.get()
     }
 
-    /// How many objects were read.
+    /// The number of objects that were read.
     #[must_use]
     pub fn objects(&self) -> u64 {
         self.objects.get()
     }
 
-    /// How much of its time was used until now, about. More than 100 if it took longer than it should have, which
-    /// a single object can bring about.
+    /// The approximate part of its time that was used until now, in percent. More than 100 if it
+    /// took longer than it should have, which a single object can bring about.
     #[must_use]
     pub fn percent(&self) -> u32 {
         let Some(begun) = self.begun.get() else {
@@ -163,7 +163,7 @@ pub(super) struct Spot<'g, H: Host> {
     pub(super) step: usize,
 }
 
-/// What to do after a visit.
+/// The step after a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Go on.

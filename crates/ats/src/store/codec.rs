@@ -14,7 +14,7 @@ use ats_term::image::{
 use ats_term::term::TermBuilder;
 use ats_term::{Term, Zeros, etf};
 
-/// How objects of a host become bytes that every process understands, and objects again.
+/// A translation of objects of a host to bytes that every process understands, and back.
 ///
 /// An object that was written and read again is `=:=` to what it was, as far as the form can tell.
 pub trait Codec<H: Host>: Send + Sync {
@@ -34,7 +34,7 @@ pub trait Codec<H: Host>: Send + Sync {
 /// Owned terms in the [external term format](etf).
 #[derive(Clone, Copy, Debug)]
 pub struct TermCodec {
-    /// Which zeros are the same key of a map: as the table has it.
+    /// The rule for zeros in keys of maps: that of the table.
     pub zeros: Zeros,
 }
 
@@ -57,7 +57,7 @@ impl Codec<TermHost> for TermCodec {
     }
 }
 
-/// What is read where no object is.
+/// The error of bytes that are no object.
 pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
 
 /// The error of an object for which there is no room.

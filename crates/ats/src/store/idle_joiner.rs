@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// A store that can be joined a little at a time.
 pub(crate) trait JoinIdle: Send + Sync {
-    /// Whether this is in the list.
+    /// Returns `true` if this is in the list.
     fn listed(&self) -> &Listed;
 
     /// Joins some of the parts that no thread writes to, while other threads work on the store. True when one
@@ -40,7 +40,7 @@ pub(crate) trait JoinIdle: Send + Sync {
     fn release(self: Arc<Self>);
 }
 
-/// Whether a store is in the list.
+/// The flag of a store that is in the list.
 pub(crate) struct Listed(AtomicBool);
 
 impl Listed {
@@ -59,8 +59,9 @@ impl Listed {
     }
 }
 
-/// How often a listed store is visited. Parts that are not written to for a few of these are joined,
-/// so it is long compared with the pauses of a busy writer, and short for a user who waits to see it.
+/// The interval of the visits of a listed store. Parts that are not written to for a few of these
+/// are joined, so it is long compared with the pauses of a busy writer, and short for a user who
+/// waits to see it.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
 type List = Vec<Weak<dyn JoinIdle>>;
@@ -83,7 +84,7 @@ fn list() -> MutexGuard<'static, List> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the thread runs. Started when it is first needed.
+/// `true` if the thread runs. Started when it is first needed.
 fn started() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
@@ -144,7 +145,7 @@ mod tests {
             })
         }
 
-        /// What a writer does.
+        /// Splits like a writer.
         fn split(self: &Arc<Self>) {
             if self.parts.fetch_add(1, Ordering::AcqRel) == 1 {
                 notice(self);

@@ -17,10 +17,10 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub struct ObjectMerge {
     merge: PortableMerge,
-    /// Where the merged element is, from 0.
+    /// The index of the merged element, from 0.
     index: usize,
     name: String,
-    /// Whether each integer is a value of the merge, as it is.
+    /// `true` if each integer is a value of the merge, as it is.
     takes_integers: bool,
 }
 
@@ -124,7 +124,8 @@ impl ObjectMerge {
         Some(Self::new(merge, description.key_position))
     }
 
-    /// What is to be written for the value of a record. `None` if its element cannot be merged. O(size).
+    /// The bytes that are to be written for the value of a record. `None` if its element cannot be
+    /// merged. O(size).
     #[must_use]
     pub fn operand<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
         let parts = Parts::of(value, self.index)?;

@@ -56,15 +56,15 @@ impl PortableMerge {
         }
     }
 
-    /// Whether these bytes are a value of the merge, and so may be written. O(size).
+    /// Returns `true` if these bytes are a value of the merge, and so may be written. O(size).
     #[must_use]
     pub fn takes(&self, value: &[u8]) -> bool {
         self.value(value).is_some()
     }
 
-    /// What is to be written for a value, so that it is what it should be also when nothing is merged with it: the value
-    /// itself, but the [statistics](Merge::spelled_out) of a number. `None` if the merge does not take the value.
-    /// O(size).
+    /// The bytes that are to be written for a value, so that it is right also when nothing is
+    /// merged with it: the value itself, but the [statistics](Merge::spelled_out) of a number.
+    /// `None` if the merge does not take the value. O(size).
     #[must_use]
     pub fn value<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
         let object = Term::Tuple(Tuple::new(vec![term(value).ok()?]));
@@ -128,7 +128,7 @@ impl MergeOperator for PortableMerge {
         })
     }
 
-    /// As [`Merge::is_base`]. A value of which that is known is not read.
+    /// Returns the answer of [`Merge::is_base`]. A value of which that is known is not read.
     fn is_base(&self, _key: &[u8], value: &[u8]) -> bool {
         match &self.merge {
             merge if keeps_later(merge) => true,
@@ -137,7 +137,7 @@ impl MergeOperator for PortableMerge {
         }
     }
 
-    /// As [`Merge::is_absent`].
+    /// Returns the answer of [`Merge::is_absent`].
     fn is_absent(&self, _key: &[u8], value: &[u8]) -> bool {
         self.merge.has_absent()
             && value.len() <= self.most_of_absent
@@ -157,7 +157,7 @@ fn most_of_empty(merge: &Merge) -> usize {
     }
 }
 
-/// Whether the later value stays, whatever the two are.
+/// Returns `true` if the later value stays, whatever the two are.
 fn keeps_later(merge: &Merge) -> bool {
     match merge {
         Merge::Simple(merge) | Merge::Pruned(merge) => *merge == Simple::Last,
@@ -304,7 +304,7 @@ fn element(value: &[u8], number: usize) -> Option<i64> {
     take_integer(&mut rest)
 }
 
-/// What a term begins with in the external term format: the version, and the tags.
+/// The first byte of a term in the external term format; the tags follow.
 const VERSION: u8 = 131;
 const SMALL_INTEGER: u8 = 97;
 const INTEGER: u8 = 98;

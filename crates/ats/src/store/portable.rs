@@ -32,16 +32,16 @@ pub(crate) struct Portable<H: Host> {
     fixation: Mutex<Fixation>,
 }
 
-/// What the keys of a table are like.
+/// The properties of the keys of a table.
 #[derive(Clone, Copy)]
 struct Keys {
-    /// Whether a walk may begin at any key.
+    /// `true` if a walk may begin at any key.
     ordered: bool,
-    /// Whether a key can have several objects.
+    /// `true` if a key can have several objects.
     is_bag: bool,
 }
 
-/// What a walk of a table without order may remember.
+/// The keys that a walk of a table without order may remember.
 #[derive(Default)]
 struct Fixation {
     fixed: bool,
@@ -49,7 +49,7 @@ struct Fixation {
     removed: BTreeSet<Vec<u8>>,
 }
 
-/// What is done about a key of a batch.
+/// The step that a batch takes for a key.
 #[derive(Clone, Copy)]
 enum Step {
     Decide,
@@ -178,7 +178,7 @@ impl<H: Host> Portable<H> {
         written.map(|()| value)
     }
 
-    /// What the store is told of a change.
+    /// Translates a change for the store.
     fn translated(
         &self,
         key: &[u8],
@@ -329,7 +329,7 @@ impl<H: Host> Portable<H> {
         }
     }
 
-    /// Whether a walk may go on from this key.
+    /// Checks that a walk may go on from this key.
     fn check_step(&self, key: &[u8]) -> Result<Result<(), NoSuchKey>, Error> {
         let is_known = self.keys.ordered
             || self.store.get(key, &mut |_| {})?
@@ -505,7 +505,7 @@ struct Translating<'a, 'd, H: Host> {
     records: &'a Portable<H>,
     keys: &'a [&'a [u8]],
     decide: &'a mut DecideStep<'d, H>,
-    /// What ended the batch, if it was not its plan.
+    /// The error that ended the batch, if it was not its plan.
     failed: Result<(), Error>,
 }
 

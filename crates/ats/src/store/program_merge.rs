@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
-/// What the names of such operators begin with.
+/// The text with which the names of such operators begin.
 pub(crate) const PREFIX: &str = "erlang.";
 /// The first element of what a [`Description`] has of such a merge.
 const KIND: &str = "module";
@@ -35,7 +35,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// An operand that is an object if it is alone.
 const PRESENT: u32 = u32::MAX - 1;
 
-/// What is written to a key that is merged by a program.
+/// The kinds of values that are written to a key that is merged by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// An object with which nothing older is merged.
@@ -184,7 +184,8 @@ struct Gate {
     is_closed: bool,
 }
 
-/// So many keys are noted at most, and so many bytes of them. Others are noted when they are met again.
+/// The most keys that are noted, and the most bytes of them. Others are noted when they are met
+/// again.
 const MOST_KEYS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -193,7 +194,7 @@ struct Noted {
     keys: BTreeSet<Vec<u8>>,
     bytes: usize,
     tell: Option<Tell>,
-    /// Whether the program was told since keys were taken.
+    /// `true` if the program was told since keys were taken.
     is_told: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The size of a store as it is told.
 
-/// What [`Store::bytes`](super::Store::bytes) has told.
+/// The bytes that [`Store::bytes`](super::Store::bytes) has told.
 ///
 /// The structure of a store adapts to its writers: locks are divided and joined, buckets are moved, and so the memory
 /// for them becomes less now and then, also while objects are only added. A number that is to tell how the objects

@@ -1,4 +1,4 @@
-//! What is read and written when, and what comes of errors of the system.
+//! The reads and writes, their moments, and the effects of errors of the system.
 
 use super::*;
 use crate::file::index::Index;

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What [`Append`] refuses to merge.
+/// The value that [`Append`] refuses to merge.
 pub(crate) const REFUSED: u8 = b'?';
-/// What [`Append`] panics at.
+/// The value at which [`Append`] panics.
 pub(crate) const PANICS: u8 = b'#';
 
 /// Panics without a message.
@@ -59,7 +59,7 @@ impl MergeOperator for Append {
     }
 }
 
-/// As another operator, but more than three values are merged at once, the first two first.
+/// Another operator that merges more than three values at once, the first two first.
 pub(crate) struct AllAtOnce<'a>(pub(crate) &'a dyn MergeOperator);
 
 impl MergeOperator for AllAtOnce<'_> {

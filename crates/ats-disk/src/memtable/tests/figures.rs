@@ -1,11 +1,11 @@
-//! How long writes and reads take.
+//! Times of writes and reads.
 
 use super::*;
 use std::fs;
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-/// How long this thread has had a processor, where the system tells; else the time.
+/// The time for which this thread has had a processor, where the system tells; else the time.
 fn processor_time() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let times = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -5,18 +5,18 @@ use crate::fold::tests::operators::Affine;
 use crate::fold::tests::{one_by_one, words};
 use proptest::prelude::*;
 
-/// What is older than the memtable, of all keys.
+/// The value that is older than the memtable, of all keys.
 const OLDER: u64 = 0;
 const KEYS: u8 = 4;
 
-/// What one record of a group does.
+/// The effect of one record of a group.
 #[derive(Clone, Debug)]
 enum Step {
     Write(Kind, u8, Vec<u8>),
     DeleteRange(Option<u8>, Option<u8>),
 }
 
-/// What happens.
+/// An event of a history.
 #[derive(Clone, Debug)]
 enum Event {
     /// The records of a group, and whether one that is alone is told to be.

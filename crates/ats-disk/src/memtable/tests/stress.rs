@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
-/// What writers and readers of a store share besides the memtable.
+/// The state that writers and readers of a store share besides the memtable.
 struct Shared {
     memtable: Arc<Memtable>,
     visible: AtomicU64,

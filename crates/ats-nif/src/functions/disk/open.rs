@@ -134,7 +134,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
     }
 }
 
-/// What a table is made with that is on the store of an open directory, or on what that was at a moment.
+/// The parts of a table on the store of an open directory, or on a moment of one.
 pub(super) fn recipe(
     opened: &Arc<Opened>,
     store: Box<dyn Store>,

@@ -59,7 +59,7 @@ pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, Kno
 /// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred microseconds.
 const LONG_VALUE: usize = 128 << 10;
 
-/// Whether so many bytes may be copied, or become terms, on this scheduler.
+/// Checks that so many bytes may be copied, or become terms, on this scheduler.
 pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
     match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
         true => Err(NoReply::DirtyCpu),

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 
 const LIST_EXT: u8 = 108;
 const NIL_EXT: u8 = 106;
-/// Where the number of elements is in the bytes of a list.
+/// The place of the number of elements in the bytes of a list.
 const COUNT: std::ops::Range<usize> = 2..6;
 
 /// A chunk has so many bytes, or one key. They take about a twentieth of the caller's time slice.

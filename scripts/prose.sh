@@ -1,0 +1,26 @@
+#!/bin/sh
+# Counts comments of documentation that begin with a question word, which a reader has to decode:
+# "Whether it is over" instead of "Returns `true` if it is over". Fails if they are more than 2 in 100.
+set -eu
+cd "$(dirname "$0")/.."
+find crates/*/src src -name '*.rs' -o -name '*.erl' | sort | xargs awk '
+function look(text) {
+    blocks++
+    if (text ~ /^(What|Whether|Where|How|When|Why|Which|Whose|Who|As|Of which|By which|So (many|long|much|often))( |,|$)/) {
+        print FILENAME ":" FNR ": " text
+        bad++
+    }
+}
+FNR == 1 { before = "" }
+{
+    line = $0
+    sub(/^[ \t]+/, "", line)
+    kind = line ~ /^\/\/\/( |$)/ ? "///" : line ~ /^\/\/!( |$)/ ? "//!" : ""
+    if (kind != "" && kind != before) look(substr(line, 5))
+    if (line ~ /^%% @doc /) look(substr(line, 9))
+    before = kind
+}
+END {
+    printf "%d of %d comments begin with a question word\n", bad, blocks
+    exit bad * 50 > blocks
+}'
