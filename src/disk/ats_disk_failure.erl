@@ -1,5 +1,5 @@
 %% @private
-%% @doc What the functions of `dats' answer when files cannot be read or written.
+%% @doc Answers of functions of `dats' when files cannot be read or written.
 %%
 %% The native library names a cause, which becomes a reason with the directory in it, as those of
 %% `dets' have the name of the file.

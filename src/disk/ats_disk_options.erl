@@ -299,7 +299,7 @@ told(#{type := default}) -> default;
 told(#{keypos := default} = Parsed) -> told(Parsed#{keypos := 1});
 told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
 
-%% @doc What the native library is told.
+%% @doc The path and the options that the native library gets.
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->
@@ -366,7 +366,7 @@ fits(Asked, Opened) ->
     lists:all(Same, [directory, access])
         andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
 
-%% @doc What table is in a directory.
+%% @doc Returns the type and the position of the key of the table in a directory.
 -spec described(term()) ->
           {ok, ats:table_type(), pos_integer()} | {error, ats_disk_failure:reason()} | badarg.
 described(Name) ->

@@ -143,7 +143,7 @@ ids() ->
         error:badarg -> []
     end.
 
-%% @doc Which processes have opened a table, and how often each.
+%% @doc Returns the processes that have opened a table, and how often each has.
 -spec users(name()) -> [{pid(), pos_integer()}].
 users(Name) ->
     try gen_server:call(?MODULE, {users, Name}, infinity)

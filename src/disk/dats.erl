@@ -1055,7 +1055,7 @@ to_ets(Name, EtsTable, Options) ->
 to_ats(Name, AtsTable) ->
     ?ANSWER(out(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
-%% @doc As {@link to_ets/3}, into a table of `ats'.
+%% @doc Does what {@link to_ets/3} does, into a table of `ats'.
 -spec to_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ats:table() | {error, reason()}.
 to_ats(Name, AtsTable, Options) ->

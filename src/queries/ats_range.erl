@@ -152,7 +152,7 @@ options(Possible, Options, Table, How) ->
         false -> refuse(Table, How, options)
     end.
 
-%% @doc Whether these are options of {@link range/4}, and all of them or none are bounds.
+%% @doc Returns `true' if these are options of {@link range/4}, and all of them or none are bounds.
 -spec are_options(any | bounds | no_bounds, term()) -> boolean().
 are_options(Possible, Options) ->
     IsPossible = fun(Option) ->

@@ -276,8 +276,8 @@ run(List, Compiled) ->
         error:badarg -> erlang:error({ats_error, none})
     end.
 
-%% @doc What the run of a specification costs, and why: it is run, but nothing is made of its
-%% results.
+%% @doc Returns the cost of running a specification, and its causes: it is run, but nothing is made
+%% of its results.
 -spec explain(ats:table(), ats:match_spec()) -> explanation().
 explain(Table, MatchSpec) ->
     {Access, Plan, Known, Nanoseconds, Compiled} = ats_nif:explain(Table, MatchSpec),

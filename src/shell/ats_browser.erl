@@ -1,5 +1,5 @@
 %% @private
-%% @doc What a person at the shell sees of tables: a list of all, and one of them page by page.
+%% @doc Tables for a person at the shell: a list of all, and one of them page by page.
 %%
 %% The pages are read from and written to the group leader of the calling process. Tables are shown
 %% by the functions of the facade that the user called.

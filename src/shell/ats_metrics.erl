@@ -1,4 +1,4 @@
-%% @doc What the tables of a node look like, as maps, for a process that polls them.
+%% @doc The tables of a node as maps, for a process that polls them.
 %%
 %% A process that reports metrics calls {@link tables/0}, or {@link each/1}, every few seconds.
 %% With the library `telemetry_poller' that is a measurement `{my_metrics, ats, []}', where

@@ -23,9 +23,11 @@ use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the parts of an open store share: what it is made of, what is published, and whether it may be written. The parts
-/// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write), [`flush`](crate::flush),
-/// [`compaction`](crate::compaction), and what works in the [`background`](crate::background).
+/// The state that the parts of an open store share: the files and options that it is made of, the
+/// version that is published, and the reason why nothing may be written, if there is one. The parts
+/// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write),
+/// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
+/// [`background`](crate::background).
 ///
 /// Locks are taken in this order, each while those before it may be held: `writing`, that of the manifest,
 /// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
@@ -209,7 +211,7 @@ impl Core {
         }
     }
 
-    /// How much more the runs are than they should be: see [`pressure::debt`].
+    /// The bytes of the runs beyond those that they should have: see [`pressure::debt`].
     pub(crate) fn debt(&self) -> usize {
         pressure::debt(self.state.load().runs.len(), self.options.fan_in)
     }

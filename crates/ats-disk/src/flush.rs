@@ -48,7 +48,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// As [`flush_one`](Flusher::flush_one), unless another thread does it.
+    /// Does what [`flush_one`](Flusher::flush_one) does, unless another thread does it.
     pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
         match self.flushing.try_lock() {
             Some(_flushing) => self.flush_and_free(),

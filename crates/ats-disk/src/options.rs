@@ -22,7 +22,7 @@ pub enum Durability {
     Always,
     /// At most this long after a write has returned. Not 0; less than a millisecond is as good as one.
     Interval(Duration),
-    /// When the system writes it, which may be much later.
+    /// The system decides, and may be late.
     System,
 }
 

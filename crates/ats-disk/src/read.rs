@@ -43,7 +43,7 @@ pub(crate) fn get(core: &Core, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Resul
     get_in(core, &state, key, Moment::Now, read)
 }
 
-/// As [`get`], in a state.
+/// Does what [`get`] does, in a state.
 pub(crate) fn get_in(
     core: &Core,
     state: &State,

@@ -44,7 +44,7 @@ impl Seats {
         }
     }
 
-    /// As [`wake`](Seats::wake), if there is.
+    /// Does what [`wake`](Seats::wake) does, if there are threads.
     pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
         if self.seat.get().is_some() && is_due() {
             self.wake();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What keeps a moment readable until it expires. Times are nanoseconds.
+/// The resources that keep a moment readable until it expires. Times are nanoseconds.
 pub(crate) trait Pin: Send + Sync {
     /// Returns `true` if it has expired.
     fn is_expired(&self) -> bool;

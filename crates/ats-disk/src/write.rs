@@ -96,7 +96,7 @@ impl Writer {
         result
     }
 
-    /// As [`commit_once`](Writer::commit_once), without waiting.
+    /// Does what [`commit_once`](Writer::commit_once) does, without waiting.
     fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
         if sync || batch.bytes() > AT_ONCE_BYTES {
             return Err(Error::WouldWait);

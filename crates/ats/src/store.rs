@@ -45,7 +45,7 @@ macro_rules! either {
     };
 }
 
-/// As `either`, for what is the same on both.
+/// Calls a function like `either`, where both have the same.
 macro_rules! each {
     ($records:expr, $backend:ident => $call:expr) => {
         either!($records, $backend => $call, $backend => $call)

@@ -6,7 +6,7 @@ use ats_disk::offline::Survey;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the directory of a store has.
+/// Surveys the directory of a store.
 pub(super) fn survey(directory: &Path) -> Result<Survey, Failure> {
     Survey::new(Arc::new(RealFs), directory).map_err(failed(directory.display().to_string()))
 }

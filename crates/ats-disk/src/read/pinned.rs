@@ -1,4 +1,4 @@
-//! What a snapshot or a walk keeps from being freed.
+//! The resources that a snapshot or a walk keeps from being freed.
 
 use crate::core::Core;
 use crate::error::Error;

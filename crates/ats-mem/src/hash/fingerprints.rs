@@ -67,7 +67,7 @@ impl Fingerprints {
         self.0 & BEHIND != 0
     }
 
-    /// Whether a record of this hash may be in a line behind the first.
+    /// Returns `true` if a record of this hash may be in a line behind the first.
     #[inline]
     pub(super) fn may_be_behind(self, hash: u64) -> bool {
         self.0 & behind(hash) != 0
@@ -104,7 +104,7 @@ impl Iterator for Indices {
     }
 }
 
-/// Where the fingerprints of a bucket are. All zeros is those of an empty one.
+/// The fingerprints of a bucket. All zeros is those of an empty one.
 pub(super) struct FingerprintsCell(AtomicU64);
 
 impl FingerprintsCell {

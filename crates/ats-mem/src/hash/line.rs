@@ -25,7 +25,7 @@ compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit s
 /// Slots in a line.
 pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
 
-/// Where the tag begins, in a slot as in a hash.
+/// The place at which the tag begins, in a slot as in a hash.
 pub(super) const TAG_SHIFT: u32 = 48;
 const DELETED: u64 = 1;
 const ADDRESS: u64 = (1 << TAG_SHIFT) - 1 - DELETED;
@@ -64,7 +64,7 @@ impl Word {
         self.0 == 0
     }
 
-    /// Whether the record may be one of this hash.
+    /// Returns `true` if the record may be one of this hash.
     #[inline]
     pub(super) fn may_be(self, hash: u64) -> bool {
         (self.0 ^ hash) >> TAG_SHIFT == 0 && !self.is_empty()
@@ -113,7 +113,7 @@ impl<'g, R: Release> Full<'g, R> {
         Self(word, PhantomData)
     }
 
-    /// What the record counts: of one that was deleted while the table was fixed, the bytes.
+    /// The weight of the record: of one that was deleted while the table was fixed, the bytes.
     pub(super) fn tally(self) -> Tally {
         let tally = R::tally(self.record());
         Tally {
@@ -122,7 +122,7 @@ impl<'g, R: Release> Full<'g, R> {
         }
     }
 
-    /// What the slot of a record of this hash holds.
+    /// The word of the slot of a record of this hash.
     pub(super) fn of(hash: u64, record: &'g Record<R>) -> Self {
         Self(Word::new(hash, record), PhantomData)
     }

@@ -124,7 +124,7 @@ fn sorted(numbers: &[u64]) -> Vec<u64> {
 /// Bucket 0 and the first of its partners.
 const PAIR: (usize, usize) = (0, 2);
 
-/// What [`split`] does under the locks. They keep off writers, which these models have not.
+/// The part of [`split`] under the locks. They keep off writers, which these models have not.
 fn move_apart(table: &Table) {
     table.move_apart(PAIR.0, PAIR.1, &pin());
 }
@@ -191,7 +191,7 @@ fn a_walk_meets_a_join() {
     a_walk_meets(3, move_together);
 }
 
-/// What stays in a bucket that is split moves forward to slots a reader may have passed.
+/// A record that stays in a bucket that is split moves forward to slots a reader may have passed.
 #[test]
 fn readers_meet_a_chain_that_is_compacted() {
     let leaving = ending_in(0b10, 2).take(2).collect::<Vec<_>>();

@@ -56,7 +56,7 @@ impl<R: Release> Simple<R> {
 }
 
 impl<R: Release> Record<R> {
-    /// How many words it has, if it is [simple](Simple).
+    /// The number of its words, if it is [simple](Simple).
     #[inline]
     pub(crate) fn simple_words(&self) -> Option<usize> {
         let shape = self.header.shape();

@@ -1,4 +1,4 @@
-//! What the file in a directory says of its table.
+//! The file in a directory that describes its table.
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;

@@ -41,7 +41,7 @@ pub struct Frozen {
     pub store: Box<dyn Store>,
     /// The same where a program says what keys have, if one does.
     pub pending: Option<Arc<Pending<Box<dyn Store>>>>,
-    /// What keeps the files and the memory.
+    /// The owners of the files and of the memory.
     pub snapshot: Snapshot,
 }
 

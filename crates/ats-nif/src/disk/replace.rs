@@ -13,11 +13,11 @@ pub enum Expected {
 
 /// Replaces what a program has merged.
 pub struct Replace<'r> {
-    /// What the program has merged.
+    /// The bytes that the program has merged.
     pub expected: &'r [u8],
-    /// How much of the value that must be.
+    /// The part of the value that these must be.
     pub how_much: Expected,
-    /// What replaces it; `None` removes it.
+    /// The bytes that replace it; `None` removes it.
     pub by: Option<&'r [u8]>,
 }
 

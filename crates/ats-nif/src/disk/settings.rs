@@ -1,4 +1,4 @@
-//! How a table is opened.
+//! Options of opening a table.
 
 use super::described::of_directory;
 use super::failure::Failure;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Files of runs become at least as large as this.
 const LEAST_FILE_BYTES: u64 = 1 << 20;
 
-/// What is done with a table.
+/// The use of a table: it is read, or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It is only read, and nothing in its directory is written.
@@ -30,7 +30,7 @@ pub enum Access {
 pub struct Settings {
     /// `true` if a table is made if there is none.
     pub create: bool,
-    /// What is done with it.
+    /// The use of it.
     pub access: Access,
     /// Its type.
     pub table_type: Option<TableType>,

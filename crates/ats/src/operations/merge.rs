@@ -53,9 +53,8 @@ pub enum Locking {
     /// Before anything is merged: quick if values are small. Other writers of this key wait meanwhile, or
     /// get [`Error::Busy`].
     First,
-    /// When there is something to be put in the place of the object, so that no writer of this key
-    /// waits while large values are merged. If the object has changed meanwhile it begins again, a
-    /// few times.
+    /// After the merged object was made, so that no writer of this key waits while large values are
+    /// merged. If the object has changed meanwhile it begins again, a few times.
     AfterMerging,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of the files of a table: when they are on disk, and when they are sorted.
+//! The files of a table: the moments at which they are on disk, and at which they are sorted.
 
 use super::access::{held, on_dirty_io};
 use super::terms::told;

@@ -32,7 +32,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 struct Options<'e>(VmTerm<'e>);
 
 impl<'e> Options<'e> {
-    /// What `read` makes of an option, which must be there.
+    /// Reads an option, which must be there.
     fn get<T>(
         &self,
         key: KnownAtom,
