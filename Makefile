@@ -65,13 +65,13 @@ bench-backends: setup ## Measure the stores that a table can have, beside one an
 	    -eval 'ats_bench_backends:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
-	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
-	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
+	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-memory \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- $(ARGS)
 
 bench-disk: setup ## Measure tables on disk beside other embedded stores; ARGS=--quick
 	@./bench/disk/setup.sh
-	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench/disk && \
-	    cargo run --release --locked --target-dir "$$target/disk" -- $(ARGS)
+	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench && \
+	    cargo run --release --locked -p ats-bench-disk --target-dir "$$target/bench" -- $(ARGS)
 
 bench-tables-on-disk: build ## Measure tables on disk as osmos was measured, and beside dets; ARGS=--quick
 	@erl -noinput -pa $(EBIN) $(BENCH) \
@@ -82,10 +82,10 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 scaling: setup ## Count what operations cost other cores, and draw how tables scale, into docs/
-	@RUSTFLAGS="--cfg counted" cargo run --release --locked --manifest-path bench/scaling/Cargo.toml \
+	@RUSTFLAGS="--cfg counted" cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/counted" -- count docs
-	@cargo run --release --locked --manifest-path bench/scaling/Cargo.toml \
-	    --target-dir "$${CARGO_TARGET_DIR:-target}/scaling" -- measure docs
+	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- measure docs
 
 functions: setup ## Write docs/functions.md and functions-on-disk.md, what all functions of ets and dets are here
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE

@@ -89,7 +89,7 @@ counts_stage() {
     limited 600 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
         --target-dir "$target/counted" count:: &&
         limited 600 env RUSTFLAGS="--cfg counted" cargo test --locked \
-            --manifest-path bench/scaling/Cargo.toml --target-dir "$target/counted"
+            --manifest-path bench/Cargo.toml -p ats-bench-scaling --target-dir "$target/counted"
 }
 
 # `erlang SECONDS CONDITION...` runs the suites that `find` finds with the condition.

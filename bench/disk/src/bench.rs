@@ -208,7 +208,7 @@ impl Bench {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn write(&self, facts: &[(&'static str, String)]) -> std::io::Result<std::path::PathBuf> {
+    pub fn write(&self, facts: &ats_bench_common::Facts) -> std::io::Result<std::path::PathBuf> {
         self.results.write(&self.options.results, facts)
     }
 

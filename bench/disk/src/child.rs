@@ -257,11 +257,11 @@ pub fn verify(engine: &dyn Engine, state: &State) -> Outcome<()> {
 
 /// Looks some records up, and some that are missing.
 fn look_up(engine: &dyn Engine, state: &State) -> Outcome<()> {
-    let mut random = data::Random::new(99);
+    let mut random = fastrand::Rng::with_seed(99);
     for round in 0..2000 {
         let number = match round % 2 {
-            0 => random.below(state.records),
-            _ => MISSING + random.below(MISSING),
+            0 => random.u64(..state.records),
+            _ => MISSING + random.u64(..MISSING),
         };
         let (prefix, version) = (data::prefix(number), state.version(number));
         let mut right = version.is_none();

@@ -46,27 +46,6 @@ const fn inverse(odd: u64) -> u64 {
     inverse
 }
 
-/// Numbers that look random: SplitMix64.
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Random(mix(seed ^ GOLDEN))
-    }
-
-    /// The next 64 bits.
-    pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
-    }
-
-    /// The next number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 /// A key.
 pub type Key = [u8; KEY_BYTES];
 
@@ -112,10 +91,10 @@ fn stamp(prefix: u64, version: u64) -> u64 {
 /// The value that the key with a prefix has in a version: random bytes.
 pub fn value(prefix: u64, version: u64) -> Value {
     let stamp = stamp(prefix, version);
-    let mut random = Random(stamp);
+    let mut random = fastrand::Rng::with_seed(stamp);
     let mut value = [0; VALUE_BYTES];
     for (at, bytes) in value.chunks_mut(8).enumerate() {
-        let word = if at == 0 { stamp } else { random.word() };
+        let word = if at == 0 { stamp } else { random.u64(..) };
         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
     }
     value
@@ -152,8 +131,8 @@ mod tests {
 
     #[test]
     fn keys_tell_their_number() {
-        let mut random = Random::new(1);
-        for number in (0..1000).chain((0..1000).map(|_| random.word())) {
+        let mut random = fastrand::Rng::with_seed(1);
+        for number in (0..1000).chain((0..1000).map(|_| random.u64(..))) {
             assert_eq!(unmix(mix(number)), number);
             let key = key(number);
             assert_eq!(prefix_of(&key).map(number_of), Some(number));

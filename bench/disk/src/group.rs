@@ -2,8 +2,8 @@
 
 use crate::child::Task;
 use crate::engine::Outcome;
-use crate::latency::Latencies;
 use crate::row::Group;
+use ats_bench_common::Latencies;
 use std::time::{Duration, Instant};
 
 mod load;
@@ -47,7 +47,7 @@ impl Calls {
         limit: Duration,
         mut call: impl FnMut(u64) -> Outcome<()>,
     ) -> Outcome<Self> {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         let start = Instant::now();
         let (mut done, mut now) = (0, start);
         while done < count && now - start < limit {

@@ -9,7 +9,6 @@ mod child;
 mod data;
 mod engine;
 mod group;
-mod latency;
 mod machine;
 mod options;
 mod results;
@@ -18,7 +17,7 @@ mod system;
 
 use bench::Bench;
 use child::{CHILD, Task};
-use options::{Options, USAGE};
+use options::Options;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,14 +25,7 @@ fn main() -> ExitCode {
     if arguments.next_if(|first| first == CHILD).is_some() {
         return ended(Task::parse(arguments).and_then(|task| group::run(&task)));
     }
-    let options = match Options::parse(arguments) {
-        Ok(options) => options,
-        Err(what) => {
-            eprintln!("{what}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    ended(measure(options))
+    ended(measure(Options::of_process()))
 }
 
 fn measure(options: Options) -> engine::Outcome<()> {

@@ -2,16 +2,40 @@
 
 use crate::engine::{self, ENGINES, Profile};
 use crate::row::Group;
+use clap::Parser;
 use std::path::PathBuf;
 
-/// What is written if the command line is not understood.
-pub const USAGE: &str = "usage: ats-bench-disk [--quick] [--rounds N] [--records N] \
-[--only GROUP,...] [--engines NAME,...] [--osmos-seconds N] [--limit-seconds N] [--data FOLDER] \
-[--results FOLDER]
-groups: load, reads, writes, removals, kill, merges, one-key, osmos";
-
-/// The root folder of the project.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Measures tables on disk beside other embedded stores.
+#[derive(Parser)]
+struct CommandLine {
+    /// Measure less
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// Records that are loaded; less than 10,000 say nothing
+    #[arg(long, value_parser = clap::value_parser!(u64).range(10_000..))]
+    records: Option<u64>,
+    /// Groups: load, reads, writes, removals, kill, merges, one-key, osmos
+    #[arg(long, value_delimiter = ',', value_parser = group)]
+    only: Vec<Group>,
+    /// Names of engines
+    #[arg(long, value_delimiter = ',', value_parser = profile)]
+    engines: Vec<&'static Profile>,
+    /// How long the benchmark of osmos takes
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    osmos_seconds: Option<u64>,
+    /// How long single writes and merges go on at most
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    limit_seconds: Option<u64>,
+    /// Where the stores are made
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench-disk"))]
+    data: PathBuf,
+    /// Where the file of results goes
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../results"))]
+    results: PathBuf,
+}
 
 /// What a child process is told, too.
 #[derive(Clone)]
@@ -45,86 +69,52 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of a command line without the name of the program.
-    ///
-    /// # Errors
-    /// What is wrong with it, in words.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let (mut quick, mut only, mut engines) = (false, None, None);
-        let (mut rounds, mut records, mut osmos_seconds, mut limit_seconds) =
-            (None, None, None, None);
-        let mut data = PathBuf::from(ROOT).join("target/bench-disk");
-        let mut results = PathBuf::from(ROOT).join("bench/results");
-        let mut arguments = arguments.into_iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || {
-                let value = arguments.next();
-                value.ok_or_else(|| format!("{argument} needs a value"))
-            };
-            match argument.as_str() {
-                "--quick" => quick = true,
-                "--rounds" => rounds = Some(positive(&value()?)? as usize),
-                "--records" => records = Some(positive(&value()?)?),
-                "--only" => only = Some(value()?),
-                "--engines" => engines = Some(value()?),
-                "--osmos-seconds" => osmos_seconds = Some(positive(&value()?)?),
-                "--limit-seconds" => limit_seconds = Some(positive(&value()?)?),
-                "--data" => data = PathBuf::from(value()?),
-                "--results" => results = PathBuf::from(value()?),
-                _ => return Err(format!("what is {argument}?")),
-            }
-        }
-        let or = |quickly, fully| if quick { quickly } else { fully };
-        let sizes = Sizes {
-            records: records.unwrap_or(or(500_000, 5_000_000)),
-            quick,
-            limit_seconds: limit_seconds.unwrap_or(or(10, 60)),
-            osmos_seconds: osmos_seconds.unwrap_or(or(10, 60)),
-        };
-        if sizes.records < 10_000 {
-            return Err("less than 10,000 records say nothing".to_string());
-        }
-        let engines_named = engines.is_some();
-        Ok(Options {
-            sizes,
-            rounds: rounds.unwrap_or(or(1, 3) as usize),
-            groups: match only {
-                Some(names) => chosen(&names, |name| {
-                    Group::ALL.into_iter().find(|group| group.name() == name)
-                })?,
-                None => Group::ALL.to_vec(),
+    /// The options of the command line of this process, which ends if there is something wrong with it.
+    pub fn of_process() -> Self {
+        Self::of(CommandLine::parse())
+    }
+
+    fn of(line: CommandLine) -> Self {
+        let or = |quickly, fully| if line.quick { quickly } else { fully };
+        Options {
+            sizes: Sizes {
+                records: line.records.unwrap_or(or(500_000, 5_000_000)),
+                quick: line.quick,
+                limit_seconds: line.limit_seconds.unwrap_or(or(10, 60)),
+                osmos_seconds: line.osmos_seconds.unwrap_or(or(10, 60)),
             },
-            engines: match engines {
-                Some(names) => chosen(&names, engine::find)?,
-                None => ENGINES.iter().collect(),
+            rounds: line.rounds.unwrap_or(or(1, 3)) as usize,
+            groups: match line.only.is_empty() {
+                true => Group::ALL.to_vec(),
+                false => line.only,
             },
-            engines_named,
-            data,
-            results,
-        })
+            engines_named: !line.engines.is_empty(),
+            engines: match line.engines.is_empty() {
+                true => ENGINES.iter().collect(),
+                false => line.engines,
+            },
+            data: line.data,
+            results: line.results,
+        }
     }
 }
 
-fn chosen<T>(names: &str, find: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, String> {
-    let found = names
-        .split(',')
-        .map(|name| find(name).ok_or_else(|| format!("what is {name}?")));
-    found.collect()
+fn group(name: &str) -> Result<Group, String> {
+    let found = Group::ALL.into_iter().find(|group| group.name() == name);
+    found.ok_or_else(|| format!("no group is called {name}"))
 }
 
-fn positive(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!("{text} is not a positive number")),
-    }
+fn profile(name: &str) -> Result<&'static Profile, String> {
+    engine::find(name).ok_or_else(|| format!("no engine is called {name}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(line.split_whitespace().map(str::to_string))
+    fn parse(line: &str) -> Result<Options, clap::Error> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        CommandLine::try_parse_from(words).map(Options::of)
     }
 
     #[test]

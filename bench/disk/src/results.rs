@@ -5,9 +5,11 @@
 
 use crate::engine::ENGINES;
 use crate::row::{Better, Group, ROWS, Row};
+use ats_bench_common::{Facts, fixed, median};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// The engine that the others are compared with.
 pub const OURS: &str = "ats";
@@ -144,69 +146,42 @@ impl Results {
         text.push('\n');
     }
 
-    fn json_of(&self, row: &Row) -> String {
-        let better = match row.better {
-            Better::More => "more",
-            Better::Less => "less",
-        };
-        let mut text = format!(
-            "{{\"kind\":\"disk\",\"group\":{},\"name\":{},\"threads\":1,\"unit\":{},\"better\":\"{better}\"",
-            quoted(row.group.name()),
-            quoted(row.name),
-            quoted(row.unit),
-        );
-        if let Some(best) = self.best(row) {
-            let _ = write!(text, ",\"best\":{}", quoted(best));
-        }
+    fn json_of(&self, row: &Row) -> Value {
         let others = self.engines().into_iter().filter(|engine| *engine != OURS);
-        let ratios = others.filter_map(|engine| {
-            Some(format!(
-                "{}:{:.4}",
-                quoted(engine),
-                self.ratio(row, engine)?
-            ))
+        let ratios = others.filter_map(|name| Some((name, fixed(self.ratio(row, name)?, 4))));
+        let ratios: Value = ratios.collect();
+        let rates = self.engines().into_iter().filter_map(|name| {
+            let rounds = self.rounds(row, name)?.iter();
+            let rounds: Value = rounds.map(|figure| figure.map(|f| fixed(f, 4))).collect();
+            Some((name, rounds))
         });
-        let _ = write!(
-            text,
-            ",\"ratios\":{{{}}}",
-            ratios.collect::<Vec<_>>().join(",")
-        );
-        let rates = self.engines().into_iter().filter_map(|engine| {
-            let show =
-                |figure: &Option<f64>| figure.map_or("null".to_string(), |f| format!("{f:.4}"));
-            let rounds: Vec<String> = self.rounds(row, engine)?.iter().map(show).collect();
-            Some(format!("{}:[{}]", quoted(engine), rounds.join(",")))
+        let rates: Value = rates.collect();
+        let mut line = json!({
+            "kind": "disk",
+            "group": row.group.name(),
+            "name": row.name,
+            "threads": 1,
+            "unit": row.unit,
+            "better": match row.better {
+                Better::More => "more",
+                Better::Less => "less",
+            },
+            "ratios": ratios,
+            "rates": rates,
         });
-        let _ = writeln!(
-            text,
-            ",\"rates\":{{{}}}}}",
-            rates.collect::<Vec<_>>().join(",")
-        );
-        text
+        if let Some(best) = self.best(row) {
+            line["best"] = json!(best);
+        }
+        line
     }
 
-    /// Writes one JSON object a line: the machine first, then every row.
+    /// Writes the file of results.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn write(&self, folder: &Path, facts: &[(&'static str, String)]) -> io::Result<PathBuf> {
-        let mut text = String::from("{\"kind\":\"machine\"");
-        for (name, value) in facts {
-            let _ = write!(text, ",{}:{}", quoted(name), quoted(value));
-        }
-        text.push_str("}\n");
+    pub fn write(&self, folder: &Path, facts: &Facts) -> io::Result<PathBuf> {
         let measured = ROWS.iter().filter(|row| self.best_or_ours(row).is_some());
-        measured.for_each(|row| text.push_str(&self.json_of(row)));
-        let date = facts.iter().find(|(name, _)| *name == "date");
-        let date = date.map_or("undated", |(_, date)| date);
-        let name = date
-            .trim_end_matches('Z')
-            .replace('T', "_")
-            .replace(':', "");
-        let file = folder.join(format!("disk_{name}.jsonl"));
-        fs::create_dir_all(folder)?;
-        fs::write(&file, text)?;
-        Ok(file)
+        ats_bench_common::write(folder, "disk", facts, measured.map(|row| self.json_of(row)))
     }
 }
 
@@ -236,25 +211,6 @@ fn shown_ratio(ratio: f64) -> String {
         _ if ratio >= 0.095 => format!("{ratio:.2}"),
         _ if ratio >= 0.000_95 => format!("{ratio:.4}"),
         _ => format!("{ratio:.1e}"),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let escaped = text.chars().flat_map(|char| match char {
-        '"' | '\\' => vec!['\\', char],
-        char if char.is_control() => vec![' '],
-        char => vec![char],
-    });
-    format!("\"{}\"", escaped.collect::<String>())
-}
-
-fn median(mut numbers: Vec<f64>) -> Option<f64> {
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    match numbers.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(numbers[middle]),
-        _ => Some((numbers[middle - 1] + numbers[middle]) / 2.0),
     }
 }
 

@@ -15,23 +15,27 @@ mod rates;
 mod report;
 mod tables;
 
+use clap::Parser;
 use report::{Data, RATES_FILE};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: ats-bench-scaling count FOLDER | measure FOLDER | draw FOLDER
-count    counts, into a file of the folder; only in a build that counts
-measure  measures one thread and two, into a file of the folder, and draws
-draw     writes the tables of scaling.md in the folder, and the pictures beside it, from these files";
+/// Computes how tables scale.
+#[derive(Parser)]
+enum Command {
+    /// Counts, into a file of the folder; only in a build that counts
+    Count { folder: PathBuf },
+    /// Measures one thread and two, into a file of the folder, and draws
+    Measure { folder: PathBuf },
+    /// Writes the tables of scaling.md in the folder, and the pictures beside it, from these files
+    Draw { folder: PathBuf },
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match arguments[..] {
-        ["count", folder] => count(Path::new(folder)),
-        ["measure", folder] => measure(Path::new(folder)),
-        ["draw", folder] => draw(Path::new(folder)),
-        _ => Err(USAGE.to_string()),
+    let done = match Command::parse() {
+        Command::Count { folder } => count(&folder),
+        Command::Measure { folder } => measure(&folder),
+        Command::Draw { folder } => draw(&folder),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

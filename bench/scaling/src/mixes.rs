@@ -96,33 +96,21 @@ pub struct Subject {
     table: Table<TermHost>,
 }
 
-/// Numbers that look random: SplitMix64.
-pub struct Random(pub u64);
+/// Draws keys and objects.
+pub struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
     fn key(&mut self) -> Term {
-        number(self.below(KEYS))
+        number(self.0.u64(..KEYS))
     }
 
     fn object(&mut self) -> Term {
-        Term::from((self.below(KEYS) as i64, self.next() as i64 >> 8))
+        Term::from((self.0.u64(..KEYS) as i64, self.0.u64(..) as i64 >> 8))
     }
 
     /// A key of which the table has an object, unless that was deleted.
     fn present_key(&mut self) -> Term {
-        number(present(self.below(KEYS / 2)))
+        number(present(self.0.u64(..KEYS / 2)))
     }
 }
 
@@ -168,7 +156,7 @@ impl Subject {
 
     /// Draws what a thread is going to do, so that no random number is part of a figure.
     pub fn draw(mix: Mix, operations: u64, seed: u64) -> Vec<Step> {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         (0..operations)
             .map(|_| Step::draw(mix, &mut random))
             .collect()
@@ -248,8 +236,8 @@ impl Step {
     fn draw(mix: Mix, random: &mut Random) -> Self {
         // Which of the operations of a mix it is.
         let turn = match mix {
-            Mix::Mostly => random.below(10),
-            Mix::Updates => random.below(2),
+            Mix::Mostly => random.0.u64(..10),
+            Mix::Updates => random.0.u64(..2),
             _ => 0,
         };
         match (mix, turn) {

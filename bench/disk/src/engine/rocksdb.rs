@@ -129,8 +129,8 @@ impl Engine for RocksDb {
         drop(db);
         match std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
             true => Err(
-                "RocksDB was built without the options in bench/disk/.cargo/config.toml, \
-                         which cargo reads in bench/disk only"
+                "RocksDB was built without the options in bench/.cargo/config.toml, \
+                         which cargo reads in bench only"
                     .into(),
             ),
             false => Ok(()),

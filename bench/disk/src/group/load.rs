@@ -4,11 +4,11 @@ use super::ms_since;
 use crate::child::{Task, Usage, report, report_state, verify};
 use crate::data::Record;
 use crate::engine::{Merging, Outcome};
-use crate::latency::Latencies;
 use crate::row::{
     BULK, BULK_BATCH_LONGEST, BULK_BATCH_P999, BULK_MEMORY, BULK_SETTLED, BULK_SIZE, BULK_WRITTEN,
 };
 use crate::system;
+use ats_bench_common::Latencies;
 use std::time::Instant;
 
 /// Records of a batch.
@@ -25,7 +25,7 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     let state = task.state;
     let usage = Usage::begin()?;
     let engine = task.open(Merging::Nothing)?;
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::default();
     let start = Instant::now();
     for from in (0..state.records).step_by(BATCH as usize) {
         let records = batch(from, state.records);

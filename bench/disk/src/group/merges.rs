@@ -2,7 +2,7 @@
 
 use super::{Calls, ms_since, rate};
 use crate::child::{Task, Usage, empty, report};
-use crate::data::{self, KEY_BYTES, Random};
+use crate::data::{self, KEY_BYTES};
 use crate::engine::{Engine, Merging, Outcome, number};
 use crate::row::{
     HOT_COUNTER, HOT_COUNTER_READ, MERGES, MERGES_LONGEST, MERGES_READS, MERGES_WRITTEN, OPERANDS,
@@ -23,9 +23,9 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     let mut sums = vec![0u32; counters as usize];
     let engine = task.open(Merging::Sum)?;
     let usage = Usage::begin()?;
-    let mut random = Random::new(11);
+    let mut random = fastrand::Rng::with_seed(11);
     let calls = Calls::make(task.sizes.records, limit, |_| {
-        let counter = random.below(counters);
+        let counter = random.u64(..counters);
         sums[counter as usize] += 1;
         engine.merge(&data::key(counter), &1u64.to_le_bytes())
     })?;
@@ -34,7 +34,7 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     let count = task.short(100_000, 500_000);
     let reads = rate(count, || {
         (0..count).try_for_each(|_| {
-            let counter = random.below(counters);
+            let counter = random.u64(..counters);
             let mut sum = 0;
             engine.get(&data::key(counter), &mut |value| sum = number(value))?;
             match sum == u64::from(sums[counter as usize]) {

@@ -5,15 +5,14 @@
 //! come once.
 
 use crate::child::{Task, Usage, mib, report};
-use crate::data::Random;
 use crate::engine::{Engine, Merging, Outcome, number};
-use crate::latency::Latencies;
 use crate::row::{
     OSMOS, OSMOS_MEMORY, OSMOS_READ_LONGEST, OSMOS_READ_P50, OSMOS_READ_P90, OSMOS_READ_P99,
     OSMOS_SIZE, OSMOS_TENTHS, OSMOS_WRITE_LONGEST, OSMOS_WRITE_P50, OSMOS_WRITE_P99,
     OSMOS_WRITE_P999,
 };
 use crate::system;
+use ats_bench_common::Latencies;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,11 +29,11 @@ const TAG: u8 = b'm';
 const LONGEST_KEY: usize = 255;
 
 /// Draws a key.
-fn draw(random: &mut Random, key: &mut Vec<u8>) {
+fn draw(random: &mut fastrand::Rng, key: &mut Vec<u8>) {
     key.clear();
     key.push(TAG);
-    while random.below(16) != 0 && key.len() < LONGEST_KEY {
-        let word = random.word();
+    while random.u64(..16) != 0 && key.len() < LONGEST_KEY {
+        let word = random.u64(..);
         let byte: u64 = (0..4).map(|at| word >> (6 * at) & 63).sum();
         key.push(byte as u8);
     }
@@ -89,11 +88,11 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
 
 fn write(engine: &dyn Engine, time: Duration, begun: &AtomicU64) -> Outcome<Written> {
     let mut written = Written {
-        latencies: Latencies::new(),
+        latencies: Latencies::default(),
         sums: vec![0; BUCKETS],
         tenths: [0; 10],
     };
-    let mut random = Random::new(21);
+    let mut random = fastrand::Rng::with_seed(21);
     let mut key = Vec::new();
     let start = Instant::now();
     loop {
@@ -114,8 +113,8 @@ fn write(engine: &dyn Engine, time: Duration, begun: &AtomicU64) -> Outcome<Writ
 }
 
 fn read(engine: &dyn Engine, time: Duration, begun: &AtomicU64) -> Outcome<Latencies> {
-    let mut latencies = Latencies::new();
-    let mut random = Random::new(22);
+    let mut latencies = Latencies::default();
+    let mut random = fastrand::Rng::with_seed(22);
     let mut key = Vec::new();
     let start = Instant::now();
     while start.elapsed() < time {

@@ -2,7 +2,7 @@
 
 use super::{ms_since, rate};
 use crate::child::{Task, Usage, report};
-use crate::data::{self, MISSING, Random};
+use crate::data::{self, MISSING};
 use crate::engine::{Engine, Merging, Outcome};
 use crate::row::{
     OPEN_CLEAN, RANGES_10, RANGES_1000, READS_COLD, READS_HOT, READS_MEMORY, READS_MISSING,
@@ -79,18 +79,18 @@ impl Reader<'_> {
 
     /// Random ones of these keys.
     fn points(&self, seed: u64, prefixes: &[u64], count: u64) -> Outcome<f64> {
-        let mut random = Random::new(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         rate(count, || {
             (0..count)
-                .try_for_each(|_| self.get(prefixes[random.below(prefixes.len() as u64) as usize]))
+                .try_for_each(|_| self.get(prefixes[random.u64(..prefixes.len() as u64) as usize]))
         })
     }
 
     fn missing(&self, count: u64) -> Outcome<f64> {
-        let mut random = Random::new(5);
+        let mut random = fastrand::Rng::with_seed(5);
         rate(count, || {
             (0..count).try_for_each(|_| {
-                let key = data::key(MISSING + random.below(MISSING));
+                let key = data::key(MISSING + random.u64(..MISSING));
                 match self.engine.get(&key, &mut |_| {})? {
                     false => Ok(()),
                     true => Err("a read has found what was never written".into()),
@@ -101,11 +101,11 @@ impl Reader<'_> {
 
     /// Ranges of a length, from random keys on.
     fn ranges(&self, seed: u64, length: usize, count: u64) -> Outcome<f64> {
-        let mut random = Random::new(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let state = &self.task.state;
         rate(count, || {
             (0..count).try_for_each(|_| {
-                let at = random.below((self.prefixes.len() - length) as u64) as usize;
+                let at = random.u64(..(self.prefixes.len() - length) as u64) as usize;
                 let mut wanted = self.prefixes[at..at + length].iter();
                 let (mut seen, mut right) = (0, true);
                 let from = data::key_with(self.prefixes[at]);

@@ -1,24 +1,6 @@
 //! What is done to the maps, drawn beforehand so that no random number is part of a figure.
 
-/// Numbers that look random: SplitMix64.
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    /// The next number below `bound`.
-    pub fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^= word >> 31;
-        (((word >> 32) * u64::from(bound)) >> 32) as u32
-    }
-}
+use fastrand::Rng;
 
 /// The value that goes with a key.
 pub fn value_of(key: u32) -> u64 {
@@ -66,10 +48,10 @@ impl Operation {
 /// and removals in equal parts.
 pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Operation>> {
     each_thread(threads, count, u64::from(percent) + 1, |random| {
-        let key = random.below(range);
-        let kind = match random.below(100) < percent {
+        let key = random.u32(..range);
+        let kind = match random.u32(..100) < percent {
             false => Kind::Lookup,
-            true if random.below(2) == 0 => Kind::Insert,
+            true if random.u32(..2) == 0 => Kind::Insert,
             true => Kind::Remove,
         };
         Operation::new(kind, key)
@@ -78,7 +60,7 @@ pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Op
 
 /// For each thread `count` keys below `range`.
 pub fn keys(threads: usize, count: usize, range: u32) -> Vec<Vec<u32>> {
-    each_thread(threads, count, 0, |random| random.below(range))
+    each_thread(threads, count, 0, |random| random.u32(..range))
 }
 
 /// `count` ascending numbers, a contiguous part for each thread.
@@ -99,10 +81,10 @@ fn each_thread<T>(
     threads: usize,
     count: usize,
     seed: u64,
-    draw: impl Fn(&mut Random) -> T,
+    draw: impl Fn(&mut Rng) -> T,
 ) -> Vec<Vec<T>> {
     let of_thread = |thread: usize| {
-        let mut random = Random::new(seed << 32 | thread as u64);
+        let mut random = Rng::with_seed(seed << 32 | thread as u64);
         (0..count).map(|_| draw(&mut random)).collect()
     };
     (0..threads).map(of_thread).collect()

@@ -141,7 +141,7 @@ impl Bench {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn write(&self, facts: &[(&'static str, String)]) -> io::Result<PathBuf> {
+    pub fn write(&self, facts: &ats_bench_common::Facts) -> io::Result<PathBuf> {
         let results = [&self.ordered.results, &self.hashed.results];
         results::write(&self.options.results, facts, &results)
     }

@@ -3,9 +3,11 @@
 //! Absolute numbers drift with the machine and its mood; ratios of what was measured side by side do
 //! not. So the ratio is taken in each round, and of these the median counts.
 
+use ats_bench_common::{Facts, fixed, median};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// The side that the others are compared with.
 pub const OURS: &str = "ats";
@@ -27,7 +29,7 @@ impl Row {
     /// The median over the rounds of our rate over that of a side.
     fn ratio_over(&self, side: &str) -> Option<f64> {
         let pairs = self.rates_of(OURS)?.iter().zip(self.rates_of(side)?);
-        Some(median(pairs.map(|(ours, theirs)| ours / theirs).collect()))
+        median(pairs.map(|(ours, theirs)| ours / theirs).collect())
     }
 }
 
@@ -86,7 +88,8 @@ impl Results {
         for row in &self.rows {
             let ours = row
                 .rates_of(OURS)
-                .map_or(f64::NAN, |rates| median(rates.to_vec()));
+                .and_then(|rates| median(rates.to_vec()))
+                .unwrap_or(f64::NAN);
             let _ = write!(
                 text,
                 "{:<34} {:>2} {:>8.3}",
@@ -132,7 +135,11 @@ impl Results {
             for row in crowds {
                 let many = row.rates_of(side).unwrap_or_default();
                 let ratios = many.iter().zip(one).map(|(many, one)| many / one);
-                let _ = write!(text, " {:>8.3}", median(ratios.collect()));
+                let _ = write!(
+                    text,
+                    " {:>8.3}",
+                    median(ratios.collect()).unwrap_or(f64::NAN)
+                );
             }
             text.push('\n');
         }
@@ -140,77 +147,35 @@ impl Results {
     }
 }
 
-/// Writes one JSON object a line: the machine first, then every row.
+/// Writes the file of results.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write(
-    folder: &Path,
-    facts: &[(&'static str, String)],
-    results: &[&Results],
-) -> io::Result<PathBuf> {
-    let mut text = String::from("{\"kind\":\"machine\"");
-    for (name, value) in facts {
-        let _ = write!(text, ",{}:{}", quoted(name), quoted(value));
-    }
-    text.push_str("}\n");
+pub fn write(folder: &Path, facts: &Facts, results: &[&Results]) -> io::Result<PathBuf> {
     let rows = results.iter().flat_map(|results| &results.rows);
-    rows.for_each(|row| text.push_str(&json_of(row)));
-    let date = facts.iter().find(|(name, _)| *name == "date");
-    let date = date.map_or("undated", |(_, date)| date);
-    let name = date
-        .trim_end_matches('Z')
-        .replace('T', "_")
-        .replace(':', "");
-    let file = folder.join(format!("native_{name}.jsonl"));
-    fs::create_dir_all(folder)?;
-    fs::write(&file, text)?;
-    Ok(file)
+    ats_bench_common::write(folder, "native", facts, rows.map(json_of))
 }
 
-fn json_of(row: &Row) -> String {
-    let workload = quoted(&row.workload);
-    let mut text = format!(
-        "{{\"kind\":\"native\",\"name\":{workload},\"threads\":{}",
-        row.threads
-    );
-    text.push_str(",\"ratios\":{");
+fn json_of(row: &Row) -> Value {
     let others = row.rates.iter().filter(|(side, _)| *side != OURS);
-    let ratios = others.filter_map(|(side, _)| {
-        let ratio = row.ratio_over(side)?;
-        Some(format!("{}:{ratio:.4}", quoted(side)))
-    });
-    text.push_str(&ratios.collect::<Vec<_>>().join(","));
-    text.push_str("},\"rates\":{");
+    let ratios = others.filter_map(|(side, _)| Some((*side, fixed(row.ratio_over(side)?, 4))));
+    let ratios: Value = ratios.collect();
     let rates = row.rates.iter().map(|(side, rates)| {
-        let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.1}")).collect();
-        format!("{}:[{}]", quoted(side), rates.join(","))
+        let rates: Value = rates.iter().map(|rate| fixed(*rate, 1)).collect();
+        (*side, rates)
     });
-    text.push_str(&rates.collect::<Vec<_>>().join(","));
-    text.push_str("}}\n");
-    text
-}
-
-fn quoted(text: &str) -> String {
-    let escaped = text.chars().flat_map(|char| match char {
-        '"' | '\\' => vec!['\\', char],
-        char if char.is_control() => vec![' '],
-        char => vec![char],
-    });
-    format!("\"{}\"", escaped.collect::<String>())
-}
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    match numbers.len() {
-        0 => f64::NAN,
-        count if count % 2 == 1 => numbers[count / 2],
-        count => (numbers[count / 2 - 1] + numbers[count / 2]) / 2.0,
-    }
+    let rates: Value = rates.collect();
+    json!({
+        "kind": "native",
+        "name": row.workload,
+        "threads": row.threads,
+        "ratios": ratios,
+        "rates": rates,
+    })
 }
 
 /// A line with all facts.
-pub fn heading(facts: &[(&'static str, String)]) -> String {
+pub fn heading(facts: &Facts) -> String {
     let parts: Vec<String> = facts
         .iter()
         .map(|(name, value)| format!("{name} {value}"))
@@ -232,6 +197,5 @@ mod tests {
         assert_eq!(results.rows.len(), 1);
         assert_eq!(results.rows[0].ratio_over("other"), Some(3.0));
         assert_eq!(results.rows[0].ratio_over("nobody"), None);
-        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
     }
 }

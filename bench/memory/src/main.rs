@@ -18,21 +18,14 @@ mod results;
 mod side;
 
 use bench::Bench;
-use options::{Options, USAGE};
-use std::process::ExitCode;
+use options::Options;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(what) => {
-            eprintln!("{what}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+fn main() {
+    let options = Options::of_process();
     let facts = machine::facts();
     println!("ats beside other maps: {}\n", results::heading(&facts));
     let mut bench = Bench::new(options);
@@ -42,5 +35,4 @@ fn main() -> ExitCode {
         Ok(file) => println!("written to {}", file.display()),
         Err(error) => eprintln!("not written: {error}"),
     }
-    ExitCode::SUCCESS
 }

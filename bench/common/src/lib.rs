@@ -1,0 +1,9 @@
+//! The part that all measurements share: where they are taken, what is made of figures, and the file of results.
+
+mod figures;
+mod latency;
+mod machine;
+
+pub use figures::{Facts, fixed, median, write};
+pub use latency::Latencies;
+pub use machine::{common_facts, locked_version};

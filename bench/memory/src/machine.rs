@@ -1,0 +1,25 @@
+//! Where and when the figures were taken, and of which versions.
+
+use ats_bench_common::{Facts, common_facts, locked_version};
+
+/// The maps that are measured beside ours.
+const PEERS: [&str; 6] = [
+    "scc",
+    "crossbeam-skiplist",
+    "bf-tree",
+    "parking_lot",
+    "dashmap",
+    "papaya",
+];
+
+/// Facts about this run, with names.
+pub fn facts() -> Facts {
+    let allocator = match cfg!(feature = "mimalloc") {
+        true => "mimalloc",
+        false => "of the system",
+    };
+    let mut facts = common_facts();
+    facts.push(("allocator", allocator.to_string()));
+    facts.extend(PEERS.map(|peer| (peer, locked_version(peer))));
+    facts
+}

@@ -1,0 +1,62 @@
+//! The command line.
+
+use clap::Parser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measures the stores of ats beside other maps that threads can share.
+#[derive(Parser)]
+struct CommandLine {
+    /// Measure less
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// How many milliseconds a workload that is not over by itself runs on one side
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    ms: Option<u64>,
+    /// Only workloads whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Where the file of results goes
+    #[arg(long, default_value = "bench/results")]
+    results: PathBuf,
+}
+
+/// How much is measured.
+pub struct Options {
+    /// How often everything is measured.
+    pub rounds: usize,
+    /// How long a workload that is not over by itself runs on one side.
+    pub time: Duration,
+    /// Random keys are below this; half as many inserts fill a map.
+    pub range: u32,
+    /// Only workloads whose name contains this.
+    pub only: String,
+    /// Where the file of results goes.
+    pub results: PathBuf,
+}
+
+impl Options {
+    /// The options of the command line of this process, which ends if there is something wrong with it.
+    pub fn of_process() -> Self {
+        let line = CommandLine::parse();
+        let (rounds, ms, range) = match line.quick {
+            true => (3, 40, 1 << 17),
+            false => (5, 400, 1 << 21),
+        };
+        Options {
+            rounds: line.rounds.unwrap_or(rounds) as usize,
+            time: Duration::from_millis(line.ms.unwrap_or(ms)),
+            range,
+            only: line.only,
+            results: line.results,
+        }
+    }
+
+    /// Whether a workload is to be measured.
+    pub fn wants(&self, workload: &str) -> bool {
+        workload.contains(&self.only)
+    }
+}
