@@ -61,23 +61,12 @@ check({module, Module}) ->
     end;
 check({functions, {Encoder, Encode}, {Decoder, Decode}} = Functions)
   when is_atom(Encoder), is_atom(Encode), is_atom(Decoder), is_atom(Decode) ->
-    case missing(Encoder, Encode) ++ missing(Decoder, Decode) of
-        [] -> {ok, Functions};
-        [Missing | _] -> {error, Missing}
+    case ats_merge:check_functions([{{Encoder, Encode}, 1}, {{Decoder, Decode}, 1}]) of
+        ok -> {ok, Functions};
+        {error, _} = Wrong -> Wrong
     end;
 check(_Other) ->
     badarg.
-
--spec missing(module(), atom()) -> [ats_merge:check_error()].
-missing(Module, Function) ->
-    case code:ensure_loaded(Module) of
-        {module, Module} ->
-            [{not_exported, Module, [{Function, 1}]}
-             || not erlang:function_exported(Module, Function, 1)
-                    andalso not erlang:is_builtin(Module, Function, 1)];
-        {error, Reason} ->
-            [{not_loaded, Module, Reason}]
-    end.
 
 %% @doc Checks that the formats that a table remembers are there, of the same version.
 -spec check_stored(formats()) -> ok | {error, ats_merge:check_error()}.

@@ -28,7 +28,7 @@ mod whole;
 pub use salvage::{KeepOperands, Salvage, Salvaged, SalvagedRecord, salvage};
 pub use survey::{FileSurvey, JournalSurvey, RunSurvey, Survey};
 pub use verify::{Report, verify};
-pub use whole::{exchange, is_of_store, remove_dir, rename};
+pub use whole::{exchange, is_of_store, is_within, remove_dir, rename};
 
 use std::fmt;
 use std::ops::Bound;

@@ -43,10 +43,11 @@
 %% link and make trap exits; see {@link ats_merge_runner}.
 -module(ats_merge).
 
--export([check/1, check/2, check_version/2, merge/4, is/4, code/1, convert/3]).
+-export([check/1, check/2, check_functions/1, check_version/2, merge/4, is/4, code/1, convert/3]).
 -export([format_failure/1]).
 
--export_type([merge/0, program/0, function_name/0, convert/0, failure/0, cause/0, version/0, check_error/0]).
+-export_type([merge/0, program/0, function_name/0, convert/0, failure/0, cause/0]).
+-export_type([version/0, check_error/0]).
 
 -type version() :: 0..16#FFFFFFFF.
 -type program() :: module()
@@ -86,11 +87,15 @@
 %% called. Returns its version.
 -spec check(term()) -> {ok, version()} | {error, check_error()}.
 check({functions, Merge, ShortCircuit, Delete}) ->
-    check_functions([{Merge, 3}, {ShortCircuit, 2}, {Delete, 2}]);
+    case check_functions([{Merge, 3}, {ShortCircuit, 2}, {Delete, 2}]) of
+        ok -> {ok, 0};
+        {error, _} = Wrong -> Wrong
+    end;
 check(Module) ->
     check(Module, ?CALLBACKS).
 
--spec check_functions([{function_name(), arity()}]) -> {ok, 0} | {error, check_error()}.
+%% @doc Checks that functions can be called: their modules can be loaded, and export them.
+-spec check_functions([{function_name(), arity()}]) -> ok | {error, check_error()}.
 check_functions([{{Module, Function}, Arity} | Functions])
   when is_atom(Module), is_atom(Function) ->
     case code:ensure_loaded(Module) of
@@ -104,7 +109,7 @@ check_functions([{{Module, Function}, Arity} | Functions])
             {error, {not_loaded, Module, Reason}}
     end;
 check_functions([]) ->
-    {ok, 0};
+    ok;
 check_functions([{Other, _Arity} | _]) ->
     {error, {not_a_module, Other}}.
 

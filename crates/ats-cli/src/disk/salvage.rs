@@ -13,7 +13,7 @@ use ats_disk::offline::{self, Fault, KeepOperands, Survey};
 use ats_store::MergeOperator;
 use serde_json::json;
 use std::io::{self, Write};
-use std::path::{self, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn run(
@@ -23,7 +23,7 @@ pub(super) fn run(
     told: &TableOptions,
     output: Output,
 ) -> Result<Outcome, Failure> {
-    if is_within(target, source) {
+    if offline::is_within(target, source) {
         let why = "the new store would be within the damaged one, into which nothing is written";
         return Err(Failure::Refused(why.into()));
     }
@@ -110,22 +110,5 @@ fn options(operator: Option<&(String, u32)>) -> Options {
     Options {
         operator,
         ..Options::default()
-    }
-}
-
-/// Returns `true` if a path is another one or leads below it.
-fn is_within(path: &Path, other: &Path) -> bool {
-    let whole = |path: &Path| -> Option<PathBuf> {
-        let path = path::absolute(path).ok()?;
-        // Of what is not there yet, the part that is there may be a link.
-        let there = path
-            .ancestors()
-            .find_map(|part| Some((part, part.canonicalize().ok()?)));
-        let (part, there_is) = there?;
-        Some(there_is.join(path.strip_prefix(part).ok()?))
-    };
-    match (whole(path), whole(other)) {
-        (Some(path), Some(other)) => path.starts_with(other),
-        _ => false,
     }
 }

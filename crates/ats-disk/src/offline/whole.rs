@@ -8,7 +8,7 @@ use crate::files::RESERVE_NAME;
 use crate::fs::{Directory, remove_if_there};
 use crate::{journal, manifest};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{self, Path, PathBuf};
 
 /// Bytes that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
@@ -19,6 +19,25 @@ pub fn is_of_store(name: &str) -> bool {
     file_number(name).is_some()
         || journal::number(name).is_some()
         || [manifest::NAME, manifest::NEW_NAME, RESERVE_NAME].contains(&name)
+}
+
+/// Returns `true` if a path is another one or leads below it. Links are followed, as far as there is
+/// something to follow.
+#[must_use]
+pub fn is_within(path: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| -> Option<PathBuf> {
+        let path = path::absolute(path).ok()?;
+        // Of a path that is not there yet, the part that is there may be a link.
+        let there = path
+            .ancestors()
+            .find_map(|part| Some((part, part.canonicalize().ok()?)));
+        let (part, there_is) = there?;
+        Some(there_is.join(path.strip_prefix(part).ok()?))
+    };
+    match (whole(path), whole(other)) {
+        (Some(path), Some(other)) => path.starts_with(other),
+        _ => false,
+    }
 }
 
 impl StoreDirectory {

@@ -42,14 +42,18 @@ fn of_target(failure: impl Into<Failure>) -> (Side, Failure) {
 /// Locks the directory of a table, whose description may be spoilt.
 fn hold(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
     let held = StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(of_directory)?;
-    let names = held.names()?;
-    match names.iter().any(|name| name == Description::FILE) {
+    match is_table(&held.names()?) {
         true => Ok(held),
         false => Err(Failure::new(
             KnownAtom::NotADatsTable,
             "there is no table in the directory",
         )),
     }
+}
+
+/// Returns `true` if a directory with these files has a table.
+fn is_table(names: &[String]) -> bool {
+    names.iter().any(|name| name == Description::FILE)
 }
 
 /// Names of files that are not those of a table.
@@ -95,8 +99,7 @@ pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
     if names.is_empty() {
         return offline::rename(source, target).map_err(of_source);
     }
-    let is_table = names.iter().any(|name| name == Description::FILE);
-    if !is_table || !foreign(&replaced).map_err(of_target)?.is_empty() {
+    if !is_table(&names) || !foreign(&replaced).map_err(of_target)?.is_empty() {
         let text = "the directory has other files than those of a table";
         return Err(of_target(Failure::new(KnownAtom::NotADatsTable, text)));
     }
@@ -111,11 +114,11 @@ pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
 /// [`Failure`] with the directory that it is about. Then there is no copy.
 pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
     let held = hold(source, Sharing::Shared).map_err(of_source)?;
-    if !target.parent().is_some_and(Path::is_dir) {
+    let Some(parent) = target.parent().filter(|parent| parent.is_dir()) else {
         let text = "the directory in which it shall be is not there";
         return Err(of_target(Failure::new(KnownAtom::Enoent, text)));
-    }
-    if is_within(target, source) {
+    };
+    if offline::is_within(parent, source) {
         let text = "a table cannot be copied into its own directory";
         return Err(of_target(Failure::new(KnownAtom::Einval, text)));
     }
@@ -135,13 +138,6 @@ pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
             }
             of_target(error)
         })
-}
-
-/// Returns `true` if the directory that a path shall be in is a directory, or within it.
-fn is_within(path: &Path, directory: &Path) -> bool {
-    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-    let both = parent.zip(directory.canonicalize().ok());
-    both.is_some_and(|(parent, directory)| parent.starts_with(directory))
 }
 
 /// Description of a table, told for the case that its file does not say it any more.
