@@ -461,7 +461,8 @@ disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
 
 %% The program that merges the values of a table, if one does, and a number that no other table has.
 -spec disk_program(ats:tid()) ->
-          none | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
+          none
+        | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
 disk_program(_Table) -> ?NOT_LOADED.
 
 %% Writes an object to a key that is merged by a module, without reading what is there: one with which

@@ -1190,12 +1190,12 @@ write(Name, Key, Value) ->
 %% value, or with a pair of them.
 %%
 %% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are
-%% those of one moment, also those that {@link select_continue/3} returns. The table keeps what it was at that moment until there are no more
-%% rows, the calling process ends, or no rows were asked for as long as the option `snapshot_age'
-%% says, or other selects were more than `max_selects'. A handle that has expired is `{error,
-%% {bad_select_handle, Handle}}' then. Others than the process that began it cannot use it. `info(Table,
-%% stats)' tells how many snapshots there are, and how many bytes of files and of memory only they
-%% keep.
+%% those of one moment, also those that {@link select_continue/3} returns. The table keeps what it
+%% was at that moment until there are no more rows, the calling process ends, or no rows were asked
+%% for as long as the option `snapshot_age' says, or other selects were more than `max_selects'. A
+%% handle that has expired is `{error, {bad_select_handle, Handle}}' then. Others than the process
+%% that began it cannot use it. `info(Table, stats)' tells how many snapshots there are, and how
+%% many bytes of files and of memory only they keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.

@@ -12,7 +12,8 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
+-export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1]).
+-export([run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
 -export([table_of/1, moved/2]).
 

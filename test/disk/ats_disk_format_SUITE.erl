@@ -323,7 +323,8 @@ records_that_cannot_be_kept(Config) ->
         {(replacing())#osmos_table_format{key_less = fun erlang:'>'/2}, key_less, "whose bytes have that order"},
         {(replacing())#osmos_table_format{merge = fun(_, _, B) -> B end}, merge, "exported"},
         {(replacing())#osmos_table_format{delete = fun(_, _) -> false end}, delete, "exported"},
-        {(replacing())#osmos_table_format{short_circuit = fun osmos_table_format:sometimes/2}, short_circuit, "exported"},
+        {(replacing())#osmos_table_format{short_circuit = fun osmos_table_format:sometimes/2},
+         short_circuit, "exported"},
         {(replacing())#osmos_table_format{key_format = undefined}, key_format, "key_format"}
     ],
     [

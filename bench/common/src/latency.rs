@@ -1,4 +1,4 @@
-//! How long single calls took.
+//! Durations of single calls.
 
 use hdrhistogram::Histogram;
 

@@ -1,4 +1,4 @@
-//! Where and when the figures were taken.
+//! The machine and the day of the figures.
 
 use crate::Facts;
 use std::fs;
@@ -31,7 +31,7 @@ pub fn locked_version(name: &str) -> String {
     version.map_or_else(unknown, |(version, _)| version.to_string())
 }
 
-/// What stands behind the colon of the first line that begins so.
+/// The text behind the colon of the first line that begins so.
 fn after_colon(file: &str, begin: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(begin));

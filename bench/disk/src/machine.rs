@@ -1,4 +1,4 @@
-//! Where and when the figures were taken.
+//! The machine and the day of the figures.
 
 use crate::engine::{CACHE_BYTES, ENGINES};
 use crate::options::Options;

@@ -11,7 +11,7 @@ struct CommandLine {
     /// Measure less
     #[arg(long)]
     quick: bool,
-    /// How often everything is measured
+    /// Rounds in which everything is measured
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
     /// Records that are loaded; less than 10,000 say nothing
@@ -23,16 +23,16 @@ struct CommandLine {
     /// Names of engines
     #[arg(long, value_delimiter = ',', value_parser = profile)]
     engines: Vec<&'static Profile>,
-    /// How long the benchmark of osmos takes
+    /// Duration of the benchmark of osmos
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     osmos_seconds: Option<u64>,
-    /// How long single writes and merges go on at most
+    /// Longest time for which single writes and merges go on
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     limit_seconds: Option<u64>,
-    /// Where the stores are made
+    /// Folder in which the stores are made
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench-disk"))]
     data: PathBuf,
-    /// Where the file of results goes
+    /// Folder of the file of results
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../results"))]
     results: PathBuf,
 }
@@ -44,9 +44,9 @@ pub struct Sizes {
     pub records: u64,
     /// Whether it is only a short run.
     pub quick: bool,
-    /// How long single writes and merges go on at most.
+    /// Longest time for which single writes and merges go on.
     pub limit_seconds: u64,
-    /// How long the benchmark of osmos takes.
+    /// Duration of the benchmark of osmos.
     pub osmos_seconds: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Sizes {
 pub struct Options {
     /// How much.
     pub sizes: Sizes,
-    /// How often everything is measured.
+    /// Rounds in which everything is measured.
     pub rounds: usize,
     /// What.
     pub groups: Vec<Group>,
@@ -62,9 +62,9 @@ pub struct Options {
     pub engines: Vec<&'static Profile>,
     /// Whether the command line names the engines.
     pub engines_named: bool,
-    /// Where the stores are made.
+    /// Folder in which the stores are made.
     pub data: PathBuf,
-    /// Where the file of results goes.
+    /// Folder of the file of results.
     pub results: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Where and when the figures were taken, and of which versions.
+//! The machine and the day of the figures, and the versions of the peers.
 
 use ats_bench_common::{Facts, common_facts, locked_version};
 

@@ -10,7 +10,7 @@ struct CommandLine {
     /// Measure less
     #[arg(long)]
     quick: bool,
-    /// How often everything is measured
+    /// Rounds in which everything is measured
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
     /// How many milliseconds a workload that is not over by itself runs on one side
@@ -19,14 +19,14 @@ struct CommandLine {
     /// Only workloads whose name contains this
     #[arg(long, default_value = "")]
     only: String,
-    /// Where the file of results goes
+    /// Folder of the file of results
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
 }
 
 /// How much is measured.
 pub struct Options {
-    /// How often everything is measured.
+    /// Rounds in which everything is measured.
     pub rounds: usize,
     /// How long a workload that is not over by itself runs on one side.
     pub time: Duration,
@@ -34,7 +34,7 @@ pub struct Options {
     pub range: u32,
     /// Only workloads whose name contains this.
     pub only: String,
-    /// Where the file of results goes.
+    /// Folder of the file of results.
     pub results: PathBuf,
 }
 

@@ -16,9 +16,10 @@ impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> Batc
 /// A [`BatchPlan`] that puts nothing off.
 pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
 
-/// The key is held by a batch, or by an [`update_alone`](crate::Backend::update_alone), that did not finish
-/// within the patience of the store; or a lock was held for longer than the calling thread
-/// [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best after giving the processor away.
+/// The key is held by a batch, or by an [`update_alone`](crate::Backend::update_alone), that did
+/// not finish within the patience of the store; or a lock was held for longer than the calling
+/// thread [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best
+/// after giving the processor away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 

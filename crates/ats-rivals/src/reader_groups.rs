@@ -65,8 +65,8 @@ use queue::Queue;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-/// How often a reader looks at the gate before it puts the barrier up: as in the papers, and less where all
-/// interleavings are tried.
+/// The number of times that a reader looks at the gate before it puts the barrier up: as in the
+/// papers, and less where all interleavings are tried.
 pub const READ_PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1_000 };
 
 /// A value behind a readers-writer lock with one counter of readers for each group of threads.
@@ -78,7 +78,7 @@ pub struct ReaderGroupLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-/// What writers change while they wait.
+/// The state that writers change while they wait.
 struct Writers {
     queue: Queue,
     barrier: Barrier,

@@ -147,10 +147,10 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     /// Finds the records of a slot.
     fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer;
 
-    /// As [`Fixable::fix`](ats_mem::Fixable::fix).
+    /// Does what [`Fixable::fix`](ats_mem::Fixable::fix) does.
     fn fix(&mut self) {}
 
-    /// As [`Fixable::unfix`](ats_mem::Fixable::unfix).
+    /// Does what [`Fixable::unfix`](ats_mem::Fixable::unfix) does.
     fn unfix(&mut self) {}
 
     /// Lets go of what was kept for walks, unless the map is fixed.

@@ -65,7 +65,7 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
     /// are.
     fn bytes(&self, records: usize, guard: &Guard) -> usize;
 
-    /// As [`Adaptive::force_adaptation`](ats_mem::Adaptive::force_adaptation).
+    /// Does what [`Adaptive::force_adaptation`](ats_mem::Adaptive::force_adaptation) does.
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);

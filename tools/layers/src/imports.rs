@@ -171,7 +171,8 @@ impl Reader {
         }
     }
 
-    /// Adds the files that define what a path leads to: through re-exports, not those. Modules are nothing by themselves.
+    /// Adds the files that define what a path leads to: through re-exports, not those. Modules are
+    /// nothing by themselves.
     fn resolve(&self, module: usize, path: &[String], depth: u32, found: &mut BTreeSet<usize>) {
         let [first, rest @ ..] = path else { return };
         // Names that lead to each other are as long as that.

@@ -111,7 +111,8 @@ impl Merger {
         }
     }
 
-    /// Merges the runs with these ids, which the caller has claimed, or a part of them. Returns `false` if that was broken off.
+    /// Merges the runs with these ids, which the caller has claimed, or a part of them. Returns
+    /// `false` if that was broken off.
     pub(super) fn compact(
         &self,
         ids: &[u64],

@@ -1,10 +1,11 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is done is up to the
-//! program. In a table that changes, it [replaces](super::replace) what it has merged. What a table was at a moment does not
-//! change, so there is a *window*: the program gets the pending keys that a walk meets next, [says](Pending::resolve)
-//! what they have, and the walk goes on from the key at which it ended. The next window takes the place of this one, so
-//! a walk takes no more memory than a window does, and time in proportion to what it reads.
+//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is
+//! done is up to the program. In a table that changes, it [replaces](super::replace) what it has
+//! merged. What a table was at a moment does not change, so there is a *window*: the program gets
+//! the pending keys that a walk meets next, [says](Pending::resolve) what they have, and the walk
+//! goes on from the key at which it ended. The next window takes the place of this one, so a walk
+//! takes no more memory than a window does, and time in proportion to what it reads.
 
 use super::polite::{Holder, politely};
 use ats::program_merge::{ProgramMerge, merged};

@@ -6,9 +6,9 @@ use super::sleep::{sleep, spin, wake_all};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
 
 pub(super) struct Barrier {
-    /// How many readers have put it up.
+    /// The number of readers that have put it up.
     raised: AtomicU32,
-    /// How often the last of them has let it down; wraps around.
+    /// The number of times that the last of them has let it down; wraps around.
     lowered: AtomicU32,
 }
 

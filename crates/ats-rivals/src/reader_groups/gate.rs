@@ -18,7 +18,8 @@ impl Gate {
         Gate(AtomicU32::new(OPEN))
     }
 
-    /// Whether readers may pass. Acquires what the writer that has opened the gate has written.
+    /// Returns `true` if readers may pass. Acquires what the writer that has opened the gate has
+    /// written.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire) == OPEN

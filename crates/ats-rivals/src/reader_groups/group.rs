@@ -10,7 +10,7 @@ const AWAITED: u32 = 1 << 31;
 /// More readers are refused. Only guards that are forgotten come near.
 const LIMIT: u32 = 1 << 30;
 
-/// How many readers of one group there are, or may be about to be.
+/// The number of readers of one group that there are, or may be about to be.
 #[derive(Debug)]
 pub(super) struct Group(AtomicU32);
 

@@ -96,7 +96,7 @@ impl Queue {
         self.next.store(behind, Ordering::Relaxed);
     }
 
-    /// Whether a thread waits. To be asked by the holder.
+    /// Returns `true` if a thread waits. To be asked by the holder.
     pub(super) fn has_next(&self) -> bool {
         !self.next.load(Ordering::Relaxed).is_null()
     }

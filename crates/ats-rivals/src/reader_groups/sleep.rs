@@ -19,8 +19,8 @@ mod imp {
     use ats_sync::shim::atomic::{AtomicU32, Ordering};
     use loom::sync::{Condvar, Mutex};
 
-    /// What the kernel does: it compares and enqueues, or dequeues, under one lock. Here no thread wakes early, so
-    /// that `loom` finds a lost wake-up as a deadlock.
+    /// A kernel that compares and enqueues, or dequeues, under one lock. Here no thread wakes
+    /// early, so that `loom` finds a lost wake-up as a deadlock.
     struct Kernel {
         /// The addresses on which threads sleep, each with the number of the thread's sleep.
         asleep: Mutex<(Vec<(usize, u64)>, u64)>,
@@ -81,8 +81,9 @@ mod imp {
 
 pub(super) use imp::{sleep, wake_all, wake_one};
 
-/// How many pauses a waiting thread makes before it sleeps: as many as for a [lock](ats_sync::lock). A thread that pauses
-/// under `loom` is not shown old values again. So there it makes none, and a load that is too weak is found.
+/// The number of pauses that a waiting thread makes before it sleeps: that of a
+/// [lock](ats_sync::lock). A thread that pauses under `loom` is not shown old values again. So
+/// there it makes none, and a load that is too weak is found.
 const SPINS: u32 = match (cfg!(loom), cfg!(shuttle)) {
     (true, _) => 0,
     (_, true) => 1,

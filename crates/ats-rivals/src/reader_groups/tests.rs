@@ -92,7 +92,8 @@ impl Drop for EndsAll<'_> {
 #[derive(Default)]
 struct Pair(u64, u64);
 
-/// So many threads of each kind increase both halves, or compare them. Returns how often was written and read.
+/// Has threads of each kind increase both halves, or compare them. Returns how often was written
+/// and read.
 fn stress(lock: &ReaderGroupLock<Pair>, writers: usize, readers: usize) -> (u64, u64) {
     const TIME: Duration = Duration::from_millis(300);
     let (written, read) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -233,7 +234,8 @@ fn a_writer_comes_between_readers() {
     assert_eq!(*lock.read(), 50);
 }
 
-/// What waits before the barrier goes on when it has been let down, although it is up again by then.
+/// A writer that waits before the barrier goes on when it has been let down, although it is up
+/// again by then.
 #[test]
 fn a_writer_waits_for_one_lowering() {
     let barrier = &Barrier::new();

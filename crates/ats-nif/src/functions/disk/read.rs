@@ -30,8 +30,9 @@ fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
     Ok(env.list(&words.ok_or(KnownAtom::Damaged)?))
 }
 
-/// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the store at once, and not of a
-/// record that is made of them; or `{pending, Record}`, as `disk_record` does.
+/// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the
+/// store at once, and not of a record that is made of them; or `{pending, Record}`, as
+/// `disk_record` does.
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
