@@ -87,6 +87,9 @@ scaling: setup ## Count what operations cost other cores, and draw how tables sc
 	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- measure docs/inside
 
+picture: ## Draw docs/beside-ets.svg from bench/results/beside-ets.csv
+	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
+
 functions: setup ## Write docs/use/functions.md and functions-on-disk.md, what all functions of ets and dets are here
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE
 

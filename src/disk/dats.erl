@@ -283,7 +283,7 @@ info(Name) ->
 %% sorted files, and of those, as in osmos</td></tr>
 %% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
 %% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
-%% `docs/use/tables-on-disk.md'</td></tr>
+%% `docs/use/operating.md'</td></tr>
 %% </table>
 -spec info(tab_name(), Item :: atom()) -> term() | undefined.
 info(Name, Item) ->

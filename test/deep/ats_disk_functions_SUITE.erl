@@ -69,7 +69,7 @@ introduction() ->
         "kinds, on tables of all\ntypes of `dets` and on tables that can only be read. *Results* "
         "are what calls return, errors of files\nincluded, and what the table is like afterwards; "
         "*exceptions* are class and reason.\n"
-        "[Where `dats` differs](tables-on-disk.md#where-it-differs-from-dets) has the reasons. "
+        "[Where `dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
         "Those of osmos and\ntcerl follow.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].
