@@ -15,7 +15,7 @@ SUITES ?=
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo test-quick test test-deep test-otp27 check sanitize bench bench-latency bench-backends \
-	bench-native bench-disk bench-tables-on-disk trace scaling \
+	bench-native bench-disk bench-tables-on-disk trace scaling picture \
 	soak soak-memory soak-disk shell clean
 
 help: ## Show this list

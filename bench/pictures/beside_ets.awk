@@ -15,7 +15,7 @@ function bar(left, top, ratio, colour,    from, to) {
 }
 BEGIN {
     FS = ","
-    LEAST = 0.25; MOST = 8; WIDE = 270; LABEL = 310; TOP = 70; ROW = 24
+    LEAST = 0.25; MOST = 8; WIDE = 270; LABEL = 370; TOP = 70; ROW = 24
     COLOUR[1] = "#1f7fd0"; COLOUR[2] = "#d07a1f"
 }
 /^#/ { notes[++note] = substr($0, 3); next }
