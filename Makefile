@@ -15,7 +15,7 @@ SUITES ?=
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo test-quick test test-deep test-otp27 check sanitize bench bench-latency bench-backends \
-	bench-native bench-disk bench-tables-on-disk trace scaling \
+	bench-native bench-disk bench-tables-on-disk trace scaling picture \
 	soak soak-memory soak-disk shell clean
 
 help: ## Show this list
@@ -77,17 +77,20 @@ bench-tables-on-disk: build ## Measure tables on disk as osmos was measured, and
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_disk:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
-trace: build ## Draw how an ordered_set adapts to contention, into docs/
+trace: build ## Draw how an ordered_set adapts to contention, into docs/inside/
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
-scaling: setup ## Count what operations cost other cores, and draw how tables scale, into docs/
+scaling: setup ## Count what operations cost other cores, and draw how tables scale, into docs/inside/
 	@RUSTFLAGS="--cfg counted" cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
-	    --target-dir "$${CARGO_TARGET_DIR:-target}/counted" -- count docs
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/counted" -- count docs/inside
 	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
-	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- measure docs
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- measure docs/inside
 
-functions: setup ## Write docs/functions.md and functions-on-disk.md, what all functions of ets and dets are here
+picture: ## Draw docs/beside-ets.svg from bench/results/beside-ets.csv
+	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
+
+functions: setup ## Write docs/use/functions.md and functions-on-disk.md, what all functions of ets and dets are here
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare

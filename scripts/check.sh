@@ -52,6 +52,7 @@ layers() {
 }
 check "layers" layers
 check "prose" ./scripts/prose.sh
+check "links" ./scripts/links.sh
 if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
         --target-dir "$target/fuzz"

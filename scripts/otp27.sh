@@ -186,7 +186,7 @@ copy_project() {
     }
     rm -rf "$root/ats"
     mkdir -p "$root/ats/ebin" "$root/ats/logs" "$root/ats/priv" "$root/ats/release/priv"
-    cp -R docs src include test "$root/ats/"
+    cp -R README.md docs src include test "$root/ats/"
     cp "$tested" "$root/ats/priv/"
     cp "$release/ebin/ats.app" "$root/ats/ebin/"
     cp priv/ats_nif.so "$root/ats/release/priv/"

@@ -2,7 +2,7 @@
 %%
 %% This module is a drop-in for `ets': the same functions with the same arguments, results,
 %% guarantees and errors. Change `ets:' to `ats:' and the program does what it did before. Where
-%% the two differ is written down in `docs/differences-from-ets.md'.
+%% the two differ is written down in `docs/use/differences-from-ets.md'.
 %%
 %% Good for: tables that several processes read and write at the same time, above all ordered
 %% ones. Readers take no lock and write no shared memory, so they never wait, neither for each
@@ -156,7 +156,8 @@
 %% from the stores of `ats' or from the layers above. What the external term format does not tell
 %% is lost: a reference to a resource of a native library does not keep the resource alive, and a
 %% pid that was stored before the node got its name is one of another node. Builds that measure
-%% or test have more stores to compare with, see docs/design.md. This option does not exist in `ets'.
+%% or test have more stores to compare with, see docs/inside/design.md. This option does not exist
+%% in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).

@@ -6,7 +6,7 @@
 %% which is in the table.
 %%
 %% Good for: what each structure gives, all else being the same, since the calls go the same way up to the
-%% store. Not good for: more processors than the machine has; see docs/scaling.md for these.
+%% store. Not good for: more processors than the machine has; see docs/inside/scaling.md for these.
 -module(ats_bench_backends).
 
 -export([main/1]).

@@ -12,7 +12,7 @@
 
 -record(options,
         {phase_ms = 3000 :: pos_integer(),
-         folder = "docs" :: string()}).
+         folder = "docs/inside" :: string()}).
 
 -record(phase,
         {name :: atom(),

@@ -9,8 +9,8 @@
 %% that must be there after a crash. Not good for: single reads right after many writes of the same
 %% keys, and the number of objects, which the table does not know by itself.
 %%
-%% The page `docs/tables-on-disk.md' says what is promised: what a crash leaves, what each function
-%% sees while others write, and where `dats' differs from `dets'.
+%% The page `docs/use/tables-on-disk.md' says what is promised: what a crash leaves, what each
+%% function sees while others write, and where `dats' differs from `dets'.
 %%
 %% == Answers ==
 %% As those of `dets'. A function that only does something returns `ok'. What is wrong with the
@@ -283,7 +283,7 @@ info(Name) ->
 %% sorted files, and of those, as in osmos</td></tr>
 %% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
 %% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
-%% `docs/tables-on-disk.md'</td></tr>
+%% `docs/use/operating.md'</td></tr>
 %% </table>
 -spec info(tab_name(), Item :: atom()) -> term() | undefined.
 info(Name, Item) ->
@@ -969,7 +969,7 @@ init_table(Name, InitFun) ->
 %% the answer is `{error, {damaged_bchunk, What}}' or `{error, {incompatible_bchunk, What}}'.
 %%
 %% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
-%% from_ets/2} and the like, too. See the page `docs/tables-on-disk.md' for more of them.
+%% from_ets/2} and the like, too. See the page `docs/use/tables-on-disk.md' for more of them.
 -spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
               when Option :: {min_no_slots, default | non_neg_integer()} | {format, term | bchunk}.
 init_table(Name, InitFun, Options) ->

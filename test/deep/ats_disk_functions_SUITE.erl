@@ -1,7 +1,7 @@
 %% Every function of `dets', called on `dets' and on `dats', those of osmos and tcerl, and what came
 %% out as a page of the documentation.
 %%
-%% The page docs/functions-on-disk.md is written by this suite, if ATS_WRITE_DOCS is set (`make
+%% The page docs/use/functions-on-disk.md is written by this suite, if ATS_WRITE_DOCS is set (`make
 %% functions'). If it is not, the page must be what would be written. A difference that has no
 %% reason below is a failure.
 -module(ats_disk_functions_SUITE).
@@ -69,7 +69,7 @@ introduction() ->
         "kinds, on tables of all\ntypes of `dets` and on tables that can only be read. *Results* "
         "are what calls return, errors of files\nincluded, and what the table is like afterwards; "
         "*exceptions* are class and reason.\n"
-        "[Where `dats` differs](tables-on-disk.md#where-it-differs-from-dets) has the reasons. "
+        "[Where `dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
         "Those of osmos and\ntcerl follow.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].

@@ -1,7 +1,7 @@
 %% Every function of `ets', called on `ets' and on `ats', and what came out as a page of the
 %% documentation.
 %%
-%% The page docs/functions.md is written by this suite, if ATS_WRITE_DOCS is set (`make
+%% The page docs/use/functions.md is written by this suite, if ATS_WRITE_DOCS is set (`make
 %% functions'). If it is not, the page must be what would be written. A difference that has no
 %% reason below is a failure.
 -module(ats_functions_SUITE).

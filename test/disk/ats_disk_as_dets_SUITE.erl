@@ -2,7 +2,7 @@
 %%
 %% A program gets a module and asks it, in a directory that is empty for each. Compared are the answers,
 %% with the process that owns tables as a role and what comes in no order in one. A difference that is
-%% meant is told by docs/tables-on-disk.md and is not asked about here.
+%% meant is told by docs/use/tables-on-disk.md and is not asked about here.
 -module(ats_disk_as_dets_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

@@ -14,7 +14,7 @@ all() ->
      dets_wants_ets, what_is_new_is_there].
 
 the_page_names_tests_that_exist(_) ->
-    Name = filename:join([ats_test_lib:project(), "docs", "moving-from-ets.md"]),
+    Name = filename:join([ats_test_lib:project(), "docs", "use", "moving-from-ets.md"]),
     {ok, Page} = file:read_file(Name),
     {match, Named} = re:run(Page, "`(ats_\\w+_SUITE):(\\w+)`",
                             [global, {capture, all_but_first, list}]),

@@ -7,11 +7,11 @@
 
 -export([compare/3, briefs/1, in_scratch_directory/3]).
 
-%% Checks that a page of `docs' is what would be written, or writes it if ATS_WRITE_DOCS is set.
+%% Checks that a page of `docs/use' is what would be written, or writes it if ATS_WRITE_DOCS is set.
 %% `Rest' is asked for what comes from the documentation of modules.
 -spec compare(file:filename(), iodata(), fun(() -> iodata())) -> ok.
 compare(Name, Table, Rest) ->
-    File = filename:join([ats_test_lib:project(), "docs", Name]),
+    File = filename:join([ats_test_lib:project(), "docs", "use", Name]),
     case os:getenv("ATS_WRITE_DOCS") of
         false ->
             {ok, Page} = file:read_file(File),

@@ -368,7 +368,7 @@ project() ->
     project(filename:absname(filename:dirname(code:which(?MODULE)))).
 
 project(Folder) ->
-    case filelib:is_regular(filename:join([Folder, "docs", "differences-from-ets.md"])) of
+    case filelib:is_regular(filename:join([Folder, "docs", "use", "differences-from-ets.md"])) of
         true -> Folder;
         false -> project(filename:dirname(Folder))
     end.

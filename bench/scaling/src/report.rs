@@ -1,4 +1,4 @@
-//! Tables in the text of `docs/scaling.md`, and the pictures beside it.
+//! Tables in the text of `docs/inside/scaling.md`, and the pictures beside it.
 
 use crate::counts::{CORES, Counts, FIGURES as COUNTED};
 use crate::designs::{BOUNDS, Ets, HERE, LARGE, PUBLISHED, counted, ours};

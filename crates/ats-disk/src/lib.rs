@@ -4,8 +4,8 @@
 //! journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few immutable files,
 //! and runs that follow each other in time are merged into larger ones. A write may be an *operand*, which is
 //! merged with what is there when the key is read or its runs are merged, by a
-//! [`MergeOperator`](ats_store::MergeOperator) that the store is opened with. `docs/disk.md` tells how it
-//! works, `docs/disk-format.md` what is in the files.
+//! [`MergeOperator`](ats_store::MergeOperator) that the store is opened with. `docs/inside/disk.md` tells how it
+//! works, `docs/inside/disk-format.md` what is in the files.
 //!
 //! ```
 //! use ats_disk::{Batch, DiskStore, Options};

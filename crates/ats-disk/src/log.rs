@@ -11,7 +11,7 @@
 //!   that a later record calls durable was spoilt; one above it was never finished. This is after the journal of
 //!   Pebble, which writes that position beside its records.
 //!
-//! `docs/disk-format.md` has the bytes.
+//! `docs/inside/disk-format.md` has the bytes.
 
 mod reader;
 mod writer;

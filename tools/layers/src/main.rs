@@ -1,6 +1,6 @@
-//! Checks that the house is as `docs/house.md` says: no two files of a crate point at each other, not
-//! even by way of others, and crates point down only, in the order that is drawn there. So do the
-//! rooms of a crate that are drawn there.
+//! Checks that the house is as `docs/inside/house.md` says: no two files of a crate point at each
+//! other, not even by way of others, and crates point down only, in the order that is drawn there.
+//! So do the rooms of a crate that are drawn there.
 //!
 //! An import is a `use` or another path that leads to an item of another file, outside of what is compiled
 //! for tests only. What is imported through a re-export counts for the file that defines it. `mod` and
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 
 /// The sentences that say what is wrong with a house.
 fn faults(root: &Path) -> io::Result<Vec<String>> {
-    let house = fs::read_to_string(root.join("docs/house.md"))?;
+    let house = fs::read_to_string(root.join("docs/inside/house.md"))?;
     let mut crates = BTreeMap::new();
     for entry in fs::read_dir(root.join("crates"))? {
         let path = entry?.path();
@@ -103,7 +103,7 @@ fn upwards(
         (known, _) => {
             let missing = if known.is_none() { from } else { to };
             Some(format!(
-                "docs/house.md does not draw {missing}: {shown} -> {to_shown}"
+                "docs/inside/house.md does not draw {missing}: {shown} -> {to_shown}"
             ))
         }
     }

@@ -24,7 +24,7 @@ impl House {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let root = std::env::temp_dir().join(format!("layers-{}-{name}", process::id()));
         let house = House(root);
-        house.write("docs/house.md", HOUSE);
+        house.write("docs/inside/house.md", HOUSE);
         for (path, text) in files {
             house.write(&format!("crates/{path}"), text);
         }
@@ -140,7 +140,7 @@ fn crates_may_point_down_only() {
     );
     let expected = [
         "points up: crates/ats-left/src/lib.rs -> ats-top",
-        "docs/house.md does not draw ats-other: crates/ats-other/src/lib.rs -> ats-left",
+        "docs/inside/house.md does not draw ats-other: crates/ats-other/src/lib.rs -> ats-left",
         "points up: crates/ats-right/src/lib.rs -> ats-left",
     ];
     assert_eq!(house.faults(), expected);
