@@ -1,17 +1,23 @@
 //! Work that no caller waits for: memtables are written to runs, runs merged, journals synced at
-//! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
+//! intervals, and snapshots expire. The threads are those of the [pools](pool).
 
-use crate::batch::Batch;
+mod idle;
+mod pool;
+mod schedule;
+
+pub(crate) use pool::Seat;
+pub(crate) use schedule::Seats;
+
 use crate::compaction::Compactor;
 use crate::core::Core;
 use crate::error::Error;
 use crate::files::Files;
 use crate::flush::Flusher;
 use crate::fs;
-use crate::lull::{LULL, Lull, REST};
 use crate::options::Durability;
-use crate::pool::{Member, Pool, Turn};
-use crate::write::Writer;
+use crate::write::{Batch, Writer};
+use idle::{LULL, Lull, REST};
+use pool::{Member, Pool, Turn};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;

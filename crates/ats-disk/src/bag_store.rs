@@ -5,27 +5,25 @@
 //! key. **B2** A key whose values are [one record](layout) gets other records only together with the
 //! change that removes that one.
 
-mod group;
 mod identity;
 mod layout;
+mod values;
 
-use crate::atomic::AtomicStore;
-use crate::batch::Batch;
+use crate::atomic_store::AtomicStore;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
-use crate::frozen::{Frozen, View};
-use crate::read::Snapshot;
-use crate::record_count::CountChange;
+use crate::read::{Frozen, Snapshot, View};
 use crate::store::DiskStore;
 use crate::waiting;
+use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, Store};
-use group::{Group, with_records_of};
 use identity::{Identity, split_values};
 use layout::{Record, end_of, record_key, record_value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use values::{Group, with_records_of};
 
 /// Up to so many values of a key are removed one by one, more by a range.
 const FEW: usize = 8;
@@ -487,7 +485,7 @@ impl Store for BagStore {
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         let snapshot = self.atomic.store().snapshot();
-        Ok(group::scan(&snapshot, key_range, direction, visit)?)
+        Ok(values::scan(&snapshot, key_range, direction, visit)?)
     }
 
     /// Number of keys. O(n).
@@ -624,6 +622,6 @@ impl View for BagView {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        group::scan(&self.0, key_range, direction, visit)
+        values::scan(&self.0, key_range, direction, visit)
     }
 }

@@ -1,25 +1,24 @@
 //! Compaction: neighbouring runs become one.
 //!
 //! Only neighbours in time are merged, so a merge of values need only be associative. Which runs are merged is
-//! decided by [`policy`]; how, by [`merge`]. Where there is too little room for that, files are purged: see [`purge`].
+//! decided by [`policy`]; how, by [`executor`]. Where there is too little room for that, files are purged: see [`purge`].
 //!
 //! A caller that wants all to be merged that was there when it began must come to an end while others write. So it
 //! holds a [`Reservation`]: until it ends, the background merges newer runs only. Each merge of such callers
 //! makes the runs that are reserved fewer, and no other merge brings newer ones among them.
 
-mod merge;
+mod executor;
 mod policy;
 mod purge;
 
-use crate::core::Core;
+use crate::core::{Core, StoredRun};
 use crate::error::Error;
-use crate::file::FileMeta;
 use crate::files::Files;
+use crate::files::manifest::MergeMeta;
 use crate::flush::Flusher;
-use crate::manifest::MergeMeta;
 use crate::progress::OnProgress;
-use crate::state::StoredRun;
-use merge::Merger;
+use crate::run_file::FileMeta;
+use executor::Merger;
 use parking_lot::Mutex;
 use policy::Size;
 use std::ops::ControlFlow;

@@ -1,22 +1,22 @@
 //! The state that the parts of an open store share.
 
+mod version;
+
+pub(crate) use version::{Sealed, State, StoredRun};
+
+use crate::background::Seats;
 use crate::directory::{DirectoryLock, StoreDirectory};
-use crate::doomed::Doomed;
 use crate::error::Error;
-use crate::file::{Cache, Settings};
-use crate::fork;
+use crate::files::Doomed;
+use crate::fork_detection;
 use crate::fs::{Directory, FileSystem, Sharing};
-use crate::gaps::Gaps;
 use crate::memory::{self, Share};
 use crate::operator_id::OperatorId;
 use crate::options::Options;
-use crate::pressure::{self, Pressure};
-use crate::registry::Registry;
-use crate::seats::Seats;
-use crate::snapshots::Snapshots;
-use crate::state::State;
+use crate::read::{Gaps, Registry, Snapshots};
+use crate::run_file::{Cache, Settings};
 use crate::stats::Stats;
-use crate::writing::Writing;
+use crate::write::{self, Pressure, Writing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::iter;
@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) pressure: Pressure,
     pub(crate) stats: Stats,
     pub(crate) background: Seats,
-    /// See [`fork`].
+    /// See [`fork_detection`].
     copies: u64,
     /// The reason why nothing is written any more.
     broken: OnceLock<String>,
@@ -119,7 +119,7 @@ impl Core {
             pressure: Pressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Seats::default(),
-            copies: fork::copies(),
+            copies: fork_detection::copies(),
             broken,
             is_read_only,
             closing: AtomicBool::new(false),
@@ -145,7 +145,7 @@ impl Core {
 
     /// Returns `true` if this is a copy of the store in another process.
     pub(crate) fn is_copy(&self) -> bool {
-        fork::is_copy(self.copies)
+        fork_detection::is_copy(self.copies)
     }
 
     /// Lets another store open the directory, as soon as nothing of this one works there.
@@ -211,9 +211,9 @@ impl Core {
         }
     }
 
-    /// The bytes of the runs beyond those that they should have: see [`pressure::debt`].
+    /// The bytes of the runs beyond those that they should have: see [`write::debt`].
     pub(crate) fn debt(&self) -> usize {
-        pressure::debt(self.state.load().runs.len(), self.options.fan_in)
+        write::debt(self.state.load().runs.len(), self.options.fan_in)
     }
 
     /// Removes the files that are not read any more. Whether there were any.

@@ -2,18 +2,20 @@
 //!
 //! A change of the runs is made durable, and then visible.
 
+pub(crate) mod manifest;
+mod obsolete;
 mod reserve;
 mod run_writer;
 
+pub(crate) use obsolete::Doomed;
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 
-use crate::core::Core;
+use crate::core::{Core, Sealed, State, StoredRun};
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
-use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
-use crate::planted::{Fault, is_planted};
-use crate::state::{Sealed, State, StoredRun};
+use crate::fault_injection::{Fault, is_planted};
+use crate::run_file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
+use manifest::{Edit, Manifest, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,14 +1,13 @@
 //! Flush: a memtable becomes a run.
 
-use crate::core::Core;
+use crate::core::{Core, Sealed, State};
+use crate::cursor::{MergingCursor, Source};
+use crate::entry::collapse::Chain;
 use crate::error::Error;
+use crate::files::manifest::{Edit, RunMeta};
 use crate::files::{Files, RunWriter};
-use crate::fold::Chain;
 use crate::journal;
-use crate::manifest::{Edit, RunMeta};
 use crate::memtable::MemtableCursor;
-use crate::merging::{MergingCursor, Source};
-use crate::state::{Sealed, State};
 use crate::write::Writer;
 use ats_store::Direction;
 use parking_lot::Mutex;

@@ -102,73 +102,51 @@
 //!
 //! It needs a Unix system.
 
-mod atomic;
+mod atomic_store;
 mod background;
 mod bag_store;
-mod batch;
 mod coding;
 mod compaction;
 mod core;
 mod cursor;
 mod directory;
-mod doomed;
-mod ends;
 mod entry;
 mod error;
-mod file;
+#[cfg(feature = "planted")]
+pub mod fault_injection;
+#[cfg(not(feature = "planted"))]
+mod fault_injection;
 mod files;
 mod flush;
-mod fold;
-mod fork;
-mod frozen;
+mod fork_detection;
 pub mod fs;
-mod gaps;
-mod group;
-mod info;
 mod journal;
 mod keys;
 mod log;
-mod lull;
-mod manifest;
 mod median;
 mod memory;
 mod memtable;
-mod merging;
 pub mod offline;
 mod operator_id;
 mod options;
-#[cfg(feature = "planted")]
-pub mod planted;
-#[cfg(not(feature = "planted"))]
-mod planted;
-mod pool;
-mod pressure;
 mod progress;
 mod range_deletes;
 mod read;
-mod record_count;
-mod recovery;
-mod registry;
-mod seats;
-mod snapshots;
-mod spare;
-mod state;
+mod run_file;
 mod stats;
 mod store;
 mod waiting;
 mod write;
-mod writing;
 
-pub use atomic::AtomicStore;
+pub use atomic_store::AtomicStore;
 pub use bag_store::{BagStore, one_of_several};
-pub use batch::Batch;
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
-pub use info::{Info, RunInfo};
 pub use memory::{SharedMemory, set_shared_memory, shared_memory};
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
 pub use read::{Record, Scan, Snapshot};
-pub use store::DiskStore;
+pub use store::{DiskStore, Info, RunInfo};
 pub use waiting::without_waiting;
+pub use write::Batch;

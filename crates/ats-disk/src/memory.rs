@@ -1,17 +1,17 @@
 //! Memory that the stores of a process share.
 //!
 //! A store that is not given memory of its own takes it from one budget: two thirds are for
-//! [what was read](crate::file::cache), and a third is for memtables. Each memtable may become as large as
+//! [what was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become as large as
 //! half of that third; while all together are larger than the third, the largest are sealed, and
-//! then written to runs, and writes to stores that share are [slowed down](crate::pressure), the
+//! then written to runs, and writes to stores that share are [slowed down](Pressure), the
 //! more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
-use crate::file::cache;
+use crate::background::Seat;
 use crate::fs::RealFs;
-use crate::pool::Seat;
-use crate::pressure::Pressure;
+use crate::run_file::block_cache;
+use crate::write::Pressure;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -56,7 +56,7 @@ pub struct SharedMemory {
 /// with the next writes.
 pub fn set_shared_memory(bytes: usize) {
     BUDGET.store(bytes.max(LEAST_BYTES), Ordering::Relaxed);
-    cache::set_shared_budget(cache_bytes());
+    block_cache::set_shared_budget(cache_bytes());
 }
 
 /// The memory that stores share.
@@ -65,7 +65,7 @@ pub fn shared_memory() -> SharedMemory {
     SharedMemory {
         budget: BUDGET.load(Ordering::Relaxed),
         memtables: USED.load(Ordering::Relaxed),
-        cache: usize::try_from(cache::shared_bytes()).unwrap_or(usize::MAX),
+        cache: usize::try_from(block_cache::shared_bytes()).unwrap_or(usize::MAX),
     }
 }
 

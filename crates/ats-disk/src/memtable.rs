@@ -23,7 +23,7 @@
 //! merged with it, except
 //!
 //! - if the older version is much the longer one: then the operand waits until as much has come (see
-//!   [`fold`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
+//!   [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
 //!   copied O(log n) times;
 //! - if the operator refuses.
 //!
@@ -67,16 +67,16 @@
 
 mod cursor;
 mod insertion;
-mod keep;
+mod retention;
 #[cfg(test)]
 mod tests;
 mod versions;
 
 pub(crate) use cursor::MemtableCursor;
-pub(crate) use keep::Keep;
+pub(crate) use retention::Keep;
 
 use crate::entry::Kind;
-use crate::fold::{self, Chain};
+use crate::entry::collapse::{self, Chain};
 use crate::median::{FEW, Median};
 use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
 use ats_mem::{Backend, CaTree, Change, Ordered, Skipped};
@@ -162,7 +162,7 @@ impl Memtable {
         let Write {
             key, value, seq, ..
         } = write;
-        let is_base = |operator| fold::is_base(operator, key, value).unwrap_or(false);
+        let is_base = |operator| collapse::is_base(operator, key, value).unwrap_or(false);
         let kind = match write.kind {
             Kind::Operand if operator.is_some_and(is_base) => Kind::Put,
             kind => kind,

@@ -3,22 +3,29 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
 //! not matter, and merges that.
 
+mod expiry;
 mod median;
 mod pinned;
 mod scan;
 mod snapshot;
+mod snapshot_list;
+mod snapshot_store;
+mod tombstone_gaps;
 
+pub(crate) use expiry::Snapshots;
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
+pub(crate) use snapshot_list::Registry;
+pub(crate) use snapshot_store::{Frozen, View, visit_each};
+pub(crate) use tombstone_gaps::Gaps;
 
-use crate::core::Core;
+use crate::core::{Core, State, StoredRun};
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
-use crate::file::key_hash;
-use crate::fold::{Chain, is_base};
 use crate::memtable::Lookup;
-use crate::state::{State, StoredRun};
+use crate::run_file::key_hash;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,17 +1,20 @@
 //! The store as its users see it.
 
+mod info;
+mod recovery;
+
+pub use info::{Info, RunInfo};
+
 use crate::background::Worker;
-use crate::batch::Batch;
 use crate::core::Core;
 use crate::directory::{StoreDirectory, replace_file};
 use crate::error::Error;
 use crate::fs::Sharing;
-use crate::info::Info;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
-use crate::recovery;
 use crate::waiting;
+use crate::write::Batch;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cell::{Cell, RefCell};
 use std::mem;
@@ -233,7 +236,7 @@ impl DiskStore {
         Snapshot::new(self.core())
     }
 
-    /// Number of records at one moment. O(1) if it is [known](crate::record_count), otherwise O(records).
+    /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
     pub(crate) fn records(&self) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.registry.records()? {

@@ -9,23 +9,31 @@
 //! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
 //! error nothing of the group is applied.
 
-use crate::batch::{Batch, BatchItem, BatchItems};
-use crate::core::Core;
+mod back_pressure;
+mod batch;
+mod count;
+mod group;
+mod memtable_pool;
+mod state;
+
+pub(crate) use back_pressure::{Pressure, debt, most_runs};
+pub use batch::Batch;
+pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
+pub(crate) use count::{CountChange, RecordCount};
+pub(crate) use state::Writing;
+
+use crate::core::{Core, Sealed, State};
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::fault_injection::{Fault, is_planted};
 use crate::files::Files;
-use crate::group::{Batches, GROUP_BYTES, Group, Queue};
 use crate::journal::{Journal, NextJournal};
 use crate::memory;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
-use crate::planted::{Fault, is_planted};
-use crate::pressure::Pressure;
-use crate::record_count::RecordCount;
-use crate::spare::Spare;
-use crate::state::{Sealed, State};
 use crate::waiting;
-use crate::writing::Writing;
+use group::{Batches, GROUP_BYTES, Group, Queue};
+use memtable_pool::Spare;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ mod sim;
 #[path = "sim/tests.rs"]
 mod simulator;
 
-use ats_disk::planted::{Fault, plant};
+use ats_disk::fault_injection::{Fault, plant};
 use ats_disk::{BagStore, DiskStore};
 use sim::explore::Case;
 use sim::liar::Lie;

@@ -4,7 +4,7 @@
 mod sim;
 
 use ats_disk::DiskStore;
-use ats_disk::planted::{Fault as PlantedFault, plant};
+use ats_disk::fault_injection::{Fault as PlantedFault, plant};
 use sim::broken::Broken;
 use sim::explore::Case;
 use sim::fault::{Break, Calls, EINTR, EIO, EMFILE, ENOSPC};

@@ -10,7 +10,7 @@
 //! Where writes pause, two runs of about the same size are merged, and all of them when the others have become a tenth of
 //! the oldest. So a store that was loaded, and is read, has one or two runs.
 
-use crate::pressure::most_runs;
+use crate::write::most_runs;
 use std::ops::Range;
 
 /// A run, as far as the choice depends on it.
@@ -111,7 +111,7 @@ fn similar(sizes: &[Size]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::debt;
+    use crate::write::debt;
 
     const DUE: Effort = Effort {
         fan_in: 4,

@@ -9,12 +9,12 @@
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
 use super::{Claim, Compactor, Merging};
+use crate::core::{State, StoredRun};
+use crate::cursor::{MergingCursor, Source};
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile, file_name};
-use crate::manifest::{Edit, MergeMeta, RunMeta};
-use crate::merging::{MergingCursor, Source};
+use crate::files::manifest::{Edit, MergeMeta, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
-use crate::state::{State, StoredRun};
+use crate::run_file::{FileMeta, Run, RunFile, file_name};
 use ats_store::Direction;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::Files;
 use crate::entry::Kind;
+use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Reserved, file_name, lower};
-use crate::fold::Chain;
 use crate::range_deletes::RangeSet;
+use crate::run_file::{FileMeta, FileWriter, Reserved, file_name, lower};
 use ats_store::KeyRange;
 use std::mem;
 use std::sync::Arc;

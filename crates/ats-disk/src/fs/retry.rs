@@ -1,7 +1,7 @@
 //! The one place at which calls are made again that a signal has interrupted.
 
 use super::{Directory, File, FileSystem, Sharing};
-use crate::planted::{Fault, is_planted};
+use crate::fault_injection::{Fault, is_planted};
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::path::Path;

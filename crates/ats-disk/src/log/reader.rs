@@ -6,8 +6,8 @@ use super::{
     u32_at,
 };
 use crate::error::Error;
+use crate::fault_injection::{Fault, is_planted};
 use crate::fs::File;
-use crate::planted::{Fault, is_planted};
 use std::sync::Arc;
 
 /// The bytes that are read at a time.

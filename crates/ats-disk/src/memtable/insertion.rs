@@ -6,10 +6,10 @@
 //!
 //! The invariants (M1 to M5) are those of [`memtable`](super).
 
-use super::keep::Keep;
+use super::retention::Keep;
 use super::versions::{History, Link, Node, Stamp, Tags, Version};
 use crate::entry::Kind;
-use crate::fold;
+use crate::entry::collapse;
 use ats_store::{MergeOperator, Merged};
 use ats_sync::Guard;
 use smallvec::SmallVec;
@@ -129,7 +129,9 @@ impl<'a> Insertion<'a> {
                 if new.tags.has(Tags::REFUSED) {
                     break;
                 }
-                if top.bytes.len() > SHORT && !fold::is_similar(top.bytes.len(), new.bytes.len()) {
+                if top.bytes.len() > SHORT
+                    && !collapse::is_similar(top.bytes.len(), new.bytes.len())
+                {
                     new.tags.set(Tags::APART, true);
                     break;
                 }
@@ -174,14 +176,14 @@ impl<'a> Insertion<'a> {
     /// Merges an operand with what is below it. `None` if the operator refuses, or there is none.
     fn merge(&self, earlier: &Piece<'a>, later: &Piece<'a>) -> Option<(Merged, Kind)> {
         let operator = self.operator?;
-        let merged = fold::merge(operator, self.key, &earlier.bytes, &later.bytes).ok()?;
+        let merged = collapse::merge(operator, self.key, &earlier.bytes, &later.bytes).ok()?;
         let value = match &merged {
             Merged::Earlier => &*earlier.bytes,
             Merged::Later => &*later.bytes,
             Merged::New(value) => value,
         };
         let kind = match earlier.stamp.kind() {
-            Kind::Operand if !fold::is_base(operator, self.key, value).unwrap_or(false) => {
+            Kind::Operand if !collapse::is_base(operator, self.key, value).unwrap_or(false) => {
                 Kind::Operand
             }
             _ => Kind::Put,

@@ -9,8 +9,8 @@ mod stress;
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::entry::collapse::tests::operators::{self, Append, Sum};
 use crate::error::Error;
-use crate::fold::tests::operators::{self, Append, Sum};
 use ats_store::Direction;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -2,12 +2,12 @@
 
 use super::Fault;
 use super::survey::Survey;
-use crate::batch::BatchItems;
+use crate::core::State;
 use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memtable::{Keep, Memtable};
-use crate::state::State;
+use crate::write::BatchItems;
 use std::sync::Arc;
 
 /// Changes without a gap.

@@ -12,13 +12,13 @@ use crate::coding::{Damaged, Decoder};
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::block::Block;
-use crate::file::part::Part;
-use crate::file::{
-    Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, is_upper, open_frame,
-};
 use crate::fs::File;
 use crate::range_deletes::RangeSet;
+use crate::run_file::block::Block;
+use crate::run_file::part::Part;
+use crate::run_file::{
+    Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, is_upper, open_frame,
+};
 use ats_store::Direction;
 use std::ops::Bound;
 use std::sync::Arc;

@@ -3,14 +3,14 @@
 use super::Fault;
 use super::layer::Layers;
 use super::survey::Survey;
-use crate::batch::Batch;
 use crate::directory::StoreDirectory;
 use crate::entry::Kind;
+use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::fold::Chain;
 use crate::options::Options;
 use crate::progress::{OnProgress, Progress};
 use crate::store::DiskStore;
+use crate::write::Batch;
 use ats_store::{MergeOperator, Merged};
 use std::io;
 use std::ops::ControlFlow;

@@ -3,13 +3,13 @@
 use super::Fault;
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::file_number;
-use crate::file::{FileMeta, Footer};
+use crate::files::manifest::{self, Contents, Edit};
 use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
-use crate::manifest::{self, Contents, Edit};
 use crate::operator_id::OperatorId;
+use crate::run_file::file_number;
+use crate::run_file::{FileMeta, Footer};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -103,7 +103,7 @@ impl FileSurvey {
     fn of(meta: &FileMeta) -> Self {
         let key = |key: &[u8]| key.to_vec();
         FileSurvey {
-            name: crate::file::file_name(meta.number),
+            name: crate::run_file::file_name(meta.number),
             bytes: meta.bytes,
             entries: meta.entries,
             operands: meta.operands,
@@ -394,7 +394,7 @@ impl Survey {
         };
         let mut faults = Vec::new();
         for meta in contents.runs.iter().flat_map(|run| &run.files) {
-            let name = crate::file::file_name(meta.number);
+            let name = crate::run_file::file_name(meta.number);
             let what = match self.run_files.get(&meta.number) {
                 None => Some("it is missing".to_owned()),
                 Some(FoundFile { why: Some(why), .. }) => Some(why.clone()),

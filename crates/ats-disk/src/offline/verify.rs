@@ -5,10 +5,10 @@ use super::journal::Journals;
 use super::run::ScannedFile;
 use super::survey::Survey;
 use crate::error::Error;
-use crate::file::file_name;
-use crate::file::{Cache, FileMeta, Identity, Run, RunFile};
-use crate::manifest::RunMeta;
+use crate::files::manifest::RunMeta;
 use crate::progress::{OnProgress, Progress};
+use crate::run_file::file_name;
+use crate::run_file::{Cache, FileMeta, Identity, Run, RunFile};
 use std::sync::Arc;
 
 /// The findings of a check of a store.

@@ -2,9 +2,9 @@
 
 use super::pinned::Pinned;
 use super::scan::Scan;
+use crate::core::State;
 use crate::error::Error;
 use crate::median::{FEW, Median};
-use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 

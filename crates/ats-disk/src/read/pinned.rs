@@ -1,9 +1,8 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
-use crate::core::Core;
+use super::expiry::{Pin, nanos};
+use crate::core::{Core, State};
 use crate::error::Error;
-use crate::snapshots::{Pin, nanos};
-use crate::state::State;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,19 +1,18 @@
 //! Walks over the records of a range.
 //!
 //! A walk passes keys without a value: those that were deleted, alone or with a range, and those
-//! whose value counts as missing. Where it passes many of them, it asks for a [gap](crate::gaps)
+//! whose value counts as missing. Where it passes many of them, it asks for a [gap](super::tombstone_gaps)
 //! that other walks have found, and tells of the one that it has found itself.
 
 use super::pinned::Pinned;
-use crate::core::Core;
+use super::tombstone_gaps::{Behind, LEAST_PASSED};
+use crate::core::{Core, State};
+use crate::cursor::{MergingCursor, Source};
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
-use crate::fold::{Chain, is_absent};
-use crate::gaps::{Behind, LEAST_PASSED};
 use crate::memtable::MemtableCursor;
-use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::Deleted;
-use crate::state::State;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, successor};
 use std::sync::Arc;

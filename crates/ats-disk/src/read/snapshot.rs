@@ -1,12 +1,12 @@
 //! Snapshots: the store as it was at a moment.
 
+use super::expiry::Pin;
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
 use super::{Moment, get_in};
 use crate::core::Core;
 use crate::error::Error;
-use crate::snapshots::Pin;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ mod map;
 
 use affine::{Affine, affine};
 use append::Append;
-use ats_disk::planted::{Fault, plant};
+use ats_disk::fault_injection::{Fault, plant};
 use ats_disk::{Batch, Compression, DiskStore, Durability, Options, Snapshot};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use directory::Directory;

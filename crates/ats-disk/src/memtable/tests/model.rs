@@ -1,8 +1,8 @@
 //! Random writes and reads, beside a list of all writes.
 
 use super::*;
-use crate::fold::tests::operators::Affine;
-use crate::fold::tests::{one_by_one, words};
+use crate::entry::collapse::tests::operators::Affine;
+use crate::entry::collapse::tests::{one_by_one, words};
 use proptest::prelude::*;
 
 /// The value that is older than the memtable, of all keys.

@@ -3,8 +3,8 @@
 use super::meta::{MergeMeta, RunMeta};
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
-use crate::file::FileMeta;
 use crate::operator_id::{self, OperatorId};
+use crate::run_file::FileMeta;
 
 /// The bytes that the parts of an edit begin with.
 const STORE: u8 = 1;

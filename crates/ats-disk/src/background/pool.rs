@@ -16,9 +16,9 @@
 //!   more work, or a time to wait for, wakes another one.
 //!
 //! Threads begin with the first member and end with the last. A copy of the process by
-//! [`fork`](crate::fork) has none of them; it makes pools of its own.
+//! [`fork`](crate::fork_detection) has none of them; it makes pools of its own.
 
-use crate::fork;
+use crate::fork_detection;
 use arc_swap::ArcSwapOption;
 use ats_sync::thread;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -240,7 +240,7 @@ impl Pool {
             called: Condvar::new(),
             left: Condvar::new(),
             waiting: AtomicUsize::new(0),
-            copies: fork::copies(),
+            copies: fork_detection::copies(),
         }
     }
 
@@ -264,7 +264,7 @@ impl Pool {
         loop {
             let found = pool.load_full();
             match &found {
-                Some(pool) if !fork::is_copy(pool.copies) => return Arc::clone(pool),
+                Some(pool) if !fork_detection::is_copy(pool.copies) => return Arc::clone(pool),
                 // A thread of the other process may have held its locks.
                 other => mem::forget(other.clone()),
             }
@@ -365,7 +365,7 @@ impl Seat {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
         // What a copy of the process would wake is in the other one.
-        if self.is_woken.swap(true, Ordering::AcqRel) || fork::is_copy(self.pool.copies) {
+        if self.is_woken.swap(true, Ordering::AcqRel) || fork_detection::is_copy(self.pool.copies) {
             return;
         }
         self.pool.state.lock().call(self.ticket);
@@ -375,7 +375,7 @@ impl Seat {
     /// Has the member take an urgent turn after a time, if it takes none before.
     pub(crate) fn wake_after(&self, time: Duration) {
         if let Some(time) = Instant::now().checked_add(time)
-            && !fork::is_copy(self.pool.copies)
+            && !fork_detection::is_copy(self.pool.copies)
         {
             self.pool.state.lock().call_at(self.ticket, time);
             self.pool.called.notify_one();

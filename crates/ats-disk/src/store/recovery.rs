@@ -9,23 +9,21 @@
 //! A store that is opened for reading is left as it is.
 
 use crate::background::Worker;
-use crate::batch::BatchItems;
-use crate::core::{Core, Opened};
+use crate::core::{Core, Opened, Sealed, State};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::{Cache, Settings, file_number};
+use crate::fault_injection::{Fault, is_planted};
 use crate::files::Files;
+use crate::files::manifest::{self, Contents, Edit, Manifest};
 use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::manifest::{self, Contents, Edit, Manifest};
 use crate::memory;
 use crate::memtable::{Keep, Memtable};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
-use crate::planted::{Fault, is_planted};
-use crate::state::{Sealed, State};
-use crate::writing::Writing;
+use crate::run_file::{Cache, Settings, file_number};
+use crate::write::{BatchItems, Writing};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;

@@ -4,9 +4,9 @@
 //! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is found out by
 //! looking, not by the reader or writer that lets go of it last: each of them can take long.
 
-use crate::file::{RunFile, file_name};
 use crate::fs::{Directory, File};
 use crate::memtable::Memtable;
+use crate::run_file::{RunFile, file_name};
 use crate::stats::Stats;
 use parking_lot::Mutex;
 use std::io;

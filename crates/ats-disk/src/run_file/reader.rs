@@ -4,7 +4,7 @@
 //! blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
-use super::cache::{Cache, Cached, Reserved};
+use super::block_cache::{Cache, Cached, Reserved};
 use super::frame::{self, Content, Identity};
 use super::index::Index;
 use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer};

@@ -7,10 +7,10 @@
 //! number, finds all that had been published before it began. What it does not find was written to a memtable that
 //! came later, and so did all that was written after that.
 
-use crate::batch::BatchItem;
-use crate::file::Run;
-use crate::manifest::RunMeta;
+use crate::files::manifest::RunMeta;
 use crate::memtable::{Keep, Memtable, Write};
+use crate::run_file::Run;
+use crate::write::BatchItem;
 use ats_store::MergeOperator;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! The seats of a store in the [pools](crate::pool), by which its background work is woken.
+//! The seats of a store in the [pools](super::pool), by which its background work is woken.
 
-use crate::pool::Seat;
+use super::pool::Seat;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

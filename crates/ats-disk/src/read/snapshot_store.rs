@@ -1,7 +1,8 @@
 //! Snapshots as stores that nothing changes.
 
+use super::scan::Scan;
+use super::snapshot::Snapshot;
 use crate::error::Error;
-use crate::read::{Scan, Snapshot};
 use crate::waiting;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Direction, End, KeyRange, Store};

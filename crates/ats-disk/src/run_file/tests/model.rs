@@ -1,8 +1,8 @@
 //! Files and runs of random records, compared with a plain map.
 
 use super::*;
-use crate::file::bounds::{is_lower, is_upper};
-use crate::file::index::Index;
+use crate::run_file::bounds::{is_lower, is_upper};
+use crate::run_file::index::Index;
 use proptest::prelude::*;
 use std::iter;
 

@@ -1,6 +1,6 @@
 //! Runs, and merges that are under way, as the manifest has them.
 
-use crate::file::FileMeta;
+use crate::run_file::FileMeta;
 
 /// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
 #[derive(Clone, Debug, PartialEq)]

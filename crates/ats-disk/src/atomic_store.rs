@@ -4,18 +4,18 @@
 //! what is there: so here each key is read, decided about and written under a lock that it shares with keys of the
 //! same hash. Writers of other keys go on, and their batches are written and synced together.
 
-use crate::batch::Batch;
-use crate::ends::{Claim, Ends};
+mod end_hints;
+
 use crate::entry::MAX_BYTES;
+use crate::entry::collapse::is_absent;
 use crate::error::Error;
-use crate::fold::is_absent;
-use crate::frozen::visit_each;
-use crate::read::Snapshot;
-use crate::record_count::CountChange;
+use crate::read::{Snapshot, visit_each};
 use crate::store::DiskStore;
 use crate::waiting;
+use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
+use end_hints::{Claim, Ends};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
 use xxhash_rust::xxh3::xxh3_64;

@@ -3,19 +3,18 @@
 //! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
-use crate::core::Core;
+use crate::core::{Core, StoredRun};
+use crate::cursor::{MergingCursor, Source};
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
-use crate::file::{FileMeta, Reserved, Run, RunFile};
+use crate::fault_injection::{Fault, is_planted};
+use crate::files::manifest::{Edit, MergeMeta, RunMeta};
 use crate::files::{Files, RunWriter};
 use crate::flush::Flusher;
-use crate::fold::{Chain, is_absent};
-use crate::manifest::{Edit, MergeMeta, RunMeta};
-use crate::merging::{MergingCursor, Source};
-use crate::planted::{Fault, is_planted};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
-use crate::state::StoredRun;
+use crate::run_file::{FileMeta, Reserved, Run, RunFile};
 use ats_store::{Direction, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;

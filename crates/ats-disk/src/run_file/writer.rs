@@ -4,8 +4,8 @@
 //! all blocks are written (1 % of the file) and follow them, then the range deletes, the top and the footer.
 //! The file is synced from time to time, so that the sync at the end has little left to do.
 
+use super::block_builder::BlockBuilder;
 use super::bounds;
-use super::builder::BlockBuilder;
 use super::filter::FilterSize;
 use super::frame::{Content, Identity, TRAILER_BYTES, seal};
 use super::index::{IndexBuilder, separator};

@@ -12,17 +12,18 @@
 //! | module | what it is about |
 //! |---|---|
 //! | `frame` | checksums and compression of pieces of a file |
-//! | `block`, `builder`, `walk` | records: lookups among them, writing them, walks over them |
+//! | `block`, `block_builder`, `block_cursor` | records: lookups among them, writing them, walks over them |
 //! | `filter`, `index`, `part` | filters, indexes, both together |
 //! | `bounds`, `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
-//! | `cache` | what was read of files |
+//! | `block_cache` | what was read of files |
 
 pub(crate) mod block;
+mod block_builder;
+pub(crate) mod block_cache;
+mod block_cursor;
 mod bounds;
-mod builder;
-pub(crate) mod cache;
 mod cursor;
 mod filter;
 mod frame;
@@ -33,14 +34,14 @@ pub(crate) mod part;
 mod reader;
 mod run;
 mod verify;
-mod walk;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use block_cache::{Cache, Reserved};
+pub(crate) use block_cursor::Walk;
 pub(crate) use bounds::{is_upper, lower};
-pub(crate) use cache::{Cache, Reserved};
 pub(crate) use filter::key_hash;
 pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};
 pub(crate) use index::Index;
@@ -48,5 +49,4 @@ pub(crate) use meta::{FileMeta, Footer};
 pub(crate) use name::{file_name, file_number};
 pub(crate) use reader::RunFile;
 pub(crate) use run::Run;
-pub(crate) use walk::Walk;
 pub(crate) use writer::{FileWriter, Settings};

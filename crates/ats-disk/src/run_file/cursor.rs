@@ -1,10 +1,10 @@
 //! Walks over the keys of a run file, in both directions.
 
 use super::block::Block;
+use super::block_cursor::Walk;
 use super::frame::{self, Content};
 use super::part::Part;
 use super::reader::RunFile;
-use super::walk::Walk;
 use crate::coding::Damaged;
 use crate::cursor::Cursor;
 use crate::entry::Kind;

@@ -1,8 +1,8 @@
 //! The reads and writes, their moments, and the effects of errors of the system.
 
 use super::*;
-use crate::file::index::Index;
-use crate::file::part::Part;
+use crate::run_file::index::Index;
+use crate::run_file::part::Part;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 

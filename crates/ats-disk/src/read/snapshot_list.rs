@@ -10,7 +10,7 @@
 //! either one the group has seen, or the one that was published when the group began.
 
 use crate::error::Error;
-use crate::record_count::RecordCount;
+use crate::write::RecordCount;
 use ats_sync::JointNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! Files that are not as they were written: reads give an error or the right answer.
 
 use super::*;
-use crate::file::block::Block;
-use crate::file::frame::{Content as FrameContent, seal};
-use crate::file::part::Part;
-use crate::file::walk::Walk;
+use crate::run_file::block::Block;
+use crate::run_file::block_cursor::Walk;
+use crate::run_file::frame::{Content as FrameContent, seal};
+use crate::run_file::part::Part;
 use proptest::prelude::*;
 
 /// A file with everything: blocks, compressed and not, several parts, chains, range deletes.
@@ -177,7 +177,7 @@ fn a_block_at_a_wrong_place_is_refused() {
 fn strange_block() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     let changed = (changes, 0..4u8).prop_map(|(changes, restarts)| {
-        let mut builder = builder::BlockBuilder::default();
+        let mut builder = block_builder::BlockBuilder::default();
         let mut out = Vec::new();
         builder.begin(&out);
         for number in 0..20u8 {

@@ -7,10 +7,10 @@
 
 use crate::cursor::Cursor;
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
-use crate::fold::{Chain, is_base};
+use crate::fault_injection::{Fault, is_planted};
 use crate::keys::head;
-use crate::planted::{Fault, is_planted};
 use crate::range_deletes::Deleted;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cmp::Ordering;
