@@ -37,7 +37,7 @@ const SEAL_PAUSE: Duration = Duration::from_secs(1);
 const SHORT_MERGE_PART: u64 = 2;
 /// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
 /// or a journal synced.
-const HELD: Duration = Duration::from_millis(50);
+const PINNED_RETRY: Duration = Duration::from_millis(50);
 
 /// The member that syncs a store at intervals.
 struct Syncing(Arc<Writer>);
@@ -114,7 +114,7 @@ impl Worker {
     fn work_long(&self) -> Result<bool, Error> {
         match self.files.reserve.is_short() {
             true => self.work_when_short(),
-            false => Ok(self.compactor.compact_one(false)? || self.core.remove_doomed()),
+            false => Ok(self.compactor.compact_one(false)? || self.core.remove_obsolete()),
         }
     }
 
@@ -123,7 +123,7 @@ impl Worker {
         if let Some(age) = self.core.options.snapshot_age {
             self.core.snapshots.expire(self.core.file_system.now(), age);
         }
-        self.core.doomed.free();
+        self.core.obsolete.free();
     }
 
     /// Takes a turn, unless the store is being closed.
@@ -143,8 +143,8 @@ impl Worker {
 
     /// The time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
-        if self.core.doomed.is_held() {
-            return Ok(Turn::After(HELD));
+        if self.core.obsolete.has_pinned() {
+            return Ok(Turn::After(PINNED_RETRY));
         }
         // A store that is short may have room again.
         if self.files.reserve.is_short() || !self.is_lull() {
@@ -162,7 +162,7 @@ impl Worker {
             return Ok(Turn::After(LULL));
         }
         drop(writing);
-        let is_untold = self.core.doomed.has_files() || self.files.reserve.has_full_merge();
+        let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_merge();
         let has_snapshots = || self.core.snapshots.count() > 0;
         let age = self.core.options.snapshot_age;
         let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
@@ -288,7 +288,7 @@ impl Worker {
         let bytes = self.files.reserve.needed_bytes(0) / SHORT_MERGE_PART;
         let done = self.compactor.purge_some(bytes)?
             || self.compactor.compact_small(bytes)?
-            || self.core.remove_doomed();
+            || self.core.remove_obsolete();
         Ok(done || self.seal_deletes())
     }
 

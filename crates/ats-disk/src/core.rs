@@ -7,7 +7,7 @@ pub(crate) use version::{Sealed, State, StoredRun};
 use crate::background::Seats;
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::error::Error;
-use crate::files::Doomed;
+use crate::files::Obsolete;
 use crate::fork_detection;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::memory::{self, Share};
@@ -51,7 +51,7 @@ pub(crate) struct Core {
     pub(crate) writing: Mutex<Writing>,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
-    pub(crate) doomed: Doomed,
+    pub(crate) obsolete: Obsolete,
     pub(crate) snapshots: Snapshots,
     pub(crate) pressure: Pressure,
     pub(crate) stats: Stats,
@@ -114,7 +114,7 @@ impl Core {
             gaps: Gaps::default(),
             next_number: AtomicU64::new(next_number),
             writing: Mutex::new(writing),
-            doomed: Doomed::default(),
+            obsolete: Obsolete::default(),
             snapshots: Snapshots::default(),
             pressure: Pressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
@@ -217,7 +217,7 @@ impl Core {
     }
 
     /// Removes the files that are not read any more. Whether there were any.
-    pub(crate) fn remove_doomed(&self) -> bool {
-        self.doomed.remove(&*self.directory, &self.stats)
+    pub(crate) fn remove_obsolete(&self) -> bool {
+        self.obsolete.remove(&*self.directory, &self.stats)
     }
 }

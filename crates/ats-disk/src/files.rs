@@ -7,7 +7,7 @@ mod obsolete;
 mod reserve;
 mod run_writer;
 
-pub(crate) use obsolete::Doomed;
+pub(crate) use obsolete::Obsolete;
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 
@@ -180,17 +180,17 @@ impl Files {
                     .as_ref()
                     .is_some_and(|run| run.meta.files.iter().any(|file| file.number == number));
                 if !kept {
-                    self.core.doomed.add(file);
+                    self.core.obsolete.add(file);
                 }
             }
         }
         if let Some(flushed) = flushed {
-            self.core.doomed.add_memtable(&flushed.memtable);
+            self.core.obsolete.add_memtable(&flushed.memtable);
         }
         drop(old);
         self.reserve.note_largest_file();
         self.core.update_pressure();
-        self.core.remove_doomed();
+        self.core.remove_obsolete();
     }
 
     /// Removes the files that were not needed when the store was opened. Whether there were any.

@@ -58,7 +58,7 @@ impl Flusher {
     fn flush_and_free(&self) -> Result<bool, Error> {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
-        self.core.doomed.free();
+        self.core.obsolete.free();
         self.core.tell_memory(&self.core.state.load());
         flushed
     }
@@ -159,7 +159,7 @@ impl Flusher {
     pub(crate) fn remove_journals(&self, first_needed: u64) {
         let forgotten = self.core.writing.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
-        self.core.doomed.add_journals(forgotten);
+        self.core.obsolete.add_journals(forgotten);
     }
 
     /// Those that cannot be removed are when the store is opened.
@@ -178,7 +178,7 @@ impl Flusher {
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
         if self.core.options.background {
             self.writer.prepare();
-            self.core.doomed.free();
+            self.core.obsolete.free();
             if !self.core.state.load().sealed.is_empty() {
                 self.try_flush_one()?;
             }

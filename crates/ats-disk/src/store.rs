@@ -331,7 +331,7 @@ impl DiskStore {
             let merged = compactor.compact_reserved(&reservation, &mut on_progress)?;
             let (runs, _) = compactor.reserved_runs(&reservation);
             if runs <= 1 {
-                core.remove_doomed();
+                core.remove_obsolete();
                 return Ok(());
             }
             if !merged && !is_broken_off.get() {
@@ -375,7 +375,7 @@ impl DiskStore {
             let merged = compactor.settle_reserved(&reservation)?;
             let (_, is_merging) = compactor.reserved_runs(&reservation);
             if !merged && !is_merging {
-                core.remove_doomed();
+                core.remove_obsolete();
                 return Ok(());
             }
             if !merged {

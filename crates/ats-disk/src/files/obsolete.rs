@@ -1,5 +1,4 @@
-//! Files that no run has any more, memtables that are in runs, and their journals: what is not needed, but that other
-//! threads may still use.
+//! Obsolete files, memtables and journals: no longer needed, but maybe still used by other threads.
 //!
 //! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is found out by
 //! looking, not by the reader or writer that lets go of it last: each of them can take long.
@@ -12,43 +11,44 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::{Arc, Weak};
 
+/// Files, memtables and journals that are obsolete.
 #[derive(Default)]
-pub(crate) struct Doomed {
-    files: Mutex<Vec<DoomedFile>>,
+pub(crate) struct Obsolete {
+    files: Mutex<Vec<ObsoleteFile>>,
     memtables: Mutex<Vec<Arc<Memtable>>>,
     journals: Mutex<Vec<Arc<dyn File>>>,
 }
 
-struct DoomedFile {
+struct ObsoleteFile {
     file: Weak<RunFile>,
     number: u64,
     bytes: u64,
 }
 
-impl DoomedFile {
+impl ObsoleteFile {
     fn is_due(&self) -> bool {
         self.file.strong_count() == 0
     }
 }
 
 /// Returns `true` if this is the last reference: then there will not be more.
-fn is_last<T: ?Sized>(held: &Arc<T>) -> bool {
-    Arc::strong_count(held) == 1
+fn is_last<T: ?Sized>(reference: &Arc<T>) -> bool {
+    Arc::strong_count(reference) == 1
 }
 
 /// Drops those that no other thread has.
-fn free<T: ?Sized>(held: &Mutex<Vec<Arc<T>>>) {
-    let mut held = held.lock();
-    let free: Vec<_> = held.extract_if(.., |held| is_last(held)).collect();
+fn free<T: ?Sized>(all: &Mutex<Vec<Arc<T>>>) {
+    let mut all = all.lock();
+    let free: Vec<_> = all.extract_if(.., |one| is_last(one)).collect();
     // It takes long.
-    drop(held);
+    drop(all);
     drop(free);
 }
 
-impl Doomed {
+impl Obsolete {
     /// Adds a file that the manifest has forgotten.
     pub(crate) fn add(&self, file: &Arc<RunFile>) {
-        self.files.lock().push(DoomedFile {
+        self.files.lock().push(ObsoleteFile {
             file: Arc::downgrade(file),
             number: file.meta().number,
             bytes: file.meta().bytes,
@@ -61,7 +61,7 @@ impl Doomed {
     }
 
     /// The number of files, and their bytes.
-    pub(crate) fn pinned(&self) -> (usize, u64) {
+    pub(crate) fn pinned_files(&self) -> (usize, u64) {
         let files = self.files.lock();
         (files.len(), files.iter().map(|file| file.bytes).sum())
     }
@@ -80,7 +80,7 @@ impl Doomed {
     /// Returns `true` if a file could be removed, or a memtable freed.
     pub(crate) fn is_due(&self) -> bool {
         let mut is_due = self.memtables.lock().iter().any(is_last);
-        is_due |= self.files.lock().iter().any(DoomedFile::is_due);
+        is_due |= self.files.lock().iter().any(ObsoleteFile::is_due);
         is_due
     }
 
@@ -90,7 +90,7 @@ impl Doomed {
     }
 
     /// Returns `true` if there are memtables or journals that other threads may still have.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn has_pinned(&self) -> bool {
         !self.memtables.lock().is_empty() || !self.journals.lock().is_empty()
     }
 

@@ -29,7 +29,7 @@ impl Drop for Pinned {
             self.core.registry.leave(self.seq);
         }
         *self.state.get_mut() = None;
-        self.core.background.wake_if(|| self.core.doomed.is_due());
+        self.core.background.wake_if(|| self.core.obsolete.is_due());
     }
 }
 

@@ -32,14 +32,14 @@ impl Snapshot {
         self.pinned.is_used();
         let core = self.pinned.core();
         core.snapshots.limit(most);
-        core.background.wake_if(|| core.doomed.is_due());
+        core.background.wake_if(|| core.obsolete.is_due());
     }
 
     /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
     pub fn end(&self) {
         self.pinned.end();
         let core = self.pinned.core();
-        core.background.wake_if(|| core.doomed.is_due());
+        core.background.wake_if(|| core.obsolete.is_due());
     }
 
     /// The value of a key.

@@ -124,7 +124,7 @@ impl Info {
                 entries: run.meta.files.iter().map(|file| file.entries).sum(),
             })
             .collect();
-        let (pinned_files, pinned_bytes) = core.doomed.pinned();
+        let (pinned_files, pinned_bytes) = core.obsolete.pinned_files();
         let cache = core.cache.statistics();
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
@@ -139,7 +139,7 @@ impl Info {
             snapshots: core.snapshots.count(),
             pinned_files,
             pinned_bytes,
-            pinned_memory: core.doomed.pinned_memory(),
+            pinned_memory: core.obsolete.pinned_memory(),
             groups: load(&stats.groups),
             batches: load(&stats.batches),
             batch_bytes: load(&stats.batch_bytes),
