@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::read::{Gaps, Registry, Snapshots};
 use crate::run_file::{Cache, Settings};
 use crate::stats::Stats;
-use crate::write::{self, Pressure, Writing};
+use crate::write::{self, BackPressure, Writing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::iter;
@@ -53,7 +53,7 @@ pub(crate) struct Core {
     pub(crate) next_number: AtomicU64,
     pub(crate) obsolete: Obsolete,
     pub(crate) snapshots: Snapshots,
-    pub(crate) pressure: Pressure,
+    pub(crate) back_pressure: BackPressure,
     pub(crate) stats: Stats,
     pub(crate) background: Seats,
     /// See [`fork_detection`].
@@ -116,7 +116,7 @@ impl Core {
             writing: Mutex::new(writing),
             obsolete: Obsolete::default(),
             snapshots: Snapshots::default(),
-            pressure: Pressure::new(Arc::clone(&directory.file_system)),
+            back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Seats::default(),
             copies: fork_detection::copies(),
@@ -184,17 +184,18 @@ impl Core {
     }
 
     /// The back-pressure on writes: that of the store, and that of all stores that share memory.
-    pub(crate) fn pressures(&self) -> impl Iterator<Item = &Pressure> {
-        let shared = self.share.as_ref().map(|_| memory::pressure());
-        iter::once(&self.pressure).chain(shared)
+    pub(crate) fn back_pressures(&self) -> impl Iterator<Item = &BackPressure> {
+        let shared = self.share.as_ref().map(|_| memory::back_pressure());
+        iter::once(&self.back_pressure).chain(shared)
     }
 
     /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
     /// be gained by waiting.
-    pub(crate) fn update_pressure(&self) {
+    pub(crate) fn update_back_pressure(&self) {
         if self.options.background {
             let sealed = self.state.load().sealed.len();
-            self.pressure.set(sealed.saturating_sub(1), self.debt());
+            self.back_pressure
+                .set(sealed.saturating_sub(1), self.debt());
         }
     }
 

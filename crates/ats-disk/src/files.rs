@@ -189,7 +189,7 @@ impl Files {
         }
         drop(old);
         self.reserve.note_largest_file();
-        self.core.update_pressure();
+        self.core.update_back_pressure();
         self.core.remove_obsolete();
     }
 

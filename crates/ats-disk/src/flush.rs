@@ -95,8 +95,8 @@ impl Flusher {
         self.remove_journals(first_journal);
         let took = self.core.file_system.now().saturating_sub(started);
         self.core.stats.on_flush(bytes);
-        for pressure in self.core.pressures() {
-            pressure.on_flush(sealed.memtable.bytes(), took);
+        for back_pressure in self.core.back_pressures() {
+            back_pressure.on_flush(sealed.memtable.bytes(), took);
         }
         Ok(true)
     }

@@ -3,7 +3,7 @@
 //! A store that is not given memory of its own takes it from one budget: two thirds are for
 //! [what was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become as large as
 //! half of that third; while all together are larger than the third, the largest are sealed, and
-//! then written to runs, and writes to stores that share are [slowed down](Pressure), the
+//! then written to runs, and writes to stores that share are [slowed down](BackPressure), the
 //! more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
@@ -11,7 +11,7 @@
 use crate::background::Seat;
 use crate::fs::RealFs;
 use crate::run_file::block_cache;
-use crate::write::Pressure;
+use crate::write::BackPressure;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -36,7 +36,8 @@ static BUDGET: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
 /// Bytes of the memtables of all stores that share.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static SHARES: Mutex<Vec<Weak<Share>>> = Mutex::new(Vec::new());
-static PRESSURE: LazyLock<Pressure> = LazyLock::new(|| Pressure::new(Arc::new(RealFs)));
+static BACK_PRESSURE: LazyLock<BackPressure> =
+    LazyLock::new(|| BackPressure::new(Arc::new(RealFs)));
 
 /// The memory that stores share, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,8 +86,8 @@ pub(crate) fn memtable_bytes() -> usize {
 }
 
 /// The back-pressure on writes to stores that share.
-pub(crate) fn pressure() -> &'static Pressure {
-    &PRESSURE
+pub(crate) fn back_pressure() -> &'static BackPressure {
+    &BACK_PRESSURE
 }
 
 /// The share of a store in the budget of memtables.
@@ -133,7 +134,7 @@ impl Share {
         let more = bytes.wrapping_sub(known);
         let used = USED.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         let excess = used.saturating_sub(memtables_bytes());
-        PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
+        BACK_PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
         if excess > 0
             && let Some(seat) = self.seat.get()
         {

@@ -16,7 +16,7 @@ mod group;
 mod memtable_pool;
 mod state;
 
-pub(crate) use back_pressure::{Pressure, debt, most_runs};
+pub(crate) use back_pressure::{BackPressure, debt, most_runs};
 pub use batch::Batch;
 pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
 pub(crate) use count::{CountChange, RecordCount};
@@ -75,8 +75,8 @@ impl Writer {
         if !waiting::is_allowed() {
             return self.commit_at_once(batch, sync);
         }
-        for pressure in self.core.pressures() {
-            pressure.wait(batch.bytes(), &self.core.stats);
+        for back_pressure in self.core.back_pressures() {
+            back_pressure.wait(batch.bytes(), &self.core.stats);
         }
         // A delete that is taken although the disk is full does not go with writes that are not.
         let is_alone = self.files.reserve.is_short() && batch.only_deletes();
@@ -116,8 +116,8 @@ impl Writer {
             false => writing.journal.is_open(),
         };
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
-        let lets_through = |pressure: &Pressure| pressure.lets_through(batch.bytes());
-        if !goes_on || !self.core.pressures().all(lets_through) {
+        let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());
+        if !goes_on || !self.core.back_pressures().all(lets_through) {
             return Err(Error::WouldWait);
         }
         let mut batches = mem::take(&mut writing.at_once);
@@ -361,7 +361,7 @@ impl Writer {
             sealed: all,
             runs: state.runs.clone(),
         }));
-        self.core.update_pressure();
+        self.core.update_back_pressure();
         self.core.background.wake();
     }
 

@@ -20,7 +20,8 @@ const FIRST_RATE: u64 = 64 << 20;
 /// The rate is not lowered below this, in bytes a second.
 const LEAST_RATE: u64 = 1 << 20;
 
-pub(crate) struct Pressure {
+/// The delay of writes while there is debt.
+pub(crate) struct BackPressure {
     file_system: Arc<dyn FileSystem>,
     /// Nanoseconds for each 1024 bytes of writes; 0 is no delay.
     delay: AtomicU64,
@@ -30,9 +31,9 @@ pub(crate) struct Pressure {
     rate: AtomicU64,
 }
 
-impl Pressure {
+impl BackPressure {
     pub(crate) fn new(file_system: Arc<dyn FileSystem>) -> Self {
-        Pressure {
+        BackPressure {
             file_system,
             delay: AtomicU64::new(0),
             next: AtomicU64::new(0),
