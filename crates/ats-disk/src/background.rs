@@ -215,7 +215,7 @@ impl Worker {
 
     /// Does one piece of what is left for times without writes. Whether there was any.
     fn work_in_lull(&self) -> Result<bool, Error> {
-        self.writer.spare.release();
+        self.writer.memtable_pool.release();
         self.compactor.compact_one(true)
     }
 

@@ -33,7 +33,7 @@ use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::waiting;
 use group::{Batches, GROUP_BYTES, Group, Queue};
-use memtable_pool::Spare;
+use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) struct Writer {
     files: Arc<Files>,
     queue: Mutex<Queue>,
     pub(crate) next_journal: NextJournal,
-    pub(crate) spare: Spare,
+    pub(crate) memtable_pool: MemtablePool,
 }
 
 impl Writer {
@@ -59,7 +59,7 @@ impl Writer {
             files,
             queue: Mutex::default(),
             next_journal,
-            spare: Spare::default(),
+            memtable_pool: MemtablePool::default(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Writer {
         }
         // A group that is full stays with its leader, which need not be asked: it closes what is gathered then, which
         // only means that the group after the next is begun earlier.
-        let group = queue.spare.take().unwrap_or_default();
+        let group = queue.reusable.take().unwrap_or_default();
         group.batches.lock().add(batch, sync);
         queue.gathering = Some(Arc::clone(&group));
         (group, true)
@@ -166,7 +166,7 @@ impl Writer {
         if let Some(alone) = Arc::get_mut(&mut group) {
             alone.batches.get_mut().clear();
             *alone.outcome.get_mut() = None;
-            self.queue.lock().spare = Some(group);
+            self.queue.lock().reusable = Some(group);
         }
     }
 
@@ -241,7 +241,7 @@ impl Writer {
     #[inline]
     fn call_background(&self, writing: &mut Writing, active: &Memtable) {
         let is_watched = mem::replace(&mut writing.is_watched, true);
-        if !is_watched || self.spare.is_short() || self.needs_journal(active) {
+        if !is_watched || self.memtable_pool.is_short() || self.needs_journal(active) {
             self.core.background.wake();
         }
         if let Durability::Interval(interval) = self.core.options.durability
@@ -379,7 +379,7 @@ impl Writer {
     /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
     pub(crate) fn prepare(&self) {
         let _begun = self.prepare_journal();
-        self.spare.prepare(self.core.full_memtable_bytes());
+        self.memtable_pool.prepare(self.core.full_memtable_bytes());
     }
 
     /// Seals the memtable, if all that share memory have too much and this one is among the largest.

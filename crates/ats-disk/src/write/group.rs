@@ -14,7 +14,7 @@ pub(crate) const GROUP_BYTES: usize = 1 << 20;
 pub(crate) struct Queue {
     pub(crate) gathering: Option<Arc<Group>>,
     /// A group that no writer waits for any more, for its memory.
-    pub(crate) spare: Option<Arc<Group>>,
+    pub(crate) reusable: Option<Arc<Group>>,
 }
 
 /// Batches that are written as one.

@@ -15,38 +15,38 @@ const AHEAD: usize = 4 << 20;
 
 /// The memory that a store keeps for its memtables.
 #[derive(Default)]
-pub(crate) struct Spare {
-    held: Mutex<Option<Kept>>,
+pub(crate) struct MemtablePool {
+    kept: Mutex<Option<Kept>>,
     /// `true` if the background knows that memory is short.
-    is_told: AtomicBool,
+    is_requested: AtomicBool,
 }
 
-impl Spare {
+impl MemtablePool {
     /// `true` if a writer tells the threads that one will soon need more memory than is there. They
-    /// are told once, until they have [made some ready](Spare::prepare).
+    /// are told once, until they have [made some ready](MemtablePool::prepare).
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        let is_new = slab::free_bytes() == 0 && !self.is_told.load(Ordering::Relaxed);
+        let is_new = slab::free_bytes() == 0 && !self.is_requested.load(Ordering::Relaxed);
         if is_new {
-            self.is_told.store(true, Ordering::Relaxed);
+            self.is_requested.store(true, Ordering::Relaxed);
         }
         is_new
     }
 
     /// Makes memory ready, if writers need it, and keeps as much as a memtable of that many bytes frees.
     pub(crate) fn prepare(&self, memtable_bytes: usize) {
-        if self.is_told.load(Ordering::Relaxed) {
+        if self.is_requested.load(Ordering::Relaxed) {
             let bytes = memtable_bytes.saturating_add(AHEAD);
-            let mut held = self.held.lock();
-            held.get_or_insert_with(|| Kept::new(bytes));
-            drop(held);
+            let mut kept = self.kept.lock();
+            kept.get_or_insert_with(|| Kept::new(bytes));
+            drop(kept);
             slab::prepare(AHEAD);
-            self.is_told.store(false, Ordering::Relaxed);
+            self.is_requested.store(false, Ordering::Relaxed);
         }
     }
 
     /// Gives back what is kept.
     pub(crate) fn release(&self) {
-        *self.held.lock() = None;
+        *self.kept.lock() = None;
     }
 }
