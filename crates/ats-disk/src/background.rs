@@ -16,7 +16,7 @@ use crate::flush::Flusher;
 use crate::fs;
 use crate::options::Durability;
 use crate::write::{Batch, Writer};
-use idle::{LULL, Lull, REST};
+use idle::{CLOSE_AFTER, IDLE_AFTER, IdleTimer};
 use pool::{Member, Pool, Turn};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -69,7 +69,7 @@ impl Member for Worker {
 
     fn long_turn(&self) -> Turn {
         self.turn(|| {
-            let worked = self.work_long()? || self.is_lull() && self.work_in_lull()?;
+            let worked = self.work_long()? || self.is_idle() && self.work_when_idle()?;
             Ok(match worked {
                 true => Turn::Again,
                 false => self.rest()?,
@@ -85,7 +85,7 @@ pub(crate) struct Worker {
     pub(crate) writer: Arc<Writer>,
     pub(crate) flusher: Arc<Flusher>,
     pub(crate) compactor: Compactor,
-    lull: Lull,
+    idle_timer: IdleTimer,
 }
 
 impl Worker {
@@ -100,7 +100,7 @@ impl Worker {
             files,
             writer,
             flusher,
-            lull: Lull::default(),
+            idle_timer: IdleTimer::default(),
         }
     }
 
@@ -147,19 +147,19 @@ impl Worker {
             return Ok(Turn::After(PINNED_RETRY));
         }
         // A store that is short may have room again.
-        if self.files.reserve.is_short() || !self.is_lull() {
-            return Ok(Turn::After(LULL));
+        if self.files.reserve.is_short() || !self.is_idle() {
+            return Ok(Turn::After(IDLE_AFTER));
         }
-        let lasted = self.lull_lasted();
-        let is_due = lasted >= REST || fs::is_scarce();
+        let lasted = self.idle_time();
+        let is_due = lasted >= CLOSE_AFTER || fs::is_scarce();
         let has_logs = self.has_open_logs() && !(is_due && self.close_logs()?);
         // The next write wakes the store if there was none until now.
         let Some(mut writing) = self.core.writing.try_lock() else {
-            return Ok(Turn::After(LULL));
+            return Ok(Turn::After(IDLE_AFTER));
         };
-        writing.is_watched = !self.is_lull();
+        writing.is_watched = !self.is_idle();
         if writing.is_watched {
-            return Ok(Turn::After(LULL));
+            return Ok(Turn::After(IDLE_AFTER));
         }
         drop(writing);
         let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_merge();
@@ -167,7 +167,7 @@ impl Worker {
         let age = self.core.options.snapshot_age;
         let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
         let times = [
-            has_logs.then_some(LULL),
+            has_logs.then_some(IDLE_AFTER),
             is_untold.then_some(UNTOLD),
             age.map(|age| (age / 4).clamp(TICK, UNTOLD)),
         ];
@@ -176,13 +176,13 @@ impl Worker {
     }
 
     /// Returns `true` if there were no writes for long.
-    fn is_lull(&self) -> bool {
-        self.lull_lasted() >= LULL
+    fn is_idle(&self) -> bool {
+        self.idle_time() >= IDLE_AFTER
     }
 
-    fn lull_lasted(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         let groups = self.core.stats.groups.load(Ordering::Relaxed);
-        self.lull.lasted(groups, self.core.file_system.now())
+        self.idle_timer.measure(groups, self.core.file_system.now())
     }
 
     /// Returns `true` if files are open to be written.
@@ -214,7 +214,7 @@ impl Worker {
     }
 
     /// Does one piece of what is left for times without writes. Whether there was any.
-    fn work_in_lull(&self) -> Result<bool, Error> {
+    fn work_when_idle(&self) -> Result<bool, Error> {
         self.writer.memtable_pool.release();
         self.compactor.compact_one(true)
     }

@@ -79,10 +79,10 @@ enum Wanted {
     /// Those that keep up with writes.
     Due,
     /// Those that make reads fast, where there are no writes.
-    InLull,
+    Idle,
     /// Those that keep up with writes, of runs that have at most so many bytes.
     Small(u64),
-    /// Like [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
+    /// Like [`Idle`](Wanted::Idle), of the runs that have changes up to a sequence number.
     Settled(u64),
     /// All that have changes up to a sequence number.
     All(u64),
@@ -92,7 +92,7 @@ impl Wanted {
     /// The sequence number up to which the runs have changes; `None` if that does not matter.
     fn up_to(self) -> Option<u64> {
         match self {
-            Wanted::Due | Wanted::InLull | Wanted::Small(_) => None,
+            Wanted::Due | Wanted::Idle | Wanted::Small(_) => None,
             Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
         }
     }
@@ -112,7 +112,7 @@ impl Wanted {
     fn most_bytes(self) -> u64 {
         match self {
             Wanted::Small(bytes) => bytes,
-            Wanted::Due | Wanted::InLull | Wanted::Settled(_) | Wanted::All(_) => u64::MAX,
+            Wanted::Due | Wanted::Idle | Wanted::Settled(_) | Wanted::All(_) => u64::MAX,
         }
     }
 
@@ -121,7 +121,7 @@ impl Wanted {
         match self {
             Wanted::Due => Some(policy::Effort::due(fan_in)),
             Wanted::Small(_) => Some(policy::Effort::due(2)),
-            Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
+            Wanted::Idle | Wanted::Settled(_) => Some(policy::Effort::idle()),
             Wanted::All(_) => None,
         }
     }
@@ -178,10 +178,10 @@ impl Compactor {
         self.merging.lock().claimed.len()
     }
 
-    /// Merges some runs, if that is due, or if `is_lull`, worth while. Whether it was.
-    pub(crate) fn compact_one(&self, is_lull: bool) -> Result<bool, Error> {
-        let wanted = match is_lull {
-            true => Wanted::InLull,
+    /// Merges some runs, if that is due, or if `is_idle`, worth while. Whether it was.
+    pub(crate) fn compact_one(&self, is_idle: bool) -> Result<bool, Error> {
+        let wanted = match is_idle {
+            true => Wanted::Idle,
             false => Wanted::Due,
         };
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))

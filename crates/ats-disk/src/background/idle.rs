@@ -3,24 +3,24 @@
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// The time without writes after which there is a lull.
-pub(crate) const LULL: Duration = Duration::from_secs(1);
-/// After a lull of this length a store closes the files to which it writes; after [`LULL`] where
+/// The time without writes after which a store idles.
+pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// A store that idles for this long closes the files to which it writes; after [`IDLE_AFTER`] where
 /// descriptors are scarce.
-pub(crate) const REST: Duration = Duration::from_secs(10);
+pub(crate) const CLOSE_AFTER: Duration = Duration::from_secs(10);
 
 /// Since when there were no writes.
 #[derive(Default)]
-pub(crate) struct Lull {
+pub(crate) struct IdleTimer {
     /// The number of groups of batches when it was last looked, and the moment since which there
     /// are as many.
     seen: Mutex<(u64, Duration)>,
 }
 
-impl Lull {
+impl IdleTimer {
     /// The time for which there were no writes, as far as is known from the last looks. `groups` is
     /// the number of groups of batches up to `now`.
-    pub(crate) fn lasted(&self, groups: u64, now: Duration) -> Duration {
+    pub(crate) fn measure(&self, groups: u64, now: Duration) -> Duration {
         let mut seen = self.seen.lock();
         let (known, since) = *seen;
         if known != groups || since == Duration::ZERO {
@@ -36,9 +36,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lull_begins_with_the_first_look_after_the_last_write() {
-        let lull = Lull::default();
-        let is_on = |groups, ms| lull.lasted(groups, Duration::from_millis(ms)) >= LULL;
+    fn idle_time_begins_with_the_first_look_after_the_last_write() {
+        let timer = IdleTimer::default();
+        let is_on = |groups, ms| timer.measure(groups, Duration::from_millis(ms)) >= IDLE_AFTER;
         assert!(!is_on(0, 500));
         assert!(!is_on(0, 1499) && is_on(0, 1500) && is_on(0, 9000));
         assert!(!is_on(3, 9100) && !is_on(3, 10_000) && is_on(3, 10_100));

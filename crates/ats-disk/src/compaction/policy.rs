@@ -49,7 +49,7 @@ impl Effort {
     }
 
     /// Returns the merge that makes reads fast, where there are no writes.
-    pub(super) fn in_lull() -> Self {
+    pub(super) fn idle() -> Self {
         Effort {
             fan_in: 2,
             percent: LULL_PERCENT,
@@ -181,21 +181,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_has_few_runs_after_a_lull() {
-        let lull = Effort::in_lull();
-        assert_eq!(choose(&free(&[64, 64, 64, 640]), lull), Some(0..4));
-        assert_eq!(choose(&free(&[10, 20, 640]), lull), None);
-        assert_eq!(choose(&free(&[20, 20, 640]), lull), Some(0..2));
-        assert_eq!(choose(&free(&[64, 640]), lull), Some(0..2));
-        assert_eq!(choose(&free(&[64, 641]), lull), None);
-        assert_eq!(choose(&free(&[640]), lull), None);
+    fn what_is_loaded_has_few_runs_in_idle_times() {
+        let idle = Effort::idle();
+        assert_eq!(choose(&free(&[64, 64, 64, 640]), idle), Some(0..4));
+        assert_eq!(choose(&free(&[10, 20, 640]), idle), None);
+        assert_eq!(choose(&free(&[20, 20, 640]), idle), Some(0..2));
+        assert_eq!(choose(&free(&[64, 640]), idle), Some(0..2));
+        assert_eq!(choose(&free(&[64, 641]), idle), None);
+        assert_eq!(choose(&free(&[640]), idle), None);
     }
 
     /// However writes come, the number of runs stays small, and so does what is written again.
     #[test]
     fn work_is_proportional_to_writes() {
         // With a pause after each memtable, or none.
-        let efforts = [(DUE, 12, 8.0), (Effort::in_lull(), 6, 15.0)];
+        let efforts = [(DUE, 12, 8.0), (Effort::idle(), 6, 15.0)];
         for (effort, most_runs, most_written) in efforts {
             let (mut runs, mut written) = (Vec::new(), 0);
             for flush in 1..=1000 {

@@ -4,7 +4,7 @@
 //! back to the system and taken again. And the first access to new memory is made in the background, ahead of
 //! the writers: under virtualisation it takes 5 ms for 2 MiB, a fifth of the time in which they are filled.
 //!
-//! All of it is given back in a [lull](crate::background).
+//! A store that [idles](crate::background) gives all of it back.
 
 use ats_mem::slab::{self, Kept};
 use parking_lot::Mutex;
