@@ -5,8 +5,8 @@ mod idle;
 mod pool;
 mod schedule;
 
-pub(crate) use pool::Seat;
-pub(crate) use schedule::Seats;
+pub(crate) use pool::Membership;
+pub(crate) use schedule::Schedule;
 
 use crate::compaction::Compactor;
 use crate::core::Core;
@@ -226,15 +226,15 @@ impl Worker {
             return Ok(());
         }
         if let Durability::Interval(_) = core.options.durability {
-            let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.writer))))?;
-            core.background.set_sync_seat(Arc::new(seat));
+            let membership = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.writer))))?;
+            core.background.set_sync_membership(Arc::new(membership));
         }
         let member = Arc::clone(self) as Arc<dyn Member>;
-        let seat = Arc::new(Pool::of_work().join(member)?);
+        let membership = Arc::new(Pool::of_work().join(member)?);
         if let Some(share) = &core.share {
-            share.set_seat(Arc::clone(&seat));
+            share.set_membership(Arc::clone(&membership));
         }
-        core.background.set_seat(seat);
+        core.background.set_membership(membership);
         Ok(())
     }
 

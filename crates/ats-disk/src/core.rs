@@ -4,7 +4,7 @@ mod version;
 
 pub(crate) use version::{Sealed, State, StoredRun};
 
-use crate::background::Seats;
+use crate::background::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::error::Error;
 use crate::files::Obsolete;
@@ -55,7 +55,7 @@ pub(crate) struct Core {
     pub(crate) snapshots: Snapshots,
     pub(crate) back_pressure: BackPressure,
     pub(crate) stats: Stats,
-    pub(crate) background: Seats,
+    pub(crate) background: Schedule,
     /// See [`fork_detection`].
     copies: u64,
     /// The reason why nothing is written any more.
@@ -118,7 +118,7 @@ impl Core {
             snapshots: Snapshots::default(),
             back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
-            background: Seats::default(),
+            background: Schedule::default(),
             copies: fork_detection::copies(),
             broken,
             is_read_only,

@@ -8,7 +8,7 @@
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
-use crate::background::Seat;
+use crate::background::Membership;
 use crate::fs::RealFs;
 use crate::run_file::block_cache;
 use crate::write::BackPressure;
@@ -98,7 +98,7 @@ pub(crate) struct Share {
     /// `true` if its memtable is to be sealed.
     is_wanted: AtomicBool,
     /// Whom to wake for that; nobody in a store without background work.
-    seat: OnceLock<Arc<Seat>>,
+    membership: OnceLock<Arc<Membership>>,
 }
 
 impl Share {
@@ -114,8 +114,8 @@ impl Share {
         share
     }
 
-    pub(crate) fn set_seat(&self, seat: Arc<Seat>) {
-        let _first = self.seat.set(seat);
+    pub(crate) fn set_membership(&self, membership: Arc<Membership>) {
+        let _first = self.membership.set(membership);
     }
 
     /// Tells how large the memtables of the store are, unless that has changed little.
@@ -136,9 +136,9 @@ impl Share {
         let excess = used.saturating_sub(memtables_bytes());
         BACK_PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
         if excess > 0
-            && let Some(seat) = self.seat.get()
+            && let Some(membership) = self.membership.get()
         {
-            seat.wake();
+            membership.wake();
         }
     }
 
@@ -175,7 +175,7 @@ pub(crate) fn relieve() {
         let bytes = share.bytes.load(Ordering::Relaxed);
         match share.is_wanted.load(Ordering::Relaxed) {
             true => to_free = to_free.saturating_sub(bytes),
-            false if share.seat.get().is_some() => others.push((bytes, share)),
+            false if share.membership.get().is_some() => others.push((bytes, share)),
             false => {}
         }
     }
@@ -186,8 +186,8 @@ pub(crate) fn relieve() {
         }
         to_free = to_free.saturating_sub(bytes);
         share.is_wanted.store(true, Ordering::Relaxed);
-        if let Some(seat) = share.seat.get() {
-            seat.wake();
+        if let Some(membership) = share.membership.get() {
+            membership.wake();
         }
     }
 }

@@ -5,10 +5,10 @@
 //! are urgent or long: an urgent one is waited for by others, a long one may take minutes. All
 //! threads but one take long turns, so urgent ones do not wait for them. Members take turns in the
 //! order in which they came. A long turn that is broken off when
-//! [others wait](Seat::is_waited_for) lets small members go on beside large ones.
+//! [others wait](Membership::is_waited_for) lets small members go on beside large ones.
 //!
 //! - **P1** What a member is woken for is looked at by an urgent turn that begins afterwards.
-//! - **P2** Once a member has [left](Seat::leave) it gets no turn, none is under way, and the pool
+//! - **P2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and the pool
 //!   has let go of it.
 //! - **P3** A time that has passed is taken out of the row of times before its member is called, and a
 //!   member that leaves has none. So a thread never looks at the same time again.
@@ -124,7 +124,7 @@ struct Entry {
 }
 
 /// The place of a member in a pool.
-pub(crate) struct Seat {
+pub(crate) struct Membership {
     pool: Arc<Pool>,
     ticket: u64,
     /// `true` from when the member is woken until its turn begins.
@@ -276,7 +276,7 @@ impl Pool {
     ///
     /// # Errors
     /// That of the system, if there can be no threads.
-    pub(crate) fn join(self: &Arc<Self>, member: Arc<dyn Member>) -> io::Result<Seat> {
+    pub(crate) fn join(self: &Arc<Self>, member: Arc<dyn Member>) -> io::Result<Membership> {
         static LAST_TICKET: AtomicU64 = AtomicU64::new(0);
         let ticket = LAST_TICKET.fetch_add(1, Ordering::Relaxed) + 1;
         let entry = Entry {
@@ -289,7 +289,7 @@ impl Pool {
         };
         let mut state = self.state.lock();
         state.members.insert(ticket, entry);
-        let seat = Seat {
+        let membership = Membership {
             pool: Arc::clone(self),
             ticket,
             is_woken: AtomicBool::new(false),
@@ -301,12 +301,12 @@ impl Pool {
                 Ok(thread) => state.threads.push(thread),
                 Err(error) => {
                     drop(state);
-                    seat.leave();
+                    membership.leave();
                     return Err(error);
                 }
             }
         }
-        Ok(seat)
+        Ok(membership)
     }
 
     /// Takes turns until the threads are ended.
@@ -361,7 +361,7 @@ impl Pool {
     }
 }
 
-impl Seat {
+impl Membership {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
         // What a copy of the process would wake is in the other one.

@@ -1,6 +1,6 @@
-//! The seats of a store in the [pools](super::pool), by which its background work is woken.
+//! The memberships of a store in the [pools](super::pool), by which its background work is woken.
 
-use super::pool::Seat;
+use super::pool::Membership;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,45 +8,45 @@ use std::time::Duration;
 /// The journal is not synced more often than this, other than for writes that wait for it.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The seats of a store in the pools; none if it has no background work.
+/// The memberships of a store in the pools; none if it has no background work.
 #[derive(Default)]
-pub(crate) struct Seats {
-    seat: OnceLock<Arc<Seat>>,
-    sync_seat: OnceLock<Arc<Seat>>,
+pub(crate) struct Schedule {
+    membership: OnceLock<Arc<Membership>>,
+    sync_membership: OnceLock<Arc<Membership>>,
     /// `true` while turns ask the snapshots if they have expired.
     watches_snapshots: AtomicBool,
 }
 
-impl Seats {
-    /// Sets the seat of the work, and wakes it.
-    pub(crate) fn set_seat(&self, seat: Arc<Seat>) {
-        let _first = self.seat.set(seat);
+impl Schedule {
+    /// Sets the membership of the work, and wakes it.
+    pub(crate) fn set_membership(&self, membership: Arc<Membership>) {
+        let _first = self.membership.set(membership);
         self.wake();
     }
 
-    /// Sets the seat of syncs at intervals.
-    pub(crate) fn set_sync_seat(&self, seat: Arc<Seat>) {
-        let _first = self.sync_seat.set(seat);
+    /// Sets the membership of syncs at intervals.
+    pub(crate) fn set_sync_membership(&self, membership: Arc<Membership>) {
+        let _first = self.sync_membership.set(membership);
     }
 
     /// Says that an urgent turn begins.
     pub(crate) fn begin_turn(&self) {
-        if let Some(seat) = self.seat.get() {
-            seat.begin_turn();
+        if let Some(membership) = self.membership.get() {
+            membership.begin_turn();
         }
     }
 
     /// Has a turn taken soon: there is something to do.
     #[inline]
     pub(crate) fn wake(&self) {
-        if let Some(seat) = self.seat.get() {
-            seat.wake();
+        if let Some(membership) = self.membership.get() {
+            membership.wake();
         }
     }
 
-    /// Does what [`wake`](Seats::wake) does, if there are threads.
+    /// Does what [`wake`](Schedule::wake) does, if there are threads.
     pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
-        if self.seat.get().is_some() && is_due() {
+        if self.membership.get().is_some() && is_due() {
             self.wake();
         }
     }
@@ -71,21 +71,23 @@ impl Seats {
 
     /// Has the journal synced after an interval.
     pub(crate) fn sync_after(&self, interval: Duration) {
-        if let Some(seat) = self.sync_seat.get() {
-            seat.wake_after(interval.max(SHORTEST_INTERVAL));
+        if let Some(membership) = self.sync_membership.get() {
+            membership.wake_after(interval.max(SHORTEST_INTERVAL));
         }
     }
 
     /// Returns `true` if other stores wait for a thread that merges.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.seat.get().is_some_and(|seat| seat.is_waited_for())
+        self.membership
+            .get()
+            .is_some_and(|membership| membership.is_waited_for())
     }
 
     /// Ends the background work, of which one piece may be under way, which is waited for.
     pub(crate) fn end(&self) {
-        for seat in [&self.seat, &self.sync_seat] {
-            if let Some(seat) = seat.get() {
-                seat.leave();
+        for membership in [&self.membership, &self.sync_membership] {
+            if let Some(membership) = membership.get() {
+                membership.leave();
             }
         }
     }

@@ -47,9 +47,9 @@ fn pool(threads: usize) -> Arc<Pool> {
     Arc::new(Pool::new("a-pool", threads, false))
 }
 
-fn join(pool: &Arc<Pool>, member: &Arc<Noting>) -> Seat {
-    let seat = pool.join(Arc::clone(member) as Arc<dyn Member>);
-    seat.expect("there are threads")
+fn join(pool: &Arc<Pool>, member: &Arc<Noting>) -> Membership {
+    let membership = pool.join(Arc::clone(member) as Arc<dyn Member>);
+    membership.expect("there are threads")
 }
 
 /// Waits until this holds, for long.
@@ -69,15 +69,15 @@ fn a_member_has_turns_as_long_as_it_has_work() {
         _ => Turn::Again,
     };
     let member = Noting::new(again, |_| Turn::Idle);
-    let seat = join(&pool, &member);
+    let membership = join(&pool, &member);
     sleep(SHORT);
     assert_eq!(member.turns(), (0, 0));
     for times in 1..50 {
-        seat.wake();
+        membership.wake();
         wait_for(|| member.turns() == (3 * times, times));
-        seat.begin_turn();
+        membership.begin_turn();
     }
-    seat.leave();
+    membership.leave();
     assert_eq!(Arc::strong_count(&member), 1);
 }
 
@@ -85,17 +85,17 @@ fn a_member_has_turns_as_long_as_it_has_work() {
 fn a_member_is_woken_once_until_its_turn_begins() {
     let pool = pool(2);
     let member = Noting::new(|_| Turn::Idle, |_| Turn::Idle);
-    let seat = join(&pool, &member);
-    seat.wake();
+    let membership = join(&pool, &member);
+    membership.wake();
     wait_for(|| member.turns() == (1, 0));
     // The member has not said that its turn has begun.
-    seat.wake();
+    membership.wake();
     sleep(SHORT);
     assert_eq!(member.turns(), (1, 0));
-    seat.begin_turn();
-    seat.wake();
+    membership.begin_turn();
+    membership.wake();
     wait_for(|| member.turns() == (2, 0));
-    seat.leave();
+    membership.leave();
 }
 
 #[test]
@@ -110,34 +110,34 @@ fn urgent_turns_do_not_wait_for_long_ones() {
         Turn::Idle
     };
     let slow = [(); 4].map(|()| Noting::new(|_| Turn::Long, until_over.clone()));
-    let seats = slow.each_ref().map(|member| join(&pool, member));
-    seats.iter().for_each(Seat::wake);
+    let memberships = slow.each_ref().map(|member| join(&pool, member));
+    memberships.iter().for_each(Membership::wake);
     let in_long = || slow.iter().map(|member| member.turns().1).sum::<u32>();
     wait_for(|| in_long() == 2 && slow.iter().all(|member| member.turns().0 == 1));
     let quick = Noting::new(|_| Turn::Idle, |_| Turn::Idle);
-    let seat = join(&pool, &quick);
-    seat.wake();
+    let membership = join(&pool, &quick);
+    membership.wake();
     wait_for(|| quick.turns() == (1, 0));
     assert_eq!(in_long(), 2);
     wait_for(|| pool.waiting.load(Ordering::SeqCst) == 2);
-    assert!(!seats[0].is_waited_for(), "this thread takes no turn");
+    assert!(!memberships[0].is_waited_for(), "this thread takes no turn");
     is_over.store(true, Ordering::SeqCst);
     wait_for(|| in_long() == 4);
-    seats.iter().for_each(Seat::leave);
-    seat.leave();
+    memberships.iter().for_each(Membership::leave);
+    membership.leave();
 }
 
 #[test]
 fn long_turns_that_give_way_let_all_members_go_on() {
     let pool = pool(2);
-    let seats: Arc<Mutex<Vec<Arc<Seat>>>> = Arc::default();
+    let memberships: Arc<Mutex<Vec<Arc<Membership>>>> = Arc::default();
     let is_over = Arc::new(AtomicBool::new(false));
     let members = [(); 3].map(|()| {
-        let (seats, is_over) = (Arc::clone(&seats), Arc::clone(&is_over));
+        let (memberships, is_over) = (Arc::clone(&memberships), Arc::clone(&is_over));
         let give_way = move |_| {
-            let seat = Arc::clone(&seats.lock()[0]);
+            let membership = Arc::clone(&memberships.lock()[0]);
             sleep(Duration::from_millis(1));
-            while !seat.is_waited_for() && !is_over.load(Ordering::SeqCst) {
+            while !membership.is_waited_for() && !is_over.load(Ordering::SeqCst) {
                 sleep(Duration::from_millis(1));
             }
             Turn::Again
@@ -145,17 +145,17 @@ fn long_turns_that_give_way_let_all_members_go_on() {
         Noting::new(|_| Turn::Long, give_way)
     });
     for member in &members {
-        seats.lock().push(Arc::new(join(&pool, member)));
+        memberships.lock().push(Arc::new(join(&pool, member)));
     }
-    let seats = seats.lock().clone();
-    seats.iter().for_each(|seat| seat.wake());
+    let memberships = memberships.lock().clone();
+    memberships.iter().for_each(|membership| membership.wake());
     let turns = || members.each_ref().map(|member| member.turns().1);
     wait_for(|| turns().iter().all(|turns| *turns >= 50));
     let sum: u32 = turns().iter().sum();
     let (least, most) = (turns().into_iter().min(), turns().into_iter().max());
     assert!(most <= least.map(|least| least + sum / 6), "{:?}", turns());
     is_over.store(true, Ordering::SeqCst);
-    seats.iter().for_each(|seat| seat.leave());
+    memberships.iter().for_each(|membership| membership.leave());
 }
 
 #[test]
@@ -172,22 +172,25 @@ fn times_are_kept_beside_long_turns() {
             }
         },
     );
-    let seats = [join(&pool, &ticking), join(&pool, &slow)];
-    seats[1].wake();
+    let memberships = [join(&pool, &ticking), join(&pool, &slow)];
+    memberships[1].wake();
     wait_for(|| slow.turns().1 == 1);
-    seats[0].wake_after(Duration::from_millis(1));
+    memberships[0].wake_after(Duration::from_millis(1));
     // An earlier time counts, a later one does not.
-    seats[0].wake_after(LONG);
+    memberships[0].wake_after(LONG);
     wait_for(|| slow.turns().1 == 11);
     sleep(Duration::from_millis(40));
     let ticks = ticking.turns().0;
     // A tick takes 5 ms at least, and the slow one 300 ms.
     assert!((10..=200).contains(&ticks), "{ticks}");
     let never = Noting::new(|_| Turn::After(Duration::MAX), |_| Turn::Idle);
-    let seat = join(&pool, &never);
-    seat.wake();
+    let membership = join(&pool, &never);
+    membership.wake();
     wait_for(|| never.turns().0 == 1);
-    seats.iter().chain([&seat]).for_each(Seat::leave);
+    memberships
+        .iter()
+        .chain([&membership])
+        .for_each(Membership::leave);
     let ticks = ticking.turns().0;
     sleep(SHORT);
     assert_eq!(ticking.turns().0, ticks, "it has left");
@@ -208,32 +211,32 @@ fn leaving_waits_for_turns_and_not_for_its_own() {
         },
         |_| Turn::Idle,
     );
-    let seat = join(&pool, &member);
-    seat.wake();
+    let membership = join(&pool, &member);
+    membership.wake();
     wait_for(|| is_in.load(Ordering::SeqCst));
-    seat.leave();
-    seat.leave();
+    membership.leave();
+    membership.leave();
     assert!(ended.load(Ordering::SeqCst));
     assert_eq!(member.turns(), (1, 0));
     assert_eq!(Arc::strong_count(&member), 1);
     assert_eq!(pool.state.lock().threads.len(), 0);
 
-    let own: Arc<Mutex<Option<Arc<Seat>>>> = Arc::default();
+    let own: Arc<Mutex<Option<Arc<Membership>>>> = Arc::default();
     let leaving = Arc::clone(&own);
     let member = Noting::new(
         move |_| {
-            let seat = leaving.lock().clone();
-            seat.expect("it has joined").leave();
+            let membership = leaving.lock().clone();
+            membership.expect("it has joined").leave();
             Turn::Again
         },
         |_| Turn::Idle,
     );
-    let seat = Arc::new(join(&pool, &member));
-    *own.lock() = Some(Arc::clone(&seat));
-    seat.wake();
+    let membership = Arc::new(join(&pool, &member));
+    *own.lock() = Some(Arc::clone(&membership));
+    membership.wake();
     wait_for(|| pool.state.lock().members.is_empty());
     wait_for(|| Arc::strong_count(&member) == 1);
-    seat.wake();
+    membership.wake();
     assert_eq!(member.turns(), (1, 0));
 }
 
@@ -252,17 +255,17 @@ fn a_member_that_leaves_has_no_time() {
         },
     );
     let others = [(); 2].map(|()| Noting::new(|_| Turn::After(SHORT), |_| Turn::Idle));
-    let seats = others.each_ref().map(|other| join(&pool, other));
-    seats.iter().for_each(Seat::wake);
-    let seat = join(&pool, &member);
-    seat.wake();
+    let memberships = others.each_ref().map(|other| join(&pool, other));
+    memberships.iter().for_each(Membership::wake);
+    let membership = join(&pool, &member);
+    membership.wake();
     wait_for(|| is_in.load(Ordering::SeqCst));
-    seat.wake_after(SHORT);
-    seat.leave();
+    membership.wake_after(SHORT);
+    membership.leave();
     assert_eq!(member.turns(), (1, 1));
     let ticks = others[0].turns().0;
     wait_for(|| others[0].turns().0 > ticks + 2);
-    seats.iter().for_each(Seat::leave);
+    memberships.iter().for_each(Membership::leave);
     assert!(pool.state.lock().times.is_empty());
 }
 
@@ -276,12 +279,13 @@ fn nothing_that_a_member_was_woken_for_is_missed() {
             scope.spawn(move || {
                 for round in 0..50 {
                     let asked = Arc::new(AtomicU32::new(0));
-                    let seat: Arc<Mutex<Option<Arc<Seat>>>> = Arc::default();
+                    let membership: Arc<Mutex<Option<Arc<Membership>>>> = Arc::default();
                     let done = Arc::new(AtomicU32::new(0));
-                    let (of_turn, to_do, is_done) = (seat.clone(), asked.clone(), done.clone());
+                    let (of_turn, to_do, is_done) =
+                        (membership.clone(), asked.clone(), done.clone());
                     let look = move |turn: u32| {
-                        if let Some(seat) = &*of_turn.lock() {
-                            seat.begin_turn();
+                        if let Some(membership) = &*of_turn.lock() {
+                            membership.begin_turn();
                         }
                         is_done.store(to_do.load(Ordering::SeqCst), Ordering::SeqCst);
                         match (turn + number) % 3 {
@@ -293,7 +297,7 @@ fn nothing_that_a_member_was_woken_for_is_missed() {
                     let wait = |turn| Turn::After(Duration::from_micros(u64::from(turn % 100)));
                     let member = Noting::new(look, wait);
                     let joined = Arc::new(join(pool, &member));
-                    *seat.lock() = Some(Arc::clone(&joined));
+                    *membership.lock() = Some(Arc::clone(&joined));
                     for times in 1..=20 {
                         asked.store(times, Ordering::SeqCst);
                         joined.wake();
@@ -303,7 +307,7 @@ fn nothing_that_a_member_was_woken_for_is_missed() {
                     }
                     wait_for(|| done.load(Ordering::SeqCst) == 20);
                     joined.leave();
-                    *seat.lock() = None;
+                    *membership.lock() = None;
                 }
             });
         }
