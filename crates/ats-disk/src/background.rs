@@ -44,7 +44,7 @@ struct Syncing(Arc<Writer>);
 
 impl Member for Syncing {
     fn urgent_turn(&self) -> Turn {
-        self.0.core.writing.lock().is_sync_due = false;
+        self.0.core.write_state.lock().is_sync_due = false;
         // After an error the store is read-only, which writers are told.
         let _failed = self.0.sync();
         Turn::Idle
@@ -154,14 +154,14 @@ impl Worker {
         let is_due = lasted >= CLOSE_AFTER || fs::is_scarce();
         let has_logs = self.has_open_logs() && !(is_due && self.close_logs()?);
         // The next write wakes the store if there was none until now.
-        let Some(mut writing) = self.core.writing.try_lock() else {
+        let Some(mut write_state) = self.core.write_state.try_lock() else {
             return Ok(Turn::After(IDLE_AFTER));
         };
-        writing.is_watched = !self.is_idle();
-        if writing.is_watched {
+        write_state.is_watched = !self.is_idle();
+        if write_state.is_watched {
             return Ok(Turn::After(IDLE_AFTER));
         }
-        drop(writing);
+        drop(write_state);
         let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_merge();
         let has_snapshots = || self.core.snapshots.count() > 0;
         let age = self.core.options.snapshot_age;
@@ -187,9 +187,9 @@ impl Worker {
 
     /// Returns `true` if files are open to be written.
     fn has_open_logs(&self) -> bool {
-        let journal = self.core.writing.try_lock();
+        let journal = self.core.write_state.try_lock();
         let manifest = self.files.manifest.try_lock();
-        journal.is_none_or(|writing| writing.journal.is_open())
+        journal.is_none_or(|write_state| write_state.journal.is_open())
             || manifest.is_none_or(|manifest| manifest.is_open())
             || self.writer.next_journal.is_begun()
     }
@@ -200,7 +200,7 @@ impl Worker {
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
         self.writer.sync()?;
         let mut is_closed =
-            (self.core.writing.try_lock()).is_some_and(|mut all| all.journal.close());
+            (self.core.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
         if is_closed {
             self.writer.next_journal.give_up();
             is_closed &= self
@@ -297,12 +297,12 @@ impl Worker {
     fn seal_deletes(&self) -> bool {
         let now = self.core.file_system.now();
         let mut next_seal = self.files.reserve.next_seal.lock();
-        let mut writing = self.core.writing.lock();
-        if writing.last_seq == writing.sealed_seq || now < *next_seal {
+        let mut write_state = self.core.write_state.lock();
+        if write_state.last_seq == write_state.sealed_seq || now < *next_seal {
             return false;
         }
         *next_seal = now + SEAL_PAUSE;
-        self.writer.seal(&mut writing);
+        self.writer.seal(&mut write_state);
         true
     }
 }

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::read::{Gaps, Registry, Snapshots};
 use crate::run_file::{Cache, Settings};
 use crate::stats::Stats;
-use crate::write::{self, BackPressure, Writing};
+use crate::write::{self, BackPressure, WriteState};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::iter;
@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 /// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
 /// [`background`](crate::background).
 ///
-/// Locks are taken in this order, each while those before it may be held: `writing`, that of the manifest,
+/// Locks are taken in this order, each while those before it may be held: `write_state`, that of the manifest,
 /// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
 /// That of the manifest is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
@@ -48,7 +48,7 @@ pub(crate) struct Core {
     pub(crate) swapping: Mutex<()>,
     pub(crate) registry: Registry,
     pub(crate) gaps: Gaps,
-    pub(crate) writing: Mutex<Writing>,
+    pub(crate) write_state: Mutex<WriteState>,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
     pub(crate) obsolete: Obsolete,
@@ -78,7 +78,7 @@ pub(crate) struct Opened {
     pub(crate) cache: Arc<Cache>,
     pub(crate) settings: Settings,
     pub(crate) state: State,
-    pub(crate) writing: Writing,
+    pub(crate) write_state: WriteState,
     pub(crate) operator_id: Option<OperatorId>,
     pub(crate) next_number: u64,
 }
@@ -92,7 +92,7 @@ impl Core {
             cache,
             settings,
             state,
-            writing,
+            write_state,
             operator_id,
             next_number,
         } = opened;
@@ -110,10 +110,10 @@ impl Core {
             operator_id,
             state: ArcSwap::from_pointee(state),
             swapping: Mutex::default(),
-            registry: Registry::new(writing.last_seq),
+            registry: Registry::new(write_state.last_seq),
             gaps: Gaps::default(),
             next_number: AtomicU64::new(next_number),
-            writing: Mutex::new(writing),
+            write_state: Mutex::new(write_state),
             obsolete: Obsolete::default(),
             snapshots: Snapshots::default(),
             back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),

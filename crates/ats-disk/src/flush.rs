@@ -142,13 +142,13 @@ impl Flusher {
     /// Lets nothing be written any more. If it was flushed, and all changes are in runs since nothing was written
     /// meanwhile, all journals are removed; the next opening need not look at them then.
     pub(crate) fn end_writing(&self, is_flushed: bool) {
-        let writing = self.core.writing.lock();
+        let write_state = self.core.write_state.lock();
         // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
         // without a name.
         self.core.broken(Error::ReadOnly("it was closed".into()));
         if is_flushed
             && !self.core.is_read_only
-            && writing.last_seq == self.files.manifest.lock().contents().flushed
+            && write_state.last_seq == self.files.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);
             self.files.reserve.shrink_to_runs();
@@ -157,7 +157,7 @@ impl Flusher {
 
     /// Removes the journals before this one, whose changes are in runs.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
-        let forgotten = self.core.writing.lock().journal.forget(first_needed);
+        let forgotten = self.core.write_state.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
         self.core.obsolete.add_journals(forgotten);
     }

@@ -245,13 +245,13 @@ impl DiskStore {
         // However little of it is on disk, it takes long.
         waiting::check()?;
         let (snapshot, counting) = {
-            let writing = core.writing.lock();
-            (self.snapshot(), writing.records.begin())
+            let write_state = core.write_state.lock();
+            (self.snapshot(), write_state.records.begin())
         };
         let records = snapshot.sum(&|_| 1)?;
-        let mut writing = core.writing.lock();
-        writing.records.end(counting, records as i64);
-        core.registry.publish_count(&writing.records);
+        let mut write_state = core.write_state.lock();
+        write_state.records.end(counting, records as i64);
+        core.registry.publish_count(&write_state.records);
         Ok(records)
     }
 
@@ -291,9 +291,9 @@ impl DiskStore {
         self.core().check_writable()?;
         let _hold = self.core().directory_lock.hold()?;
         let last_seq = {
-            let mut writing = self.core().writing.lock();
-            self.worker().writer.seal(&mut writing);
-            writing.last_seq
+            let mut write_state = self.core().write_state.lock();
+            self.worker().writer.seal(&mut write_state);
+            write_state.last_seq
         };
         self.worker().flusher.flush_up_to(last_seq)?;
         Ok(last_seq)
@@ -388,8 +388,8 @@ impl DiskStore {
     /// Has the next change get a sequence number above this one. Until that change is in a run, the
     /// numbers that were left out look like changes that are missing.
     pub(crate) fn skip_numbers(&self, last: u64) {
-        let mut writing = self.core().writing.lock();
-        writing.last_seq = writing.last_seq.max(last);
+        let mut write_state = self.core().write_state.lock();
+        write_state.last_seq = write_state.last_seq.max(last);
     }
 
     /// The figures of the store.

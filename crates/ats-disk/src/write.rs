@@ -5,7 +5,7 @@
 //! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
 //! gathered, and the lock under which writers gather is held for a copy of a batch only.
 //!
-//! **W1** Groups are written, applied and published one after the other, each under `writing`. **W2** What is
+//! **W1** Groups are written, applied and published one after the other, each under `write_state`. **W2** What is
 //! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
 //! error nothing of the group is applied.
 
@@ -20,7 +20,7 @@ pub(crate) use back_pressure::{BackPressure, debt, most_runs};
 pub use batch::Batch;
 pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
 pub(crate) use count::{CountChange, RecordCount};
-pub(crate) use state::Writing;
+pub(crate) use state::WriteState;
 
 use crate::core::{Core, Sealed, State};
 use crate::entry::Kind;
@@ -53,7 +53,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(files: Arc<Files>) -> Self {
         let core = Arc::clone(&files.core);
-        let next_journal = NextJournal::new(core.writing.lock().journal.number());
+        let next_journal = NextJournal::new(core.write_state.lock().journal.number());
         Writer {
             core,
             files,
@@ -83,7 +83,7 @@ impl Writer {
         if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
-            return self.write_group(&mut self.core.writing.lock(), &mut batches);
+            return self.write_group(&mut self.core.write_state.lock(), &mut batches);
         }
         let (group, leads) = self.join_group(batch, sync);
         if !leads {
@@ -93,11 +93,11 @@ impl Writer {
             }
             return outcome.clone().expect("it was just there");
         }
-        let mut writing = self.core.writing.lock();
+        let mut write_state = self.core.write_state.lock();
         // From now on, writers begin the next group.
         self.queue.lock().gathering = None;
-        let result = self.write_group(&mut writing, &mut group.batches.lock());
-        drop(writing);
+        let result = self.write_group(&mut write_state, &mut group.batches.lock());
+        drop(write_state);
         *group.outcome.lock() = Some(result.clone());
         group.done.notify_all();
         self.keep_group(group);
@@ -110,21 +110,21 @@ impl Writer {
             return Err(Error::WouldWait);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut writing = waiting::lock(&self.core.writing)?;
-        let goes_on = match self.is_full() || !writing.journal.is_begun() {
+        let mut write_state = waiting::lock(&self.core.write_state)?;
+        let goes_on = match self.is_full() || !write_state.journal.is_begun() {
             true => self.next_journal.is_begun(),
-            false => writing.journal.is_open(),
+            false => write_state.journal.is_open(),
         };
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());
         if !goes_on || !self.core.back_pressures().all(lets_through) {
             return Err(Error::WouldWait);
         }
-        let mut batches = mem::take(&mut writing.at_once);
+        let mut batches = mem::take(&mut write_state.at_once);
         batches.clear();
         batches.add(batch, false);
-        let result = self.write_group(&mut writing, &mut batches);
-        writing.at_once = batches;
+        let result = self.write_group(&mut write_state, &mut batches);
+        write_state.at_once = batches;
         match result {
             // To make room for it takes long.
             Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
@@ -187,18 +187,22 @@ impl Writer {
     }
 
     /// Writes, syncs, applies and publishes a group.
-    fn write_group(&self, writing: &mut Writing, batches: &mut Batches) -> Result<(), Error> {
+    fn write_group(
+        &self,
+        write_state: &mut WriteState,
+        batches: &mut Batches,
+    ) -> Result<(), Error> {
         self.core.check_writable()?;
         if self.is_full() {
-            self.seal(writing);
+            self.seal(write_state);
         }
         self.files
             .reserve
             .cover_write(batches.bytes.len(), batches.only_deletes)?;
-        if !writing.journal.is_begun() {
+        if !write_state.journal.is_begun() {
             self.files.renew_manifest()?;
         }
-        let mut seq = writing.last_seq;
+        let mut seq = write_state.last_seq;
         batches.number(seq + 1);
         let numbered = batches.each().map(|(batch, changes)| {
             let first_seq = seq + 1;
@@ -207,45 +211,46 @@ impl Writer {
         });
         let (next, directory) = (&self.next_journal, &*self.core.directory);
         let goes_ahead = !self.files.reserve.is_short();
-        let written = writing
-            .journal
-            .write(next, directory, self.core.store, goes_ahead, numbered);
+        let written =
+            write_state
+                .journal
+                .write(next, directory, self.core.store, goes_ahead, numbered);
         let written = match written {
             Ok(written) => written,
             Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
-                let cut = writing.journal.cut();
+                let cut = write_state.journal.cut();
                 let _ = cut.map_err(|error| self.core.broken(error));
                 return Err(error);
             }
         };
         if batches.sync {
-            self.sync_journal(&mut writing.journal, seq + 1)?;
+            self.sync_journal(&mut write_state.journal, seq + 1)?;
         }
-        let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
-        writing.records.change(batches.records);
+        let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
+        write_state.records.change(batches.records);
         let state = self.core.state.load();
-        self.apply(&state, first_seq, batches, &writing.records)?;
+        self.apply(&state, first_seq, batches, &write_state.records)?;
         self.core
             .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
         self.core.tell_memory(&state);
         if self.core.options.background {
-            self.call_background(writing, &state.active);
+            self.call_background(write_state, &state.active);
         }
         Ok(())
     }
 
     /// Wakes the background work that is due after a write.
     #[inline]
-    fn call_background(&self, writing: &mut Writing, active: &Memtable) {
-        let is_watched = mem::replace(&mut writing.is_watched, true);
+    fn call_background(&self, write_state: &mut WriteState, active: &Memtable) {
+        let is_watched = mem::replace(&mut write_state.is_watched, true);
         if !is_watched || self.memtable_pool.is_short() || self.needs_journal(active) {
             self.core.background.wake();
         }
         if let Durability::Interval(interval) = self.core.options.durability
-            && !mem::replace(&mut writing.is_sync_due, true)
+            && !mem::replace(&mut write_state.is_sync_due, true)
         {
             self.core.background.sync_after(interval);
         }
@@ -339,21 +344,21 @@ impl Writer {
         }
     }
 
-    /// Goes on with an empty memtable and a new journal. The caller holds `writing`, of which it passes the content.
-    pub(crate) fn seal(&self, writing: &mut Writing) {
-        if writing.last_seq == writing.sealed_seq {
+    /// Goes on with an empty memtable and a new journal. The caller holds `write_state`, of which it passes the content.
+    pub(crate) fn seal(&self, write_state: &mut WriteState) {
+        if write_state.last_seq == write_state.sealed_seq {
             return;
         }
-        writing.journal.rotate(&self.next_journal);
+        write_state.journal.rotate(&self.next_journal);
         let _swapping = self.core.swapping.lock();
         let state = self.core.state.load();
         let sealed = Arc::new(Sealed {
             memtable: Arc::clone(&state.active),
-            first_seq: writing.sealed_seq + 1,
-            last_seq: writing.last_seq,
-            next_journal: writing.journal.number(),
+            first_seq: write_state.sealed_seq + 1,
+            last_seq: write_state.last_seq,
+            next_journal: write_state.journal.number(),
         });
-        writing.sealed_seq = writing.last_seq;
+        write_state.sealed_seq = write_state.last_seq;
         let mut all = vec![sealed];
         all.extend(state.sealed.iter().cloned());
         self.core.state.store(Arc::new(State {
@@ -387,7 +392,7 @@ impl Writer {
         if let Some(share) = &self.core.share {
             memory::relieve();
             if share.take_wanted() {
-                self.seal(&mut self.core.writing.lock());
+                self.seal(&mut self.core.write_state.lock());
             }
         }
     }
@@ -399,13 +404,13 @@ impl Writer {
             return Ok(());
         }
         self.core.check_writable()?;
-        let to_sync = self.core.writing.lock().journal.to_sync();
+        let to_sync = self.core.write_state.lock().journal.to_sync();
         if !to_sync.is_empty() {
             to_sync.sync().map_err(|error| self.core.broken(error))?;
             self.core.stats.on_sync();
-            let mut writing = self.core.writing.lock();
-            let next_seq = writing.last_seq + 1;
-            writing.journal.synced(&to_sync, next_seq);
+            let mut write_state = self.core.write_state.lock();
+            let next_seq = write_state.last_seq + 1;
+            write_state.journal.synced(&to_sync, next_seq);
         }
         Ok(())
     }

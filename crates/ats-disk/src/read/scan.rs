@@ -412,8 +412,8 @@ fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
 
 /// Lets walks find gaps, if they do not yet.
 fn activate_gaps(core: &Core) {
-    let writing = core.writing.try_lock();
-    let published = writing.as_ref().map(|writing| writing.last_seq);
+    let write_state = core.write_state.try_lock();
+    let published = write_state.as_ref().map(|state| state.last_seq);
     core.gaps.activate(published);
 }
 

@@ -39,7 +39,7 @@ impl Registry {
     }
 
     /// Publishes all up to this number, and how many records there are then. `apply` makes changes that readers may see
-    /// before they are published. The caller holds `writing`.
+    /// before they are published. The caller holds `write_state`.
     pub(crate) fn publish(&self, visible: u64, records: &RecordCount, apply: impl FnOnce()) {
         if records.published() == RecordCount::UNKNOWN {
             // It may be unknown earlier than need be, so that no thread that asks for it waits for `apply`.
@@ -51,7 +51,7 @@ impl Registry {
         });
     }
 
-    /// Publishes how many records there are, which were there before. The caller holds `writing`.
+    /// Publishes how many records there are, which were there before. The caller holds `write_state`.
     pub(crate) fn publish_count(&self, records: &RecordCount) {
         self.records.publish(records.published(), || {});
     }

@@ -23,7 +23,7 @@ use crate::memtable::{Keep, Memtable};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
 use crate::run_file::{Cache, Settings, file_number};
-use crate::write::{BatchItems, Writing};
+use crate::write::{BatchItems, WriteState};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -84,7 +84,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
             sealed,
             runs: Vec::new(),
         },
-        writing: Writing::new(Journal::new(next_journal), last_seq),
+        write_state: WriteState::new(Journal::new(next_journal), last_seq),
         operator_id: manifest.contents().operator.clone(),
         next_number: manifest.contents().next_number,
         directory,
@@ -121,8 +121,8 @@ fn take_over(worker: &Worker) -> Result<(), Error> {
 fn leave_journals(worker: &Worker) -> Result<(), Error> {
     while worker.flusher.flush_one()? {}
     let (last_seq, journal) = {
-        let writing = worker.core.writing.lock();
-        (writing.last_seq, writing.journal.number())
+        let write_state = worker.core.write_state.lock();
+        (write_state.last_seq, write_state.journal.number())
     };
     let mut manifest = worker.files.manifest.lock();
     if manifest.contents().first_journal != journal {

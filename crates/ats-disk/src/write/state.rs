@@ -5,7 +5,7 @@ use super::group::Batches;
 use crate::journal::Journal;
 
 /// The state that only the leader of a group touches.
-pub(crate) struct Writing {
+pub(crate) struct WriteState {
     pub(crate) journal: Journal,
     /// The sequence number of the last change.
     pub(crate) last_seq: u64,
@@ -20,10 +20,10 @@ pub(crate) struct Writing {
     pub(crate) at_once: Batches,
 }
 
-impl Writing {
+impl WriteState {
     /// Nothing was written to the journal yet; the last change had this sequence number.
     pub(crate) fn new(journal: Journal, last_seq: u64) -> Self {
-        Writing {
+        WriteState {
             journal,
             last_seq,
             sealed_seq: last_seq,
