@@ -15,7 +15,7 @@ use crate::waiting;
 use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
-use end_hints::{Claim, Ends};
+use end_hints::{Claim, EndHints};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
 use xxhash_rust::xxh3::xxh3_64;
@@ -34,7 +34,7 @@ pub struct AtomicStore {
     store: DiskStore,
     locks: [Mutex<()>; LOCKS],
     /// The approximate first and last record.
-    ends: Ends,
+    hints: EndHints,
 }
 
 impl AtomicStore {
@@ -44,7 +44,7 @@ impl AtomicStore {
         AtomicStore {
             store,
             locks: [const { Mutex::new(()) }; LOCKS],
-            ends: Ends::default(),
+            hints: EndHints::default(),
         }
     }
 
@@ -76,7 +76,7 @@ impl AtomicStore {
     /// As those of [`DiskStore::put`].
     pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        let _written = self.ends.write([key].into_iter())?;
+        let _written = self.hints.write([key].into_iter())?;
         self.store.put(key, value)
     }
 
@@ -163,20 +163,20 @@ impl AtomicStore {
     /// Writes what was decided, while the keys are locked.
     fn commit(&self, mut batch: Batch, added: i64) -> Result<(), Error> {
         batch.set_records(CountChange::By(added));
-        let _written = self.ends.write(batch.written_keys())?;
+        let _written = self.hints.write(batch.written_keys())?;
         self.store.write(&batch)
     }
 
     /// Writes a batch, while the keys that it changes are locked. No record that it writes is
     /// outside of `bounds`.
     pub(crate) fn write(&self, batch: &Batch, bounds: &[&[u8]]) -> Result<(), Error> {
-        let _written = self.ends.write(bounds.iter().copied())?;
+        let _written = self.hints.write(bounds.iter().copied())?;
         self.store.write(batch)
     }
 
-    /// See [`Ends::claim`].
+    /// See [`EndHints::claim`].
     pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
-        self.ends.claim(end, key)
+        self.hints.claim(end, key)
     }
 
     /// Removes all records, at one moment for every reader and writer, and gives them as a snapshot.
@@ -196,12 +196,12 @@ impl AtomicStore {
             End::First => Direction::Up,
             End::Last => Direction::Down,
         };
-        let mut walk = self.ends.walk(end, || self.lock_all().is_ok());
+        let mut walk = self.hints.walk(end, || self.lock_all().is_ok());
         let mut scan = self.store.scan(walk.key_range(), direction)?;
         let record = scan.next()?;
         let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
         if let Some((key, _)) = &record {
-            walk.found(key);
+            walk.note(key);
         }
         Ok(record)
     }
@@ -244,7 +244,7 @@ impl Store for AtomicStore {
                 return Ok(());
             };
             let _locked = self.lock(&[&key])?;
-            let _claimed = self.ends.claim(end, &key)?;
+            let _claimed = self.hints.claim(end, &key)?;
             // Another writer may have been faster. From here on none is, and none writes beyond the key.
             if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
                 continue;
@@ -304,7 +304,7 @@ impl Merges for AtomicStore {
 
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        let _written = self.ends.write([key].into_iter())?;
+        let _written = self.hints.write([key].into_iter())?;
         Ok(self.store.merge(key, operand)?)
     }
 }

@@ -7,7 +7,7 @@
 //! before it writes a record. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
 //! written at any time since the walk began, which the walk may not have seen.
 //!
-//! The record at an end can be changed as such: a thread that has locked its key [claims](Ends::claim) the end. **E3** While
+//! The record at an end can be changed as such: a thread that has locked its key [claims](EndHints::claim) the end. **E3** While
 //! an end is claimed at a key, no record is written beyond that key: the claim waits for those that are being written, and
 //! writers that come later wait for its end. So if the key is found to be the outermost under the claim, it stays that until
 //! the change is visible. A writer that waits has locked its keys, and the claiming thread locks none any more; so
@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Ends {
+pub(crate) struct EndHints {
     /// `true` if writers tell of what they write.
-    is_told: AtomicBool,
+    is_active: AtomicBool,
     /// `true` if all writers under way tell.
     is_ready: AtomicBool,
     known: Mutex<Known>,
@@ -89,7 +89,7 @@ fn move_out(end: End, moved: &mut Vec<u8>, key: &[u8]) {
 
 /// While this lives, keys are being written.
 pub(crate) struct Written<'e> {
-    ends: &'e Ends,
+    hints: &'e EndHints,
     keys: Vec<Vec<u8>>,
 }
 
@@ -98,39 +98,39 @@ impl Drop for Written<'_> {
         if self.keys.is_empty() {
             return;
         }
-        let mut known = self.ends.known.lock();
+        let mut known = self.hints.known.lock();
         for key in &self.keys {
             if let Some(index) = known.written.iter().position(|written| written == key) {
                 known.written.swap_remove(index);
             }
         }
         if !known.claimed.is_empty() {
-            self.ends.changed.notify_all();
+            self.hints.changed.notify_all();
         }
     }
 }
 
 /// While this lives, no record is written beyond a key.
 pub(crate) struct Claim<'e> {
-    ends: &'e Ends,
+    hints: &'e EndHints,
     end: End,
     key: Vec<u8>,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut known = self.ends.known.lock();
+        let mut known = self.hints.known.lock();
         let mut claims = known.claimed.iter();
         if let Some(index) = claims.position(|(end, key)| (end, key) == (&self.end, &self.key)) {
             known.claimed.swap_remove(index);
         }
-        self.ends.changed.notify_all();
+        self.hints.changed.notify_all();
     }
 }
 
 /// A walk to an end, in the range in which the record there is.
 pub(crate) struct Walk<'e> {
-    ends: &'e Ends,
+    hints: &'e EndHints,
     end: End,
     /// The bound at which the walk begins.
     from: Option<Vec<u8>>,
@@ -138,7 +138,7 @@ pub(crate) struct Walk<'e> {
     watches: bool,
 }
 
-impl Ends {
+impl EndHints {
     /// Says that records with these keys are written from now on. The caller has locked the keys.
     ///
     /// # Errors
@@ -149,11 +149,11 @@ impl Ends {
         keys: impl Iterator<Item = &'k [u8]> + Clone,
     ) -> Result<Written<'_>, Error> {
         let mut written = Written {
-            ends: self,
+            hints: self,
             keys: Vec::new(),
         };
         // A search for an end locks all keys after it has set this: so all that are locked later see it.
-        if self.is_told.load(Ordering::Relaxed) {
+        if self.is_active.load(Ordering::Relaxed) {
             self.tell(keys, &mut written)?;
         }
         Ok(written)
@@ -200,7 +200,7 @@ impl Ends {
     }
 
     /// Claims an end at a key, which the caller has locked: until the claim is dropped, no record is written beyond it. The
-    /// caller has [walked](Ends::walk) to the end before.
+    /// caller has [walked](EndHints::walk) to the end before.
     ///
     /// # Errors
     /// [`Error::WouldWait`], for a thread that must not wait, if a record is being written there.
@@ -211,7 +211,7 @@ impl Ends {
         }
         self.known.lock().claimed.push((end, key.to_vec()));
         let claim = Claim {
-            ends: self,
+            hints: self,
             end,
             key: key.to_vec(),
         };
@@ -224,13 +224,13 @@ impl Ends {
     /// whether it could.
     pub(crate) fn walk(&self, end: End, lock_all: impl FnOnce() -> bool) -> Walk<'_> {
         if !self.is_ready.load(Ordering::Acquire) {
-            self.is_told.store(true, Ordering::Relaxed);
+            self.is_active.store(true, Ordering::Relaxed);
             if lock_all() {
                 self.is_ready.store(true, Ordering::Release);
             }
         }
         let mut walk = Walk {
-            ends: self,
+            hints: self,
             end,
             from: None,
             watches: false,
@@ -272,11 +272,11 @@ impl Walk<'_> {
     }
 
     /// Says at which key the walk has found a record.
-    pub(crate) fn found(&mut self, key: &[u8]) {
+    pub(crate) fn note(&mut self, key: &[u8]) {
         if !std::mem::take(&mut self.watches) {
             return;
         }
-        let mut known = self.ends.known.lock();
+        let mut known = self.hints.known.lock();
         let number = index(self.end);
         if let Some(Watched(outermost)) = known.watched[number].take() {
             let outermost = outermost.as_deref();
@@ -289,7 +289,7 @@ impl Walk<'_> {
 impl Drop for Walk<'_> {
     fn drop(&mut self) {
         if self.watches {
-            self.ends.known.lock().watched[index(self.end)] = None;
+            self.hints.known.lock().watched[index(self.end)] = None;
         }
     }
 }
@@ -305,83 +305,83 @@ mod tests {
     }
 
     /// The bound at which a walk would begin now.
-    fn from(ends: &Ends, end: End) -> Option<String> {
-        let walk = ends.walk(end, || true);
+    fn from(hints: &EndHints, end: End) -> Option<String> {
+        let walk = hints.walk(end, || true);
         let from = walk.from.clone();
         from.map(|from| String::from_utf8(from).expect("text"))
     }
 
     #[test]
     fn an_end_moves_to_what_was_found_and_out_again() {
-        let ends = Ends::default();
-        assert_eq!(from(&ends, End::First), None);
-        ends.walk(End::First, || true).found(b"k");
-        ends.walk(End::Last, || true).found(b"k");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("k"));
-        assert_eq!(from(&ends, End::Last).as_deref(), Some("k\0"));
-        drop(ends.write(keys(&["m", "i"])).unwrap());
-        assert_eq!(from(&ends, End::First).as_deref(), Some("i"));
-        assert_eq!(from(&ends, End::Last).as_deref(), Some("m\0"));
+        let hints = EndHints::default();
+        assert_eq!(from(&hints, End::First), None);
+        hints.walk(End::First, || true).note(b"k");
+        hints.walk(End::Last, || true).note(b"k");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("k"));
+        assert_eq!(from(&hints, End::Last).as_deref(), Some("k\0"));
+        drop(hints.write(keys(&["m", "i"])).unwrap());
+        assert_eq!(from(&hints, End::First).as_deref(), Some("i"));
+        assert_eq!(from(&hints, End::Last).as_deref(), Some("m\0"));
     }
 
     #[test]
     fn what_a_walk_may_not_have_seen_is_not_passed() {
-        let ends = Ends::default();
-        drop(ends.walk(End::First, || true));
+        let hints = EndHints::default();
+        drop(hints.walk(End::First, || true));
         // It is being written when the walk begins,
-        let written = ends.write(keys(&["c"])).unwrap();
-        let mut walk = ends.walk(End::First, || true);
+        let written = hints.write(keys(&["c"])).unwrap();
+        let mut walk = hints.walk(End::First, || true);
         drop(written);
-        walk.found(b"k");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("c"));
+        walk.note(b"k");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("c"));
         // or is written meanwhile.
-        let mut walk = ends.walk(End::First, || true);
-        drop(ends.write(keys(&["x", "e", "g"])).unwrap());
-        walk.found(b"k");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
+        let mut walk = hints.walk(End::First, || true);
+        drop(hints.write(keys(&["x", "e", "g"])).unwrap());
+        walk.note(b"k");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("e"));
         // Of two walks, one moves the end.
-        let mut one = ends.walk(End::First, || true);
-        let mut other = ends.walk(End::First, || true);
-        other.found(b"z");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
-        one.found(b"f");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("f"));
+        let mut one = hints.walk(End::First, || true);
+        let mut other = hints.walk(End::First, || true);
+        other.note(b"z");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("e"));
+        one.note(b"f");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("f"));
     }
 
     #[test]
     fn nothing_is_written_beyond_a_claimed_key() {
-        let ends = Ends::default();
-        assert!(ends.claim(End::First, b"k").is_err());
-        drop(ends.walk(End::First, || true));
-        let written = ends.write(keys(&["c"])).unwrap();
+        let hints = EndHints::default();
+        assert!(hints.claim(End::First, b"k").is_err());
+        drop(hints.walk(End::First, || true));
+        let written = hints.write(keys(&["c"])).unwrap();
         waiting::without_waiting(|| {
-            assert!(ends.claim(End::First, b"k").is_err());
-            let _claimed = ends.claim(End::First, b"b").unwrap();
-            let _other = ends.claim(End::Last, b"m").unwrap();
-            assert!(ends.write(keys(&["a"])).is_err());
-            assert!(ends.write(keys(&["c", "n"])).is_err());
-            drop(ends.write(keys(&["b", "d", "m"])).unwrap());
+            assert!(hints.claim(End::First, b"k").is_err());
+            let _claimed = hints.claim(End::First, b"b").unwrap();
+            let _other = hints.claim(End::Last, b"m").unwrap();
+            assert!(hints.write(keys(&["a"])).is_err());
+            assert!(hints.write(keys(&["c", "n"])).is_err());
+            drop(hints.write(keys(&["b", "d", "m"])).unwrap());
         });
         thread::scope(|scope| {
-            let claiming = scope.spawn(|| ends.claim(End::First, b"k").unwrap());
+            let claiming = scope.spawn(|| hints.claim(End::First, b"k").unwrap());
             thread::sleep(Duration::from_millis(2));
             drop(written);
             let claim = claiming.join().unwrap();
-            let writing = scope.spawn(|| drop(ends.write(keys(&["a"])).unwrap()));
+            let writing = scope.spawn(|| drop(hints.write(keys(&["a"])).unwrap()));
             thread::sleep(Duration::from_millis(2));
             assert!(!writing.is_finished());
             drop(claim);
         });
-        assert!(ends.known.lock().claimed.is_empty());
-        assert!(ends.known.lock().written.is_empty());
+        assert!(hints.known.lock().claimed.is_empty());
+        assert!(hints.known.lock().written.is_empty());
     }
 
     #[test]
     fn nothing_is_known_before_all_writers_tell() {
-        let ends = Ends::default();
-        ends.walk(End::First, || false).found(b"k");
-        assert_eq!(from(&ends, End::First), None);
-        ends.walk(End::First, || true).found(b"k");
-        assert_eq!(from(&ends, End::First).as_deref(), Some("k"));
+        let hints = EndHints::default();
+        hints.walk(End::First, || false).note(b"k");
+        assert_eq!(from(&hints, End::First), None);
+        hints.walk(End::First, || true).note(b"k");
+        assert_eq!(from(&hints, End::First).as_deref(), Some("k"));
     }
 }
