@@ -3,7 +3,7 @@
 
 mod merge_cursor;
 
-pub(crate) use merge_cursor::{MergingCursor, Source};
+pub(crate) use merge_cursor::{MergeCursor, Source};
 
 use crate::entry::Kind;
 use crate::error::Error;

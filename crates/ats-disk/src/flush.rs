@@ -1,7 +1,7 @@
 //! Flush: a memtable becomes a run.
 
 use crate::core::{Core, Sealed, State};
-use crate::cursor::{MergingCursor, Source};
+use crate::cursor::{MergeCursor, Source};
 use crate::entry::collapse::Chain;
 use crate::error::Error;
 use crate::files::manifest::{Edit, RunMeta};
@@ -114,7 +114,7 @@ impl Flusher {
             cursor: Box::new(MemtableCursor::new(memtable, u64::MAX, true)),
             range_deletes: None,
         };
-        let mut cursor = MergingCursor::new(vec![source]);
+        let mut cursor = MergeCursor::new(vec![source]);
         cursor.seek(Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
@@ -122,7 +122,7 @@ impl Flusher {
         let operator = self.core.options.operator.as_deref();
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
-            if chain.shorten(key, operator, is_bottom).is_err() {
+            if chain.collapse(key, operator, is_bottom).is_err() {
                 self.core.stats.on_refused_merges(1);
             }
             if !chain.is_empty() {

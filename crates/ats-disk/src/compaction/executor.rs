@@ -4,7 +4,7 @@
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
 use crate::core::{Core, StoredRun};
-use crate::cursor::{MergingCursor, Source};
+use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
@@ -185,7 +185,7 @@ impl Merger {
             !is_taken(file) && !is_begun
         });
         let _buffers = Reserved::new(&self.core.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
-        let mut cursor = MergingCursor::new(sources(inputs, &is_taken)?);
+        let mut cursor = MergeCursor::new(sources(inputs, &is_taken)?);
         cursor.seek(Direction::Up, merge.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, merge.resume.clone());
@@ -218,7 +218,7 @@ impl Merger {
                 None => {
                     progress.done += cursor.content_bytes();
                     cursor.gather(operator, &mut chain);
-                    if chain.shorten(key, operator, inputs.is_bottom).is_err() {
+                    if chain.collapse(key, operator, inputs.is_bottom).is_err() {
                         self.core.stats.on_refused_merges(1);
                     }
                     if !chain.is_empty() {

@@ -10,7 +10,7 @@
 
 use super::{Claim, Compactor, Merging};
 use crate::core::{State, StoredRun};
-use crate::cursor::{MergingCursor, Source};
+use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
 use crate::files::manifest::{Edit, MergeMeta, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
@@ -221,7 +221,7 @@ impl Purge {
     }
 
     /// A walk over the newer runs and the files, from the first key of the files on.
-    fn cursor(&self) -> Result<MergingCursor, Error> {
+    fn cursor(&self) -> Result<MergeCursor, Error> {
         let mut sources: Vec<_> = self
             .newer
             .iter()
@@ -235,7 +235,7 @@ impl Purge {
             range_deletes: None,
             cursor: Box::new(files.cursor(false, READ_AHEAD_BYTES)),
         });
-        let mut cursor = MergingCursor::new(sources);
+        let mut cursor = MergeCursor::new(sources);
         let first = self
             .files
             .first()
@@ -245,7 +245,7 @@ impl Purge {
     }
 
     /// The key on which the walk stands, up to the last one of the files.
-    fn key<'c>(&self, cursor: &'c MergingCursor) -> Option<&'c [u8]> {
+    fn key<'c>(&self, cursor: &'c MergeCursor) -> Option<&'c [u8]> {
         let last = self.files.last()?.meta().last_key.as_deref()?;
         cursor.key().filter(|key| *key <= last)
     }

@@ -1,9 +1,9 @@
 //! Walking several sources as one.
 //!
-//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergingCursor::seek)
-//! and [`advance`](MergingCursor::advance). A walk of a reader passes those that are itself, since
-//! it also passes other keys without a value: [`start`](MergingCursor::start),
-//! [`step`](MergingCursor::step) and [`pass`](MergingCursor::pass).
+//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergeCursor::seek)
+//! and [`advance`](MergeCursor::advance). A walk of a reader passes those that are itself, since
+//! it also passes other keys without a value: [`start`](MergeCursor::start),
+//! [`step`](MergeCursor::step) and [`pass`](MergeCursor::pass).
 
 use crate::cursor::Cursor;
 use crate::entry::Kind;
@@ -32,7 +32,7 @@ pub(crate) struct Source {
 /// The sources are few, at most some dozens; so the least of their keys is found by looking at all of them, and no heap is
 /// kept. What is looked at are *heads*, the first eight bytes of each key as a number, which lie side by side. Keys
 /// themselves are compared only where heads are the same.
-pub(crate) struct MergingCursor {
+pub(crate) struct MergeCursor {
     /// From the newest to the oldest.
     sources: Vec<Source>,
     /// Of each source the head of its key; at its end one that no other head is behind.
@@ -49,10 +49,10 @@ pub(crate) struct MergingCursor {
     end: Vec<u8>,
 }
 
-impl MergingCursor {
+impl MergeCursor {
     /// Of sources from the newest to the oldest.
     pub(crate) fn new(sources: Vec<Source>) -> Self {
-        MergingCursor {
+        MergeCursor {
             has_range_deletes: sources.iter().any(|source| source.range_deletes.is_some()),
             is_over: vec![false; sources.len()],
             heads: vec![0; sources.len()],
@@ -76,7 +76,7 @@ impl MergingCursor {
         self.settle()
     }
 
-    /// Like [`seek`](MergingCursor::seek), also to a key that is deleted with a range.
+    /// Like [`seek`](MergeCursor::seek), also to a key that is deleted with a range.
     pub(crate) fn start(
         &mut self,
         direction: Direction,
@@ -94,7 +94,7 @@ impl MergingCursor {
         Ok(())
     }
 
-    /// Like [`advance`](MergingCursor::advance), also to a key that is deleted with a range.
+    /// Like [`advance`](MergeCursor::advance), also to a key that is deleted with a range.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         self.passed = 0;

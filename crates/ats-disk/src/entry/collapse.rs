@@ -1,8 +1,8 @@
-//! The entries of one key, and how merging makes fewer of them.
+//! The entries of one key, and their collapse to fewer.
 //!
 //! A key may have several entries, in a memtable and in several runs. A [`Chain`] gathers them, from the newest to the
 //! oldest, up to the first that is a base. What they say together is the value of the key ([`Chain::value`]), or as
-//! few entries as possible that say the same ([`Chain::shorten`]).
+//! few entries as possible that say the same ([`Chain::collapse`]).
 //!
 //! # How much is copied
 //! Merging a long value with one short value after the other copies the long one each time. So values wait on a stack
@@ -159,7 +159,7 @@ impl Chain {
         key: &[u8],
         operator: Option<&dyn MergeOperator>,
     ) -> Result<Option<Cow<'_, [u8]>>, Error> {
-        let Some(value) = self.merged(key, operator)? else {
+        let Some(value) = self.merge_values(key, operator)? else {
             return Ok(None);
         };
         let is_absent = is_absent(operator, key, &value)?;
@@ -174,13 +174,13 @@ impl Chain {
     ///
     /// # Errors
     /// As of [`value`](Chain::value). The entries are exactly what they were then, at the bottom, too.
-    pub(crate) fn shorten(
+    pub(crate) fn collapse(
         &mut self,
         key: &[u8],
         operator: Option<&dyn MergeOperator>,
         is_bottom: bool,
     ) -> Result<(), Error> {
-        let Some(value) = self.merged(key, operator)? else {
+        let Some(value) = self.merge_values(key, operator)? else {
             if is_bottom {
                 self.clear();
             }
@@ -208,7 +208,7 @@ impl Chain {
     }
 
     /// All values merged; `None` if there are none. A [`Kind::Delete`] has no value.
-    fn merged(
+    fn merge_values(
         &self,
         key: &[u8],
         operator: Option<&dyn MergeOperator>,

@@ -7,7 +7,7 @@
 use super::pinned::Pinned;
 use super::tombstone_gaps::{Behind, LEAST_PASSED};
 use crate::core::{Core, State};
-use crate::cursor::{MergingCursor, Source};
+use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub type Record<'a> = (&'a [u8], &'a [u8]);
 
 /// A walk over the records of a range at one moment.
 pub struct Scan {
-    cursor: MergingCursor,
+    cursor: MergeCursor,
     direction: Direction,
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
@@ -129,7 +129,7 @@ impl Scan {
             true => FindsGaps::begin(core, pinned.seq()),
             false => None,
         };
-        let cursor = MergingCursor::new(sources(&state, key_range, pinned.seq()));
+        let cursor = MergeCursor::new(sources(&state, key_range, pinned.seq()));
         Ok(Scan {
             cursor,
             direction,

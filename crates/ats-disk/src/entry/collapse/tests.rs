@@ -92,9 +92,9 @@ fn check(newer: &[(Kind, Vec<u8>)], older: &[(Kind, Vec<u8>)], operator: &dyn Me
 
     let mut chain = chain_of(newer);
     let before = entries_of(&chain);
-    let shortened = chain.shorten(b"k", Some(operator), false);
+    let collapsed = chain.collapse(b"k", Some(operator), false);
     let after = entries_of(&chain);
-    match shortened {
+    match collapsed {
         Ok(()) => assert!(after.len() <= 1 && after.is_empty() == before.is_empty()),
         Err(error) => assert_eq!((error, &after), (Error::Merge, &before)),
     }
@@ -106,7 +106,7 @@ fn check(newer: &[(Kind, Vec<u8>)], older: &[(Kind, Vec<u8>)], operator: &dyn Me
 
     let mut chain = chain_of(newer);
     let value = value_of(&chain, operator);
-    match chain.shorten(b"k", Some(operator), true) {
+    match chain.collapse(b"k", Some(operator), true) {
         Ok(()) => match (value, &entries_of(&chain)[..]) {
             (Ok(None), []) => {}
             (Ok(Some(value)), [(Kind::Put, found)]) => assert_eq!(&value, found),
@@ -162,7 +162,7 @@ fn without_an_operator_a_lone_entry_is_read_but_nothing_is_merged() {
     assert_eq!(chain.value(b"k", None), Ok(Some(Cow::Borrowed(&b"a"[..]))));
     let mut chain = chain_of(&[(Kind::Operand, b"b".to_vec()), (Kind::Put, b"a".to_vec())]);
     assert_eq!(chain.value(b"k", None), Err(Error::NoOperator));
-    assert_eq!(chain.shorten(b"k", None, true), Err(Error::NoOperator));
+    assert_eq!(chain.collapse(b"k", None, true), Err(Error::NoOperator));
     assert_eq!(chain.len(), 2);
 }
 
@@ -172,8 +172,8 @@ fn a_panic_of_any_function_is_an_error() {
     for is_bottom in [false, true] {
         let entries = [(Kind::Operand, value.clone())];
         let mut chain = chain_of(&entries);
-        let shortened = chain.shorten(b"k", Some(&operators::Panicking), is_bottom);
-        assert_eq!(shortened, Err(Error::Merge));
+        let collapsed = chain.collapse(b"k", Some(&operators::Panicking), is_bottom);
+        assert_eq!(collapsed, Err(Error::Merge));
         assert_eq!(entries_of(&chain), entries);
         let value = chain.value(b"k", Some(&operators::Panicking));
         assert_eq!(value, Err(Error::Merge));
