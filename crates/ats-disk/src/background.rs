@@ -121,7 +121,7 @@ impl Worker {
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
     fn let_go(&self) {
         if let Some(age) = self.core.options.snapshot_age {
-            self.core.snapshots.expire(self.core.file_system.now(), age);
+            self.core.expiry.expire(self.core.file_system.now(), age);
         }
         self.core.obsolete.free();
     }
@@ -163,7 +163,7 @@ impl Worker {
         }
         drop(write_state);
         let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_merge();
-        let has_snapshots = || self.core.snapshots.count() > 0;
+        let has_snapshots = || self.core.expiry.count() > 0;
         let age = self.core.options.snapshot_age;
         let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
         let times = [

@@ -13,7 +13,7 @@ use crate::fs::{Directory, FileSystem, Sharing};
 use crate::memory::{self, Share};
 use crate::operator_id::OperatorId;
 use crate::options::Options;
-use crate::read::{Gaps, Registry, Snapshots};
+use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
 use crate::run_file::{Cache, Settings};
 use crate::stats::Stats;
 use crate::write::{self, BackPressure, WriteState};
@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 /// [`background`](crate::background).
 ///
 /// Locks are taken in this order, each while those before it may be held: `write_state`, that of the manifest,
-/// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
+/// `swapping`; the lock of the list of snapshots, that of the queue and that of the gaps are taken last.
 /// That of the manifest is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
@@ -46,13 +46,13 @@ pub(crate) struct Core {
     pub(crate) state: ArcSwap<State>,
     /// Held while the state is exchanged.
     pub(crate) swapping: Mutex<()>,
-    pub(crate) registry: Registry,
-    pub(crate) gaps: Gaps,
+    pub(crate) snapshots: SnapshotList,
+    pub(crate) gaps: TombstoneGaps,
     pub(crate) write_state: Mutex<WriteState>,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
     pub(crate) obsolete: Obsolete,
-    pub(crate) snapshots: Snapshots,
+    pub(crate) expiry: SnapshotExpiry,
     pub(crate) back_pressure: BackPressure,
     pub(crate) stats: Stats,
     pub(crate) background: Schedule,
@@ -110,12 +110,12 @@ impl Core {
             operator_id,
             state: ArcSwap::from_pointee(state),
             swapping: Mutex::default(),
-            registry: Registry::new(write_state.last_seq),
-            gaps: Gaps::default(),
+            snapshots: SnapshotList::new(write_state.last_seq),
+            gaps: TombstoneGaps::default(),
             next_number: AtomicU64::new(next_number),
             write_state: Mutex::new(write_state),
             obsolete: Obsolete::default(),
-            snapshots: Snapshots::default(),
+            expiry: SnapshotExpiry::default(),
             back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Schedule::default(),

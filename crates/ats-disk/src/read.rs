@@ -12,13 +12,13 @@ mod snapshot_list;
 mod snapshot_store;
 mod tombstone_gaps;
 
-pub(crate) use expiry::Snapshots;
+pub(crate) use expiry::SnapshotExpiry;
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
-pub(crate) use snapshot_list::Registry;
+pub(crate) use snapshot_list::SnapshotList;
 pub(crate) use snapshot_store::{Frozen, View, visit_each};
-pub(crate) use tombstone_gaps::Gaps;
+pub(crate) use tombstone_gaps::TombstoneGaps;
 
 use crate::core::{Core, State, StoredRun};
 use crate::entry::Kind;
@@ -40,7 +40,7 @@ thread_local! {
 pub(crate) enum Moment {
     /// That of the last published write.
     Now,
-    /// That of a snapshot, which is in the registry.
+    /// That of a snapshot, which is in the list of snapshots.
     At(u64),
 }
 
@@ -90,7 +90,7 @@ fn gather(
         chain.clear();
         // After the state was loaded: see S2 of `state`.
         let (seq, is_snapshot) = match moment {
-            Moment::Now => (core.registry.visible(), false),
+            Moment::Now => (core.snapshots.visible(), false),
             Moment::At(seq) => (seq, true),
         };
         let lookup = state.memtables().find_map(|memtable| {

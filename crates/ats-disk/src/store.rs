@@ -239,7 +239,7 @@ impl DiskStore {
     /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
     pub(crate) fn records(&self) -> Result<usize, Error> {
         let core = self.core();
-        if let Some(records) = core.registry.records()? {
+        if let Some(records) = core.snapshots.records()? {
             return Ok(records);
         }
         // However little of it is on disk, it takes long.
@@ -251,7 +251,7 @@ impl DiskStore {
         let records = snapshot.sum(&|_| 1)?;
         let mut write_state = core.write_state.lock();
         write_state.records.end(counting, records as i64);
-        core.registry.publish_count(&write_state.records);
+        core.snapshots.publish_count(&write_state.records);
         Ok(records)
     }
 
@@ -286,7 +286,7 @@ impl DiskStore {
     fn flush_all(&self) -> Result<u64, Error> {
         waiting::check()?;
         if self.core().is_read_only {
-            return Ok(self.core().registry.visible());
+            return Ok(self.core().snapshots.visible());
         }
         self.core().check_writable()?;
         let _hold = self.core().directory_lock.hold()?;

@@ -285,16 +285,16 @@ impl Writer {
         let operator = self.core.options.operator.as_deref();
         let last_seq = first_seq + batches.changes() - 1;
         if self.core.gaps.is_active() {
-            self.tell_gaps(first_seq, batches)?;
+            self.note_records(first_seq, batches)?;
         }
-        let live = self.core.registry.lock();
+        let live = self.core.snapshots.lock();
         let mut item = BatchItems::new(&batches.bytes);
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
-            // Under the lock of the registry (its R2).
+            // Under the lock of the list of snapshots (its R2).
             let keep = Keep {
-                visible: self.core.registry.visible(),
+                visible: self.core.snapshots.visible(),
                 snapshots: &live,
                 alone: true,
             };
@@ -304,7 +304,7 @@ impl Writer {
                 value,
                 seq: first_seq,
             };
-            self.core.registry.publish(last_seq, records, || {
+            self.core.snapshots.publish(last_seq, records, || {
                 self.count_refused(state.active.apply(write, &keep, operator));
             });
             return Ok(());
@@ -312,27 +312,27 @@ impl Writer {
         let snapshots = live.clone();
         drop(live);
         let keep = Keep {
-            visible: self.core.registry.visible(),
+            visible: self.core.snapshots.visible(),
             snapshots: &snapshots,
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(state.apply_item(seq, item?, &keep, operator));
         }
-        self.core.registry.publish(last_seq, records, || {});
+        self.core.snapshots.publish(last_seq, records, || {});
         Ok(())
     }
 
     /// Says which keys get records, before readers see them.
     #[cold]
-    fn tell_gaps(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+    fn note_records(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
         self.core.gaps.begin_group(first_seq);
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
                 && !is_planted(Fault::StaleGap)
             {
-                self.core.gaps.tell(seq, key);
+                self.core.gaps.note_record(seq, key);
             }
         }
         Ok(())

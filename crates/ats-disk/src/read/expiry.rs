@@ -26,13 +26,13 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 
 /// The snapshots that there are, so that they can expire and be counted.
 #[derive(Default)]
-pub(crate) struct Snapshots {
+pub(crate) struct SnapshotExpiry {
     all: Mutex<Vec<Weak<dyn Pin>>>,
     /// Number of uses of those whose number is limited.
     uses: AtomicU64,
 }
 
-impl Snapshots {
+impl SnapshotExpiry {
     /// Adds one.
     pub(crate) fn add(&self, pinned: Weak<dyn Pin>) {
         let mut all = self.all.lock();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
-    /// The sequence number of the last change that is seen. It is in the registry until this is dropped.
+    /// The sequence number of the last change that is seen. It is in the list of snapshots until this is dropped.
     seq: u64,
     /// Nothing once the snapshot has expired.
     state: Mutex<Option<Arc<State>>>,
@@ -26,7 +26,7 @@ pub(crate) struct Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if !*self.expired.get_mut() {
-            self.core.registry.leave(self.seq);
+            self.core.snapshots.remove(self.seq);
         }
         *self.state.get_mut() = None;
         self.core.background.wake_if(|| self.core.obsolete.is_due());
@@ -35,7 +35,7 @@ impl Drop for Pinned {
 
 impl Pinned {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        let seq = core.registry.enter();
+        let seq = core.snapshots.add();
         // After that: what is published is in this state or in one of its memtables.
         let state = core.state.load_full();
         let taken = nanos(core.file_system.now());
@@ -68,15 +68,13 @@ impl Pinned {
 
     /// Makes it the one that was used last.
     pub(crate) fn is_used(&self) {
-        let this = self.core.snapshots.next_use();
+        let this = self.core.expiry.next_use();
         self.last_use.store(this, Ordering::Relaxed);
     }
 
     /// Enters it among those that are counted and can expire.
     pub(crate) fn watch(self: &Arc<Self>) {
-        self.core
-            .snapshots
-            .add(Arc::downgrade(self) as Weak<dyn Pin>);
+        self.core.expiry.add(Arc::downgrade(self) as Weak<dyn Pin>);
         if self.core.options.snapshot_age.is_some() {
             self.core.background.watch_snapshots();
         }
@@ -119,7 +117,7 @@ impl Pin for Pinned {
     fn end(&self) {
         if !self.expired.swap(true, Ordering::Relaxed) {
             // Nothing is kept for it any more: a walk that is under way finds that out.
-            self.core.registry.leave(self.seq);
+            self.core.snapshots.remove(self.seq);
             *self.state.lock() = None;
         }
     }

@@ -446,5 +446,5 @@ fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
             Some(scan.passed.keys)
         })
     });
-    core.gaps.has_looked(passed.into_iter().flatten().sum());
+    core.gaps.note_search(passed.into_iter().flatten().sum());
 }

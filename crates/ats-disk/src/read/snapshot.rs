@@ -31,7 +31,7 @@ impl Snapshot {
     pub fn limit(&self, most: usize) {
         self.pinned.is_used();
         let core = self.pinned.core();
-        core.snapshots.limit(most);
+        core.expiry.limit(most);
         core.background.wake_if(|| core.obsolete.is_due());
     }
 

@@ -15,7 +15,8 @@ use ats_sync::JointNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) struct Registry {
+/// The published sequence number, and those of live snapshots.
+pub(crate) struct SnapshotList {
     live: Mutex<Vec<u64>>,
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
@@ -23,9 +24,9 @@ pub(crate) struct Registry {
     records: JointNumber,
 }
 
-impl Registry {
+impl SnapshotList {
     pub(crate) fn new(visible: u64) -> Self {
-        Registry {
+        SnapshotList {
             live: Mutex::default(),
             visible: AtomicU64::new(visible),
             records: JointNumber::new(RecordCount::UNKNOWN),
@@ -69,7 +70,7 @@ impl Registry {
     }
 
     /// Enters a snapshot: its number.
-    pub(crate) fn enter(&self) -> u64 {
+    pub(crate) fn add(&self) -> u64 {
         let mut live = self.live.lock();
         let visible = self.visible();
         // Numbers are published in ascending order, so the list is ascending.
@@ -78,7 +79,7 @@ impl Registry {
     }
 
     /// Takes a snapshot off the list.
-    pub(crate) fn leave(&self, number: u64) {
+    pub(crate) fn remove(&self, number: u64) {
         let mut live = self.live.lock();
         if let Ok(index) = live.binary_search(&number) {
             live.remove(index);

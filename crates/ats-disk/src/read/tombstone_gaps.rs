@@ -65,7 +65,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Gaps {
+pub(crate) struct TombstoneGaps {
     /// Stored to under the lock. Leaders of groups load it under the lock of writers.
     is_active: AtomicBool,
     known: Mutex<Known>,
@@ -113,7 +113,7 @@ pub(crate) enum Behind {
     End,
 }
 
-impl Gaps {
+impl TombstoneGaps {
     /// Returns `true` if writers tell what they write.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
@@ -131,7 +131,7 @@ impl Gaps {
     }
 
     /// Says that it was looked for a gap around a deleted key, and how many keys were passed.
-    pub(crate) fn has_looked(&self, passed: u32) {
+    pub(crate) fn note_search(&self, passed: u32) {
         let doublings = &self.deletes.doublings;
         let more = match passed >= LEAST_PASSED {
             true => 0,
@@ -168,7 +168,7 @@ impl Gaps {
     }
 
     /// Says that a key gets a value or an operand. The caller has begun its group.
-    pub(crate) fn tell(&self, seq: u64, key: &[u8]) {
+    pub(crate) fn note_record(&self, seq: u64, key: &[u8]) {
         let mut known = self.known.lock();
         known.unused = known.unused.saturating_add(1);
         known.break_at(key);
@@ -189,7 +189,7 @@ impl Gaps {
     }
 
     /// Adds a gap that a walk at this number has found, in which it has passed so many keys. The walk has
-    /// [begun](Gaps::begin_walk).
+    /// [begun](TombstoneGaps::begin_walk).
     pub(crate) fn add(&self, range: KeyRange<'_>, seq: u64, passed: u32) {
         let low = range.low.unwrap_or_default();
         let is_long = |bound: &[u8]| bound.len() > LONGEST_BOUND;
@@ -336,7 +336,7 @@ impl Known {
 
     /// Adds a gap, as one with those that it overlaps or touches, and breaks it where the walk has not seen a write.
     fn add(&mut self, range: KeyRange<'_>, seq: u64, passed: u32) {
-        let unseen = self.recent.partition_point(|(told, _)| *told <= seq);
+        let unseen = self.recent.partition_point(|(noted, _)| *noted <= seq);
         let unseen = self.recent.range(unseen..).map(|(_, key)| key);
         let unseen = unseen.filter(|key| range.has(key)).take(MOST_UNSEEN + 1);
         let unseen: Vec<_> = unseen.cloned().collect();

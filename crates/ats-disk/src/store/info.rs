@@ -136,7 +136,7 @@ impl Info {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            snapshots: core.snapshots.count(),
+            snapshots: core.expiry.count(),
             pinned_files,
             pinned_bytes,
             pinned_memory: core.obsolete.pinned_memory(),

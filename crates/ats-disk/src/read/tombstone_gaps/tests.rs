@@ -20,7 +20,7 @@ enum Event {
 
 #[derive(Default)]
 struct Model {
-    gaps: Gaps,
+    gaps: TombstoneGaps,
     /// Of each write its number, its key, and whether it is that of a record.
     writes: Vec<(u64, u8, bool)>,
     visible: u64,
@@ -50,7 +50,7 @@ impl Model {
                 }
                 for (seq, (key, is_record)) in (first..).zip(writes) {
                     if is_active && *is_record {
-                        self.gaps.tell(seq, &[*key]);
+                        self.gaps.note_record(seq, &[*key]);
                     }
                     self.writes.push((seq, *key, *is_record));
                 }
@@ -157,8 +157,8 @@ fn range<'k>(low: &'k [u8], high: &'k [u8]) -> KeyRange<'k> {
     }
 }
 
-fn active() -> Gaps {
-    let gaps = Gaps::default();
+fn active() -> TombstoneGaps {
+    let gaps = TombstoneGaps::default();
     gaps.activate(Some(10));
     assert!(gaps.begin_walk(10));
     gaps
@@ -179,7 +179,7 @@ fn gaps_that_touch_are_one() {
     let down = gaps.behind(Direction::Down, Some(b"e"), 10);
     assert_eq!(down, Some(Behind::Bound(b"b"[..].into())));
     gaps.begin_group(11);
-    gaps.tell(11, b"c");
+    gaps.note_record(11, b"c");
     assert_eq!(up(b"b", 11), Some(Behind::Bound(b"c"[..].into())));
     assert_eq!(up(b"c", 11), None);
     assert_eq!(up(b"c\0", 11), Some(Behind::Bound(b"e"[..].into())));
@@ -204,7 +204,7 @@ fn what_is_remembered_is_bounded() {
     for seq in 11..60_000_u32 {
         gaps.begin_group(seq.into());
         let key = [b"t/", &seq.to_be_bytes()[..]].concat();
-        gaps.tell(seq.into(), &key);
+        gaps.note_record(seq.into(), &key);
     }
     let known = gaps.known.lock();
     assert_eq!(known.gaps.len(), MOST_GAPS);
@@ -218,7 +218,7 @@ fn what_is_remembered_is_bounded() {
     gaps.begin_group(60_001);
     assert!(gaps.known.lock().recent.is_empty());
     for seq in 60_001..=60_001 + u64::from(MOST_UNUSED) {
-        gaps.tell(seq, b"x");
+        gaps.note_record(seq, b"x");
     }
     gaps.begin_group(200_000);
     assert!(!gaps.is_active() && gaps.known.lock().gaps.is_empty());
@@ -226,13 +226,13 @@ fn what_is_remembered_is_bounded() {
 
 #[test]
 fn a_gap_is_looked_for_the_more_seldom_the_less_is_found() {
-    let gaps = Gaps::default();
+    let gaps = TombstoneGaps::default();
     let looks = |passed| {
         let mut looks = 0;
         for _ in 0..100_000 {
             if let Some(deletes) = gaps.count_deletes(1) {
                 assert!(deletes >= DELETES);
-                gaps.has_looked(passed);
+                gaps.note_search(passed);
                 looks += 1;
             }
         }
