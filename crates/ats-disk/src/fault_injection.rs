@@ -1,16 +1,16 @@
-//! Faults that tests plant into the engine, to see that they find them. No release has them: they need the feature
-//! `planted`.
+//! Faults that tests inject into the engine, to see that they find them. No release has them: they need the feature
+//! `fault-injection`.
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "fault-injection")]
 use std::cell::Cell;
 
-/// A fault that a test plants.
+/// A fault that a test injects.
 #[cfg_attr(
-    not(feature = "planted"),
+    not(feature = "fault-injection"),
     expect(unreachable_pub, reason = "it is public where it is used")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// A record of a log is taken for one although its checksum says that a part of it is missing.
     TornRecord,
     /// A newer value is merged before an older one.
@@ -29,23 +29,23 @@ pub enum Fault {
     StaleGap,
 }
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "fault-injection")]
 thread_local! {
-    static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+    static INJECTED: Cell<Option<InjectedFault>> = const { Cell::new(None) };
 }
 
-/// Plants a fault, in place of the one there was, into what this thread does.
-#[cfg(feature = "planted")]
-pub fn plant(fault: Option<Fault>) {
-    PLANTED.set(fault);
+/// Injects a fault, in place of the one there was, into what this thread does.
+#[cfg(feature = "fault-injection")]
+pub fn inject(fault: Option<InjectedFault>) {
+    INJECTED.set(fault);
 }
 
-/// Returns `true` if a fault is planted.
+/// Returns `true` if a fault is injected.
 #[inline(always)]
-pub(crate) fn is_planted(fault: Fault) -> bool {
-    #[cfg(feature = "planted")]
-    return PLANTED.get() == Some(fault);
-    #[cfg(not(feature = "planted"))]
+pub(crate) fn is_injected(fault: InjectedFault) -> bool {
+    #[cfg(feature = "fault-injection")]
+    return INJECTED.get() == Some(fault);
+    #[cfg(not(feature = "fault-injection"))]
     {
         let _ = fault;
         false

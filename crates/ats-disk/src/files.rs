@@ -13,7 +13,7 @@ pub(crate) use run_writer::RunWriter;
 
 use crate::core::{Core, Sealed, State, StoredRun};
 use crate::error::Error;
-use crate::fault_injection::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::run_file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
 use manifest::{Edit, Manifest, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
@@ -112,7 +112,7 @@ impl Files {
         edit: Edit,
     ) -> Result<(), Error> {
         self.core.check_writable()?;
-        if !is_planted(Fault::EarlyEdit) {
+        if !is_injected(InjectedFault::EarlyEdit) {
             let synced = self.core.directory.sync();
             // It is unknown which names are durable.
             synced.map_err(|error| self.core.broken(Error::io(&error, "sync of the directory")))?;

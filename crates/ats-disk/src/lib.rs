@@ -112,9 +112,9 @@ mod cursor;
 mod directory;
 mod entry;
 mod error;
-#[cfg(feature = "planted")]
+#[cfg(feature = "fault-injection")]
 pub mod fault_injection;
-#[cfg(not(feature = "planted"))]
+#[cfg(not(feature = "fault-injection"))]
 mod fault_injection;
 mod files;
 mod flush;

@@ -25,7 +25,7 @@ pub(crate) use state::WriteState;
 use crate::core::{Core, Sealed, State};
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::fault_injection::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::journal::{Journal, NextJournal};
 use crate::memory;
@@ -217,7 +217,7 @@ impl Writer {
                 .write(next, directory, self.core.store, goes_ahead, numbered);
         let written = match written {
             Ok(written) => written,
-            Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
+            Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
                 let cut = write_state.journal.cut();
@@ -330,7 +330,7 @@ impl Writer {
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
-                && !is_planted(Fault::StaleGap)
+                && !is_injected(InjectedFault::StaleGap)
             {
                 self.core.gaps.note_record(seq, key);
             }

@@ -8,7 +8,7 @@ use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
-use crate::fault_injection::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::manifest::{Edit, MergeMeta, RunMeta};
 use crate::files::{Files, RunWriter};
 use crate::flush::Flusher;
@@ -145,8 +145,8 @@ impl Merger {
         let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
         let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
-        let is_bottom =
-            state.runs.last().map(|run| run.meta.id) == oldest || is_planted(Fault::EarlyDrop);
+        let is_bottom = state.runs.last().map(|run| run.meta.id) == oldest
+            || is_injected(InjectedFault::EarlyDrop);
         let deletes = match is_bottom {
             // Nothing is left for them to delete.
             true => RangeSet::default(),

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
-use crate::fault_injection::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::keys::head;
 use crate::range_deletes::Deleted;
 use ats_store::{Direction, KeyRange, MergeOperator};
@@ -280,7 +280,7 @@ impl MergeCursor {
             return;
         };
         for index in 0..self.sources.len() {
-            let index = match is_planted(Fault::Order) {
+            let index = match is_injected(InjectedFault::Order) {
                 true => self.sources.len() - 1 - index,
                 false => index,
             };

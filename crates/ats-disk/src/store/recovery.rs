@@ -12,7 +12,7 @@ use crate::background::Worker;
 use crate::core::{Core, Opened, Sealed, State};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::fault_injection::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::files::manifest::{self, Contents, Edit, Manifest};
 use crate::fs::{Directory, Sharing};
@@ -69,7 +69,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     let unneeded = unneeded(&names, &contents);
     let manifest = Manifest::new(Arc::clone(&directory.directory), contents, number);
     let is_left_whole = !is_new && replay.is_empty() && unneeded.is_empty();
-    if !is_read_only || is_planted(Fault::RepairedForReading) {
+    if !is_read_only || is_injected(InjectedFault::RepairedForReading) {
         replay.repair()?;
     }
     let core = Core::new(Opened {
