@@ -57,7 +57,7 @@ pub(crate) struct Core {
     pub(crate) stats: Stats,
     pub(crate) background: Schedule,
     /// See [`fork_detection`].
-    copies: u64,
+    fork_count: u64,
     /// The reason why nothing is written any more.
     broken: OnceLock<String>,
     /// `true` if the store was opened for reading: then it has no threads, and writes nothing.
@@ -119,7 +119,7 @@ impl Core {
             back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Schedule::default(),
-            copies: fork_detection::copies(),
+            fork_count: fork_detection::fork_count(),
             broken,
             is_read_only,
             closing: AtomicBool::new(false),
@@ -133,7 +133,7 @@ impl Core {
     /// # Errors
     /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        if self.is_copy() {
+        if self.is_forked() {
             let why = "this process is a copy, by fork, of the one that opened it";
             return Err(Error::ReadOnly(why.into()));
         }
@@ -144,14 +144,14 @@ impl Core {
     }
 
     /// Returns `true` if this is a copy of the store in another process.
-    pub(crate) fn is_copy(&self) -> bool {
-        fork_detection::is_copy(self.copies)
+    pub(crate) fn is_forked(&self) -> bool {
+        fork_detection::is_forked_since(self.fork_count)
     }
 
     /// Lets another store open the directory, as soon as nothing of this one works there.
     pub(crate) fn release_directory(&self) {
         self.directory_lock
-            .release(&*self.file_system, self.is_copy());
+            .release(&*self.file_system, self.is_forked());
     }
 
     /// # Errors

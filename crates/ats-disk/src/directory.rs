@@ -199,13 +199,13 @@ impl DirectoryLock {
     /// Nothing is written after this. A thread that holds the directory itself does not wait: then
     /// it is free when that is done. Nor does one of a copy of the process, which has none of the
     /// threads that held it.
-    pub(crate) fn release(&self, file_system: &dyn FileSystem, is_copy: bool) {
+    pub(crate) fn release(&self, file_system: &dyn FileSystem, is_forked: bool) {
         let Some(lock) = self.lock.lock().take() else {
             return;
         };
         let held = Arc::downgrade(&lock);
         drop(lock);
-        while held.strong_count() > 0 && HOLDS.get() == 0 && !is_copy {
+        while held.strong_count() > 0 && HOLDS.get() == 0 && !is_forked {
             file_system.sleep(LOOK);
         }
     }

@@ -7,25 +7,25 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-static COPIES: AtomicU64 = AtomicU64::new(0);
+static FORKS: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn on_copy() {
-    COPIES.fetch_add(1, Ordering::Relaxed);
+extern "C" fn on_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The number of copies that lead from the process that asked first to this one.
-pub(crate) fn copies() -> u64 {
+/// The number of forks that lead from the process that asked first to this one.
+pub(crate) fn fork_count() -> u64 {
     static REGISTERED: Once = Once::new();
-    // Of a process that has too little memory for that, copies are not noticed.
+    // Of a process that has too little memory for that, forks are not noticed.
     REGISTERED.call_once(|| {
         // SAFETY: the function may be called in any process at any time: it only adds to a static number.
-        let _noticed = unsafe { libc::pthread_atfork(None, None, Some(on_copy)) };
+        let _noticed = unsafe { libc::pthread_atfork(None, None, Some(on_fork)) };
     });
-    COPIES.load(Ordering::Relaxed)
+    FORKS.load(Ordering::Relaxed)
 }
 
-/// Returns `true` if this process is a copy of the one in which [`copies`] had this value.
+/// Returns `true` if this process is a copy of the one in which [`fork_count`] had this value.
 #[inline]
-pub(crate) fn is_copy(copies: u64) -> bool {
-    COPIES.load(Ordering::Relaxed) != copies
+pub(crate) fn is_forked_since(fork_count: u64) -> bool {
+    FORKS.load(Ordering::Relaxed) != fork_count
 }

@@ -51,7 +51,7 @@ impl Owner {
     /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
         self.core.closing.store(true, Ordering::Relaxed);
-        if self.core.is_copy() {
+        if self.core.is_forked() {
             return;
         }
         self.core.background.end();
@@ -62,7 +62,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
         self.core.release_directory();
-        if self.core.is_copy() {
+        if self.core.is_forked() {
             // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
             mem::forget(Arc::clone(&self.worker));
         }

@@ -90,7 +90,7 @@ pub(crate) struct Pool {
     /// Members that wait for a long turn. Stored to by the holder of the lock.
     waiting: AtomicUsize,
     /// See [`fork`].
-    copies: u64,
+    fork_count: u64,
 }
 
 #[derive(Default)]
@@ -240,7 +240,7 @@ impl Pool {
             called: Condvar::new(),
             left: Condvar::new(),
             waiting: AtomicUsize::new(0),
-            copies: fork_detection::copies(),
+            fork_count: fork_detection::fork_count(),
         }
     }
 
@@ -264,7 +264,9 @@ impl Pool {
         loop {
             let found = pool.load_full();
             match &found {
-                Some(pool) if !fork_detection::is_copy(pool.copies) => return Arc::clone(pool),
+                Some(pool) if !fork_detection::is_forked_since(pool.fork_count) => {
+                    return Arc::clone(pool);
+                }
                 // A thread of the other process may have held its locks.
                 other => mem::forget(other.clone()),
             }
@@ -365,7 +367,9 @@ impl Membership {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
         // What a copy of the process would wake is in the other one.
-        if self.is_woken.swap(true, Ordering::AcqRel) || fork_detection::is_copy(self.pool.copies) {
+        if self.is_woken.swap(true, Ordering::AcqRel)
+            || fork_detection::is_forked_since(self.pool.fork_count)
+        {
             return;
         }
         self.pool.state.lock().call(self.ticket);
@@ -375,7 +379,7 @@ impl Membership {
     /// Has the member take an urgent turn after a time, if it takes none before.
     pub(crate) fn wake_after(&self, time: Duration) {
         if let Some(time) = Instant::now().checked_add(time)
-            && !fork_detection::is_copy(self.pool.copies)
+            && !fork_detection::is_forked_since(self.pool.fork_count)
         {
             self.pool.state.lock().call_at(self.ticket, time);
             self.pool.called.notify_one();

@@ -78,7 +78,7 @@ impl Directory for RealDirectory {
         rustix::fs::flock(&**self.0, operation)?;
         Ok(Box::new(Locked {
             directory: Arc::clone(&self.0),
-            copies: fork_detection::copies(),
+            fork_count: fork_detection::fork_count(),
         }))
     }
 
@@ -154,7 +154,7 @@ fn not_a_file(what: &'static str) -> io::Error {
 struct Locked {
     directory: Arc<Counted<OwnedFd>>,
     /// See [`fork`].
-    copies: u64,
+    fork_count: u64,
 }
 
 impl Drop for Locked {
@@ -162,7 +162,7 @@ impl Drop for Locked {
     /// begun has it, too, until it runs its program. A copy of the process does not take the lock
     /// from it.
     fn drop(&mut self) {
-        if !fork_detection::is_copy(self.copies) {
+        if !fork_detection::is_forked_since(self.fork_count) {
             let _ = rustix::fs::flock(&**self.directory, FlockOperation::Unlock);
         }
     }

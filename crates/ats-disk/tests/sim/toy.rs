@@ -1,4 +1,4 @@
-//! A store that proves the enumeration: a log in one file, right or with a injected fault.
+//! A store that proves the enumeration: a log in one file, right or with an injected fault.
 //!
 //! A record has a header and a payload, which is the changes of a write. The header has the length of the
 //! payload, the checksum of the record before it, up to where the log was synced before, and a checksum over
