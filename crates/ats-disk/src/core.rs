@@ -14,7 +14,7 @@ use crate::memory::{self, Share};
 use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
-use crate::run_file::{Cache, Settings};
+use crate::run_file::{BlockCache, Settings};
 use crate::stats::Stats;
 use crate::write::{self, BackPressure, WriteState};
 use arc_swap::ArcSwap;
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) cache: Arc<BlockCache>,
     /// Nothing if memtables have memory of their own.
     pub(crate) share: Option<Arc<Share>>,
     /// The form in which files of runs are written.
@@ -75,7 +75,7 @@ pub(crate) struct Opened {
     pub(crate) options: Options,
     pub(crate) directory: StoreDirectory,
     pub(crate) store: u128,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) cache: Arc<BlockCache>,
     pub(crate) settings: Settings,
     pub(crate) state: State,
     pub(crate) write_state: WriteState,

@@ -39,8 +39,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use block_cache::{Cache, Reserved};
-pub(crate) use block_cursor::Walk;
+pub(crate) use block_cache::{BlockCache, Reserved};
+pub(crate) use block_cursor::BlockCursor;
 pub(crate) use bounds::{is_upper, lower};
 pub(crate) use filter::key_hash;
 pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};

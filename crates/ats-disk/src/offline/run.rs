@@ -17,7 +17,7 @@ use crate::range_deletes::RangeSet;
 use crate::run_file::block::Block;
 use crate::run_file::part::Part;
 use crate::run_file::{
-    Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, is_upper, open_frame,
+    BlockCursor, Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, is_upper, open_frame,
 };
 use ats_store::Direction;
 use std::ops::Bound;
@@ -242,7 +242,7 @@ impl ScannedFile {
 #[expect(clippy::type_complexity, reason = "it is used once")]
 fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8>, u64)>, Damaged> {
     const ORDER: Damaged = Damaged("has keys that do not ascend");
-    let mut walk = Walk::new(block);
+    let mut walk = BlockCursor::new(block);
     if !walk.seek_up(None)? {
         return Ok(None);
     }
@@ -498,7 +498,7 @@ pub(super) struct ScanCursor {
     files: Vec<Arc<ScannedFile>>,
     /// The file, and the block in it, that come next.
     next: (usize, usize),
-    walk: Option<Walk>,
+    walk: Option<BlockCursor>,
 }
 
 impl ScanCursor {
@@ -522,7 +522,7 @@ impl ScanCursor {
                 continue;
             };
             self.next.1 += 1;
-            let mut walk = Walk::new(file.block(offset, length)?);
+            let mut walk = BlockCursor::new(file.block(offset, length)?);
             if walk
                 .seek_up(None)
                 .map_err(|why| file.changed(offset, why))?
@@ -566,7 +566,7 @@ impl Cursor for ScanCursor {
     }
 
     fn advance(&mut self) -> Result<(), Error> {
-        let up = self.walk.as_mut().map_or(Ok(false), Walk::up);
+        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::up);
         match up {
             Ok(true) => Ok(()),
             // All records were read before, so this is the end of the block.
@@ -575,11 +575,11 @@ impl Cursor for ScanCursor {
     }
 
     fn key(&self) -> Option<&[u8]> {
-        self.walk.as_ref().map(Walk::key)
+        self.walk.as_ref().map(BlockCursor::key)
     }
 
     fn entries(&self) -> usize {
-        self.walk.as_ref().map_or(0, Walk::entries)
+        self.walk.as_ref().map_or(0, BlockCursor::entries)
     }
 
     fn entry(&self, index: usize) -> (Kind, &[u8]) {

@@ -104,7 +104,7 @@ struct Items {
 static SHARED: Mutex<Weak<Items>> = Mutex::new(Weak::new());
 
 /// The cache of a store, which other stores may share. See the [module](self).
-pub(crate) struct Cache {
+pub(crate) struct BlockCache {
     items: Arc<Items>,
     is_shared: bool,
     /// Bytes that files of this store hold.
@@ -192,10 +192,10 @@ pub(crate) fn set_shared_budget(budget: usize) {
     }
 }
 
-impl Cache {
+impl BlockCache {
     /// A cache with a budget in bytes, for one store; with 0, it keeps nothing.
     pub(crate) fn new(budget: usize) -> Self {
-        Cache::of(Arc::new(Items::new(budget)), false)
+        BlockCache::of(Arc::new(Items::new(budget)), false)
     }
 
     /// The cache that stores share. `budget` is that of the first one.
@@ -207,11 +207,11 @@ impl Cache {
             items
         });
         drop(shared);
-        Cache::of(items, true)
+        BlockCache::of(items, true)
     }
 
     fn of(items: Arc<Items>, is_shared: bool) -> Self {
-        Cache {
+        BlockCache {
             items,
             is_shared,
             held: AtomicUsize::new(0),
@@ -298,13 +298,13 @@ impl Cache {
 
 /// Memory that is needed besides what is kept, as long as this lives.
 pub(crate) struct Reserved {
-    cache: Arc<Cache>,
+    cache: Arc<BlockCache>,
     bytes: usize,
 }
 
 impl Reserved {
     /// Reserves so many bytes.
-    pub(crate) fn new(cache: &Arc<Cache>, bytes: usize) -> Self {
+    pub(crate) fn new(cache: &Arc<BlockCache>, bytes: usize) -> Self {
         let mut reserved = Reserved {
             cache: Arc::clone(cache),
             bytes: 0,
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn the_budget_is_kept() {
         for budget in [0, 1, 4096, 40_000, 1 << 20, 10_000_000] {
-            let cache = Cache::new(budget);
+            let cache = BlockCache::new(budget);
             let before = cache.items.items.capacity();
             assert!(before as usize <= budget + cache.items.items.num_shards());
             for offset in 0..4000 {
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn what_files_hold_is_part_of_the_budget() {
         let budget = 10_000_000;
-        let cache = Cache::new(budget);
+        let cache = BlockCache::new(budget);
         let fill = || {
             for offset in 0..4000 {
                 cache.insert(1, offset, block(4096));
@@ -390,13 +390,13 @@ mod tests {
         assert!(fill() <= budget && cache.items.items.weight() as usize > budget / 2);
         cache.let_go(held);
         assert!(fill() > budget - budget / STEPS - (1 << 20));
-        assert!(!Cache::new(0).hold(1));
+        assert!(!BlockCache::new(0).hold(1));
     }
 
     #[test]
     fn what_is_reserved_is_taken_from_what_is_kept() {
         let budget = 10_000_000;
-        let cache = Arc::new(Cache::new(budget));
+        let cache = Arc::new(BlockCache::new(budget));
         let fill = || {
             for offset in 0..4000 {
                 cache.insert(1, offset, block(4096));
@@ -420,15 +420,15 @@ mod tests {
 
     #[test]
     fn small_caches_are_not_divided() {
-        assert_eq!(Cache::new(100_000).items.items.num_shards(), 1);
-        let cache = Cache::new(3 << 20);
+        assert_eq!(BlockCache::new(100_000).items.items.num_shards(), 1);
+        let cache = BlockCache::new(3 << 20);
         assert!(cache.items.items.num_shards() <= 2);
         assert!(cache.items.items.shard_capacity() >= MIN_SHARD_BYTES as u64);
     }
 
     #[test]
     fn what_is_large_is_not_kept() {
-        let cache = Cache::new(1 << 20);
+        let cache = BlockCache::new(1 << 20);
         cache.insert(1, 0, block(4096));
         cache.insert(1, 1, block(1 << 19));
         assert!(cache.get(1, 0).is_some());
@@ -437,8 +437,8 @@ mod tests {
 
     #[test]
     fn files_are_told_apart_and_lookups_counted() {
-        let cache = Cache::new(1 << 20);
-        let (a, b) = (Cache::next_file(), Cache::next_file());
+        let cache = BlockCache::new(1 << 20);
+        let (a, b) = (BlockCache::next_file(), BlockCache::next_file());
         cache.insert(a, 5, block(100));
         assert!(cache.get(a, 5).is_some());
         assert!(cache.get(a, 6).is_none());
@@ -455,8 +455,8 @@ mod tests {
 
     #[test]
     fn stores_share_a_cache_as_long_as_there_are_some() {
-        let stores = [(); 2].map(|()| Cache::shared(1 << 20));
-        let (a, b) = (Cache::next_file(), Cache::next_file());
+        let stores = [(); 2].map(|()| BlockCache::shared(1 << 20));
+        let (a, b) = (BlockCache::next_file(), BlockCache::next_file());
         for (store, file) in stores.iter().zip([a, b]) {
             store.insert(file, 0, block(1000));
             assert!(store.get(file, 0).is_some());

@@ -10,7 +10,7 @@ use crate::keys::compare;
 use std::cmp::Ordering;
 
 /// A place in a block, on a record or beside all of them.
-pub(crate) struct Walk {
+pub(crate) struct BlockCursor {
     block: Block,
     key: Vec<u8>,
     newest: Option<Entry>,
@@ -31,10 +31,10 @@ struct Below {
     entries: Entries,
 }
 
-impl Walk {
+impl BlockCursor {
     /// A walk that has not been told where to go.
     pub(crate) fn new(block: Block) -> Self {
-        Walk {
+        BlockCursor {
             next: block.restart(0),
             block,
             key: Vec::new(),

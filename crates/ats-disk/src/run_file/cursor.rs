@@ -1,7 +1,7 @@
 //! Walks over the keys of a run file, in both directions.
 
 use super::block::Block;
-use super::block_cursor::Walk;
+use super::block_cursor::BlockCursor;
 use super::frame::{self, Content};
 use super::part::Part;
 use super::reader::RunFile;
@@ -31,7 +31,7 @@ pub(crate) struct FileCursor {
     block: usize,
     /// The offset of the block.
     offset: u64,
-    walk: Option<Walk>,
+    walk: Option<BlockCursor>,
     /// `true` if it stands on a key.
     stands: bool,
     blocks: Window,
@@ -155,7 +155,7 @@ impl FileCursor {
     }
 
     /// Makes a block of a part the one in which it is.
-    fn enter_block(&mut self, part: &Part, number: usize) -> Result<&mut Walk, Error> {
+    fn enter_block(&mut self, part: &Part, number: usize) -> Result<&mut BlockCursor, Error> {
         let (offset, length) = part.blocks.piece(number);
         let block = self.load_block(offset, length)?;
         self.block = number;
@@ -165,7 +165,7 @@ impl FileCursor {
                 walk.enter(block);
                 walk
             }
-            walk => walk.insert(Walk::new(block)),
+            walk => walk.insert(BlockCursor::new(block)),
         })
     }
 
@@ -296,7 +296,7 @@ impl FileCursor {
     }
 
     #[inline]
-    fn current(&self) -> Option<&Walk> {
+    fn current(&self) -> Option<&BlockCursor> {
         self.walk.as_ref().filter(|_| self.stands)
     }
 }
@@ -319,12 +319,12 @@ impl Cursor for FileCursor {
 
     #[inline]
     fn key(&self) -> Option<&[u8]> {
-        self.current().map(Walk::key)
+        self.current().map(BlockCursor::key)
     }
 
     #[inline]
     fn entries(&self) -> usize {
-        self.current().map_or(0, Walk::entries)
+        self.current().map_or(0, BlockCursor::entries)
     }
 
     #[inline]

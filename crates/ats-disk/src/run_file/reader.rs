@@ -4,7 +4,7 @@
 //! blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
-use super::block_cache::{Cache, Cached, Reserved};
+use super::block_cache::{BlockCache, Cached, Reserved};
 use super::frame::{self, Content, Identity};
 use super::index::Index;
 use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer};
@@ -56,7 +56,7 @@ pub(crate) struct RunFile {
     identity: Identity,
     operator: Option<OperatorId>,
     end: End,
-    pub(super) cache: Arc<Cache>,
+    pub(super) cache: Arc<BlockCache>,
     cache_file: u64,
     /// `true` if the system was told that parts are read.
     parts_are_read: AtomicBool,
@@ -125,7 +125,7 @@ impl RunFile {
         meta: FileMeta,
         identity: Identity,
         operator: Option<&OperatorId>,
-        cache: Arc<Cache>,
+        cache: Arc<BlockCache>,
     ) -> Result<Self, Error> {
         let memory = Reserved::new(&cache, 0);
         let mut opened = RunFile {
@@ -135,7 +135,7 @@ impl RunFile {
             operator: operator.cloned(),
             end: End::default(),
             cache,
-            cache_file: Cache::next_file(),
+            cache_file: BlockCache::next_file(),
             parts_are_read: AtomicBool::new(false),
             parts: Box::default(),
             held_bytes: AtomicUsize::new(0),

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::operator_id::OperatorId;
 use crate::options::{Compression, Options};
 use crate::range_deletes::RangeSet;
-use crate::run_file::block_cache::Cache;
+use crate::run_file::block_cache::BlockCache;
 use crate::run_file::cursor::FileCursor;
 use crate::{cursor::Cursor, fs};
 use ats_store::{Direction, KeyRange};
@@ -175,7 +175,7 @@ fn open_with(memory: &Memory, meta: &FileMeta, cache_bytes: usize) -> Result<Arc
         number: meta.number,
         ..IDENTITY
     };
-    let cache = Arc::new(Cache::new(cache_bytes));
+    let cache = Arc::new(BlockCache::new(cache_bytes));
     let file = Box::new(memory.clone());
     RunFile::open(file, meta.clone(), identity, None, cache).map(Arc::new)
 }

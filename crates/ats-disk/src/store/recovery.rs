@@ -22,7 +22,7 @@ use crate::memory;
 use crate::memtable::{Keep, Memtable};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
-use crate::run_file::{Cache, Settings, file_number};
+use crate::run_file::{BlockCache, Settings, file_number};
 use crate::write::{BatchItems, WriteState};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -75,8 +75,8 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     let core = Core::new(Opened {
         store,
         cache: Arc::new(match options.cache_bytes {
-            Some(bytes) => Cache::new(bytes),
-            None => Cache::shared(memory::cache_bytes()),
+            Some(bytes) => BlockCache::new(bytes),
+            None => BlockCache::shared(memory::cache_bytes()),
         }),
         settings: Settings::new(&options),
         state: State {

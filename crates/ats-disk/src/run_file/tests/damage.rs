@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run_file::block::Block;
-use crate::run_file::block_cursor::Walk;
+use crate::run_file::block_cursor::BlockCursor;
 use crate::run_file::frame::{Content as FrameContent, seal};
 use crate::run_file::part::Part;
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ fn other_files_are_refused() {
     let (records, ranges, settings) = small();
     let (memory, meta) = write(IDENTITY, &records, &ranges, &settings);
     let open_as = |identity: Identity, meta: &FileMeta, operator: Option<&OperatorId>| {
-        let cache = Arc::new(Cache::new(0));
+        let cache = Arc::new(BlockCache::new(0));
         RunFile::open(
             Box::new(memory.clone()),
             meta.clone(),
@@ -222,7 +222,7 @@ proptest! {
             ControlFlow::Continue(())
         });
         prop_assert!(shown <= len);
-        let mut walk = Walk::new(block);
+        let mut walk = BlockCursor::new(block);
         for bound in [None, Some(&key[..])] {
             let mut steps = 0;
             let mut stands = walk.seek_up(bound);

@@ -85,7 +85,7 @@ fn files_of_format_1_are_read() {
             ..written.clone()
         };
         let file = Box::new(Memory::holding(bytes));
-        let cache = Arc::new(Cache::new(1 << 20));
+        let cache = Arc::new(BlockCache::new(1 << 20));
         let file = RunFile::open(file, meta, IDENTITY, Some(&operator), cache);
         let file = Arc::new(file.expect("it is not damaged"));
         assert_eq!(file.verify(), Ok(()));
