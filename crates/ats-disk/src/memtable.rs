@@ -73,7 +73,7 @@ mod tests;
 mod versions;
 
 pub(crate) use cursor::MemtableCursor;
-pub(crate) use retention::Keep;
+pub(crate) use retention::Retention;
 
 use crate::entry::Kind;
 use crate::entry::collapse::{self, Chain};
@@ -154,7 +154,7 @@ impl Memtable {
     pub(crate) fn apply(
         &self,
         write: Write<'_>,
-        keep: &Keep<'_>,
+        retention: &Retention<'_>,
         operator: Option<&dyn MergeOperator>,
     ) -> usize {
         let _writing = self.writing.lock();
@@ -173,7 +173,7 @@ impl Memtable {
         };
         // An operand on nothing, if what there was is deleted.
         let on_nothing = if covering.is_some() { Kind::Put } else { kind };
-        let stamp = Stamp::new(kind, seq, keep.alone);
+        let stamp = Stamp::new(kind, seq, retention.alone);
 
         let mut found = None;
         let mut insert = |current| match current {
@@ -201,7 +201,7 @@ impl Memtable {
         let insertion = Insertion {
             history,
             key,
-            keep,
+            retention,
             operator,
             guard: &guard,
         };

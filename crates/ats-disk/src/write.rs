@@ -29,7 +29,7 @@ use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::journal::{Journal, NextJournal};
 use crate::memory;
-use crate::memtable::{Keep, Memtable, Write};
+use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
 use crate::waiting;
 use group::{Batches, GROUP_BYTES, Group, Queue};
@@ -293,7 +293,7 @@ impl Writer {
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
             // Under the lock of the list of snapshots (its R2).
-            let keep = Keep {
+            let retention = Retention {
                 visible: self.core.snapshots.visible(),
                 snapshots: &live,
                 alone: true,
@@ -305,19 +305,19 @@ impl Writer {
                 seq: first_seq,
             };
             self.core.snapshots.publish(last_seq, records, || {
-                self.count_refused(state.active.apply(write, &keep, operator));
+                self.count_refused(state.active.apply(write, &retention, operator));
             });
             return Ok(());
         }
         let snapshots = live.clone();
         drop(live);
-        let keep = Keep {
+        let retention = Retention {
             visible: self.core.snapshots.visible(),
             snapshots: &snapshots,
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
-            self.count_refused(state.apply_item(seq, item?, &keep, operator));
+            self.count_refused(state.apply_item(seq, item?, &retention, operator));
         }
         self.core.snapshots.publish(last_seq, records, || {});
         Ok(())

@@ -8,7 +8,7 @@
 //! came later, and so did all that was written after that.
 
 use crate::files::manifest::RunMeta;
-use crate::memtable::{Keep, Memtable, Write};
+use crate::memtable::{Memtable, Retention, Write};
 use crate::run_file::Run;
 use crate::write::BatchItem;
 use ats_store::MergeOperator;
@@ -46,7 +46,7 @@ impl State {
         &self,
         seq: u64,
         item: BatchItem<'_>,
-        keep: &Keep<'_>,
+        retention: &Retention<'_>,
         operator: Option<&dyn MergeOperator>,
     ) -> usize {
         match item {
@@ -57,7 +57,7 @@ impl State {
                     value,
                     seq,
                 };
-                self.active.apply(write, keep, operator)
+                self.active.apply(write, retention, operator)
             }
             BatchItem::DeleteRange(key_range) => {
                 self.active.delete_range(key_range, seq);

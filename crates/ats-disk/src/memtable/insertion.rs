@@ -6,8 +6,8 @@
 //!
 //! The invariants (M1 to M5) are those of [`memtable`](super).
 
-use super::retention::Keep;
-use super::versions::{History, Link, Node, Stamp, Tags, Version};
+use super::retention::Retention;
+use super::versions::{History, KeyVersion, Link, Node, Stamp, Tags};
 use crate::entry::Kind;
 use crate::entry::collapse;
 use ats_store::{MergeOperator, Merged};
@@ -25,7 +25,7 @@ const SURVEY: usize = 8;
 pub(super) struct Insertion<'a> {
     pub history: History<'a>,
     pub key: &'a [u8],
-    pub keep: &'a Keep<'a>,
+    pub retention: &'a Retention<'a>,
     pub operator: Option<&'a dyn MergeOperator>,
     pub guard: &'a Guard,
 }
@@ -48,7 +48,7 @@ struct Piece<'a> {
     /// Of the link to the next older version.
     tags: Tags,
     /// The version, if it is in the list already, as it is.
-    origin: Option<Version<'a>>,
+    origin: Option<KeyVersion<'a>>,
 }
 
 /// A list in the making.
@@ -57,7 +57,7 @@ struct List<'a> {
     pieces: SmallVec<[Piece<'a>; 4]>,
     /// The versions behind them, which stay.
     tail: Link,
-    gone: SmallVec<[Version<'a>; 4]>,
+    gone: SmallVec<[KeyVersion<'a>; 4]>,
     outcome: Outcome,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Insertion<'a> {
         let mut seen: SmallVec<[Piece<'a>; 4]> = SmallVec::new();
         while let Some(version) = self.at(list.tail) {
             let stripes = version.stripes() as usize;
-            let points = self.keep.points_below(version.stamp.seq());
+            let points = self.retention.points_below(version.stamp.seq());
             if stripes == 1 || (seen.len() >= SURVEY && stripes <= points + 1) {
                 break;
             }
@@ -98,7 +98,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// The version that a link of this list leads to.
-    fn at(&self, link: Link) -> Option<Version<'a>> {
+    fn at(&self, link: Link) -> Option<KeyVersion<'a>> {
         // SAFETY: all links here are from the list, and were read under its guard.
         unsafe { self.history.at(link) }
     }
@@ -115,14 +115,14 @@ impl<'a> Insertion<'a> {
 
     /// Places a version on the list of those that are older.
     fn place(&self, list: &mut List<'a>, mut new: Piece<'a>) {
-        let stripe = self.keep.points_below(new.stamp.seq());
+        let stripe = self.retention.points_below(new.stamp.seq());
         while let Some(top) = self.top(list) {
             if new.stamp.kind() == Kind::Operand && top.stamp.kind() == Kind::Delete {
                 let stamp = new.stamp.with_kind(Kind::Put);
                 list.change(&mut new, |new| new.stamp = stamp);
                 continue;
             }
-            if self.keep.points_below(top.stamp.seq()) != stripe {
+            if self.retention.points_below(top.stamp.seq()) != stripe {
                 break;
             }
             if new.stamp.kind() == Kind::Operand {
@@ -161,7 +161,7 @@ impl<'a> Insertion<'a> {
     /// Drops the version below one that says the same without it.
     fn drop_top(&self, list: &mut List<'a>, new: &mut Piece<'a>) {
         let Some(top) = list.pieces.pop() else { return };
-        let was_visible = top.stamp.seq() <= self.keep.visible;
+        let was_visible = top.stamp.seq() <= self.retention.visible;
         let mut tags = top.tags;
         tags.set(
             Tags::LOST,
@@ -198,7 +198,7 @@ impl<'a> Insertion<'a> {
     unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
-        let mut stripes = self.at(link).map_or(0, Version::stripes);
+        let mut stripes = self.at(link).map_or(0, KeyVersion::stripes);
         for piece in &list.pieces {
             let is_in_stripe = piece.tags.has(Tags::APART) || piece.tags.has(Tags::REFUSED);
             stripes = if is_in_stripe {
@@ -235,7 +235,7 @@ impl<'a> Insertion<'a> {
 
 impl<'a> Piece<'a> {
     /// A version that is in the list.
-    fn of(version: Version<'a>) -> Self {
+    fn of(version: KeyVersion<'a>) -> Self {
         Piece {
             stamp: version.stamp,
             bytes: Cow::Borrowed(version.bytes),

@@ -6,7 +6,7 @@
 /// that is taken after the list of snapshots was read, and before the group is published, has the number `visible`,
 /// which is kept. Unless the group is alone: then no snapshot may be taken meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keep<'a> {
+pub(crate) struct Retention<'a> {
     /// The sequence number that was published last.
     pub visible: u64,
     /// The sequence numbers of the snapshots that are open, ascending.
@@ -16,7 +16,7 @@ pub(crate) struct Keep<'a> {
     pub alone: bool,
 }
 
-impl Keep<'_> {
+impl Retention<'_> {
     /// The number of points below a sequence number. Two versions belong to one stripe if it is the
     /// same for both.
     #[inline]

@@ -6,7 +6,7 @@ use crate::core::State;
 use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::memtable::{Keep, Memtable};
+use crate::memtable::{Memtable, Retention};
 use crate::write::BatchItems;
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ impl Reading<'_> {
         if self.journals.segments.is_empty() {
             self.begin(self.seq + 1, false);
         }
-        let keep = Keep {
+        let retention = Retention {
             visible: u64::MAX,
             snapshots: &[],
             alone: true,
@@ -183,7 +183,7 @@ impl Reading<'_> {
         for (seq, item) in (first..behind).zip(BatchItems::new(encoded)) {
             let item = item?;
             if seq > self.seq {
-                self.state.apply_item(seq, item, &keep, None);
+                self.state.apply_item(seq, item, &retention, None);
                 self.seq = seq;
                 self.journals.changes += 1;
             }

@@ -19,7 +19,7 @@ use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memory;
-use crate::memtable::{Keep, Memtable};
+use crate::memtable::{Memtable, Retention};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
 use crate::run_file::{BlockCache, Settings, file_number};
@@ -294,7 +294,7 @@ impl Replay<'_> {
         };
         let operator = self.options.operator.as_deref();
         // Nothing reads yet.
-        let keep = Keep {
+        let retention = Retention {
             visible: u64::MAX,
             snapshots: &[],
             alone: true,
@@ -311,7 +311,7 @@ impl Replay<'_> {
             let mut seq = self.seq;
             for item in BatchItems::new(encoded) {
                 seq += 1;
-                state.apply_item(seq, item?, &keep, operator);
+                state.apply_item(seq, item?, &retention, operator);
             }
             if seq != self.seq + u64::from(changes) {
                 return Err(Error::corrupt("a batch in the journal has another length"));
