@@ -269,7 +269,7 @@ impl Worker {
         }
         let _making = self.files.reserve.making.lock();
         let bytes = self.files.reserve.needed_bytes(0);
-        let is_clear = self.core.state.load().sealed.is_empty();
+        let is_clear = self.core.versions.current().sealed.is_empty();
         Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
     }
 

@@ -221,8 +221,8 @@ impl Compactor {
     /// The number of reserved runs, and whether a merge reads some of them.
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
         let merging = self.merging.lock();
-        let state = self.core.state.load();
-        let runs = state.runs.iter();
+        let version = self.core.versions.current();
+        let runs = version.runs.iter();
         let reserved = runs.filter(|run| has_up_to(run, reservation.up_to));
         let is_claimed = |run: &Arc<StoredRun>| merging.claimed.contains(&run.meta.id);
         (reserved.clone().count(), reserved.clone().any(is_claimed))
@@ -244,13 +244,13 @@ impl Compactor {
         // Before `merging` is locked, since `manifest` may be held for long.
         let begun = self.files.manifest.lock().contents().merges.clone();
         let mut merging = self.merging.lock();
-        let state = self.core.state.load();
-        let resumed = merging.resumed(&begun, &state.runs, wanted);
+        let version = self.core.versions.current();
+        let resumed = merging.resumed(&begun, &version.runs, wanted);
         let ids = match resumed {
             Some(merge) => merge.inputs.clone(),
-            None => self.choose(&merging, &begun, wanted.of(&state.runs), wanted)?,
+            None => self.choose(&merging, &begun, wanted.of(&version.runs), wanted)?,
         };
-        let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
+        let chosen = version.runs.iter().filter(|run| ids.contains(&run.meta.id));
         if !wanted.is_all()
             && !self
                 .files

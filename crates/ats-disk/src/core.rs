@@ -2,7 +2,7 @@
 
 mod version;
 
-pub(crate) use version::{Sealed, State, StoredRun};
+pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
 
 use crate::background::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
@@ -17,7 +17,6 @@ use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
 use crate::run_file::{BlockCache, Settings};
 use crate::stats::Stats;
 use crate::write::{self, BackPressure, WriteState};
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 /// [`background`](crate::background).
 ///
 /// Locks are taken in this order, each while those before it may be held: `write_state`, that of the manifest,
-/// `swapping`; the lock of the list of snapshots, that of the queue and that of the gaps are taken last.
+/// that of the version; the lock of the list of snapshots, that of the queue and that of the gaps are taken last.
 /// That of the manifest is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
@@ -43,9 +42,7 @@ pub(crate) struct Core {
     /// The form in which files of runs are written.
     pub(crate) settings: Settings,
     operator_id: Option<OperatorId>,
-    pub(crate) state: ArcSwap<State>,
-    /// Held while the state is exchanged.
-    pub(crate) swapping: Mutex<()>,
+    pub(crate) versions: VersionSet,
     pub(crate) snapshots: SnapshotList,
     pub(crate) gaps: TombstoneGaps,
     pub(crate) write_state: Mutex<WriteState>,
@@ -77,7 +74,7 @@ pub(crate) struct Opened {
     pub(crate) store: u128,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) settings: Settings,
-    pub(crate) state: State,
+    pub(crate) version: Version,
     pub(crate) write_state: WriteState,
     pub(crate) operator_id: Option<OperatorId>,
     pub(crate) next_number: u64,
@@ -91,7 +88,7 @@ impl Core {
             store,
             cache,
             settings,
-            state,
+            version,
             write_state,
             operator_id,
             next_number,
@@ -108,8 +105,7 @@ impl Core {
             share: options.memtable_bytes.is_none().then(Share::join),
             settings,
             operator_id,
-            state: ArcSwap::from_pointee(state),
-            swapping: Mutex::default(),
+            versions: VersionSet::new(version),
             snapshots: SnapshotList::new(write_state.last_seq),
             gaps: TombstoneGaps::default(),
             next_number: AtomicU64::new(next_number),
@@ -189,11 +185,11 @@ impl Core {
         iter::once(&self.back_pressure).chain(shared)
     }
 
-    /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
+    /// Adapts the delay of writes to the version. Where nothing works in the background, nothing would
     /// be gained by waiting.
     pub(crate) fn update_back_pressure(&self) {
         if self.options.background {
-            let sealed = self.state.load().sealed.len();
+            let sealed = self.versions.current().sealed.len();
             self.back_pressure
                 .set(sealed.saturating_sub(1), self.debt());
         }
@@ -206,15 +202,15 @@ impl Core {
     }
 
     /// Tells how large the memtables are, if the store shares memory.
-    pub(crate) fn tell_memory(&self, state: &State) {
+    pub(crate) fn tell_memory(&self, version: &Version) {
         if let Some(share) = &self.share {
-            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
+            share.tell(version.memtables().map(|memtable| memtable.bytes()).sum());
         }
     }
 
     /// The bytes of the runs beyond those that they should have: see [`write::debt`].
     pub(crate) fn debt(&self) -> usize {
-        write::debt(self.state.load().runs.len(), self.options.fan_in)
+        write::debt(self.versions.current().runs.len(), self.options.fan_in)
     }
 
     /// Removes the files that are not read any more. Whether there were any.

@@ -11,7 +11,7 @@ pub(crate) use obsolete::Obsolete;
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 
-use crate::core::{Core, Sealed, State, StoredRun};
+use crate::core::{Core, Sealed, StoredRun, Version};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::run_file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
@@ -143,11 +143,9 @@ impl Files {
         removed: &[u64],
         added: Option<Arc<StoredRun>>,
     ) {
-        let old = {
-            let _swapping = self.core.swapping.lock();
-            let state = self.core.state.load_full();
+        let old = self.core.versions.exchange(|version| {
             let is_removed = |run: &StoredRun| removed.contains(&run.meta.id);
-            let mut runs: Vec<_> = state
+            let mut runs: Vec<_> = version
                 .runs
                 .iter()
                 .filter(|run| !is_removed(run))
@@ -160,19 +158,18 @@ impl Files {
             }
             let is_flushed =
                 |sealed: &&Arc<Sealed>| flushed.is_some_and(|flushed| Arc::ptr_eq(sealed, flushed));
-            let sealed = state
+            let sealed = version
                 .sealed
                 .iter()
                 .filter(|sealed| !is_flushed(sealed))
                 .cloned()
                 .collect();
-            self.core.state.store(Arc::new(State {
-                active: Arc::clone(&state.active),
+            Version {
+                active: Arc::clone(&version.active),
                 sealed,
                 runs,
-            }));
-            state
-        };
+            }
+        });
         for run in old.runs.iter().filter(|run| removed.contains(&run.meta.id)) {
             for file in run.run.files() {
                 let number = file.meta().number;

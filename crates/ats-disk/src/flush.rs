@@ -1,6 +1,6 @@
 //! Flush: a memtable becomes a run.
 
-use crate::core::{Core, Sealed, State};
+use crate::core::{Core, Sealed, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::collapse::Chain;
 use crate::error::Error;
@@ -41,7 +41,14 @@ impl Flusher {
     /// Writes to runs the sealed memtables that have changes up to this sequence number.
     pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
         let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
-        while self.core.state.load().sealed.last().is_some_and(is_wanted) {
+        while self
+            .core
+            .versions
+            .current()
+            .sealed
+            .last()
+            .is_some_and(is_wanted)
+        {
             self.flush_one()?;
         }
         Ok(())
@@ -59,19 +66,19 @@ impl Flusher {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
         self.core.obsolete.free();
-        self.core.tell_memory(&self.core.state.load());
+        self.core.tell_memory(&self.core.versions.current());
         flushed
     }
 
     /// The caller holds `flushing`.
     fn flush_oldest(&self) -> Result<bool, Error> {
-        let state = self.core.state.load_full();
-        let Some(sealed) = state.sealed.last() else {
+        let version = self.core.versions.current_arc();
+        let Some(sealed) = version.sealed.last() else {
             return Ok(false);
         };
         self.core.check_writable()?;
         let started = self.core.file_system.now();
-        let meta = self.write_memtable(&state, sealed)?;
+        let meta = self.write_memtable(&version, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,
             false => Some(self.files.open_run(&meta, &[])?),
@@ -102,9 +109,9 @@ impl Flusher {
     }
 
     /// Writes the files of a run of a memtable.
-    fn write_memtable(&self, state: &State, sealed: &Sealed) -> Result<RunMeta, Error> {
+    fn write_memtable(&self, version: &Version, sealed: &Sealed) -> Result<RunMeta, Error> {
         // Nothing that is older can be there when there is no run: this is the oldest memtable.
-        let is_bottom = state.runs.is_empty();
+        let is_bottom = version.runs.is_empty();
         let deletes = match is_bottom {
             true => Arc::default(),
             false => sealed.memtable.range_deletes(u64::MAX),
@@ -179,7 +186,7 @@ impl Flusher {
         if self.core.options.background {
             self.writer.prepare();
             self.core.obsolete.free();
-            if !self.core.state.load().sealed.is_empty() {
+            if !self.core.versions.current().sealed.is_empty() {
                 self.try_flush_one()?;
             }
         }

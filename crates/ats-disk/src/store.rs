@@ -403,8 +403,8 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Corrupt`] with the first place at which a file is not what was written; [`Error::Io`].
     pub fn verify(&self) -> Result<(), Error> {
-        let state = self.core().state.load_full();
-        for run in &state.runs {
+        let version = self.core().versions.current_arc();
+        for run in &version.runs {
             for file in run.run.files() {
                 file.verify()?;
             }

@@ -22,7 +22,7 @@ pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
 pub(crate) use count::{CountChange, RecordCount};
 pub(crate) use state::WriteState;
 
-use crate::core::{Core, Sealed, State};
+use crate::core::{Core, Sealed, Version};
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
@@ -135,7 +135,7 @@ impl Writer {
     /// `true` if the active memtable is full.
     fn is_full(&self) -> bool {
         let most_keys = self.core.options.memtable_keys;
-        let active = &self.core.state.load().active;
+        let active = &self.core.versions.current().active;
         active.bytes() >= self.files.reserve.memtable_limit()
             || most_keys.is_some_and(|most| active.keys() >= most)
     }
@@ -230,14 +230,14 @@ impl Writer {
         }
         let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
         write_state.records.change(batches.records);
-        let state = self.core.state.load();
-        self.apply(&state, first_seq, batches, &write_state.records)?;
+        let version = self.core.versions.current();
+        self.apply(&version, first_seq, batches, &write_state.records)?;
         self.core
             .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        self.core.tell_memory(&state);
+        self.core.tell_memory(&version);
         if self.core.options.background {
-            self.call_background(write_state, &state.active);
+            self.call_background(write_state, &version.active);
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl Writer {
     /// Makes changes in the active memtable, and publishes them, and the number of records that there are then.
     fn apply(
         &self,
-        state: &State,
+        version: &Version,
         first_seq: u64,
         batches: &Batches,
         records: &RecordCount,
@@ -305,7 +305,7 @@ impl Writer {
                 seq: first_seq,
             };
             self.core.snapshots.publish(last_seq, records, || {
-                self.count_refused(state.active.apply(write, &retention, operator));
+                self.count_refused(version.active.apply(write, &retention, operator));
             });
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Writer {
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
-            self.count_refused(state.apply_item(seq, item?, &retention, operator));
+            self.count_refused(version.apply_item(seq, item?, &retention, operator));
         }
         self.core.snapshots.publish(last_seq, records, || {});
         Ok(())
@@ -350,22 +350,22 @@ impl Writer {
             return;
         }
         write_state.journal.rotate(&self.next_journal);
-        let _swapping = self.core.swapping.lock();
-        let state = self.core.state.load();
-        let sealed = Arc::new(Sealed {
-            memtable: Arc::clone(&state.active),
-            first_seq: write_state.sealed_seq + 1,
-            last_seq: write_state.last_seq,
-            next_journal: write_state.journal.number(),
+        self.core.versions.exchange(|version| {
+            let sealed = Arc::new(Sealed {
+                memtable: Arc::clone(&version.active),
+                first_seq: write_state.sealed_seq + 1,
+                last_seq: write_state.last_seq,
+                next_journal: write_state.journal.number(),
+            });
+            let mut all = vec![sealed];
+            all.extend(version.sealed.iter().cloned());
+            Version {
+                active: Arc::new(Memtable::new()),
+                sealed: all,
+                runs: version.runs.clone(),
+            }
         });
         write_state.sealed_seq = write_state.last_seq;
-        let mut all = vec![sealed];
-        all.extend(state.sealed.iter().cloned());
-        self.core.state.store(Arc::new(State {
-            active: Arc::new(Memtable::new()),
-            sealed: all,
-            runs: state.runs.clone(),
-        }));
         self.core.update_back_pressure();
         self.core.background.wake();
     }

@@ -141,11 +141,11 @@ impl Merger {
     }
 
     fn inputs(&self, ids: &[u64]) -> Inputs {
-        let state = self.core.state.load();
+        let version = self.core.versions.current();
         let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
-        let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
+        let runs: Vec<_> = version.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
-        let is_bottom = state.runs.last().map(|run| run.meta.id) == oldest
+        let is_bottom = version.runs.last().map(|run| run.meta.id) == oldest
             || is_injected(InjectedFault::EarlyDrop);
         let deletes = match is_bottom {
             // Nothing is left for them to delete.

@@ -9,7 +9,7 @@
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
 use super::{Claim, Compactor, Merging};
-use crate::core::{State, StoredRun};
+use crate::core::{StoredRun, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
 use crate::files::manifest::{Edit, MergeMeta, RunMeta};
@@ -49,8 +49,8 @@ impl Compactor {
 
     fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
         let mut merging = self.merging.lock();
-        let state = self.core.state.load();
-        let purge = self.find_purge(&state, &merging, bytes)?;
+        let version = self.core.versions.current();
+        let purge = self.find_purge(&version, &merging, bytes)?;
         let ids = vec![purge.run.meta.id];
         merging.claimed.extend(&ids);
         Some((
@@ -62,8 +62,8 @@ impl Compactor {
         ))
     }
 
-    fn find_purge(&self, state: &State, merging: &Merging, most_bytes: u64) -> Option<Purge> {
-        let older = state.runs.iter().enumerate().skip(1).rev();
+    fn find_purge(&self, version: &Version, merging: &Merging, most_bytes: u64) -> Option<Purge> {
+        let older = version.runs.iter().enumerate().skip(1).rev();
         let free = older.filter(|(_, run)| merging.is_free(run));
         for (index, run) in free {
             let mut files: Vec<Arc<RunFile>> = Vec::new();
@@ -84,7 +84,7 @@ impl Compactor {
                 return Some(Purge {
                     run: Arc::clone(run),
                     files,
-                    newer: state.runs[..index].to_vec(),
+                    newer: version.runs[..index].to_vec(),
                 });
             }
         }

@@ -188,16 +188,16 @@ impl Reserve {
 
     /// Bytes that the reserve must have when this many are written to the active memtable.
     pub(crate) fn needed_bytes(&self, writes: usize) -> u64 {
-        let state = self.core.state.load();
-        let memtables: usize = state.memtables().map(|memtable| memtable.bytes()).sum();
+        let version = self.core.versions.current();
+        let memtables: usize = version.memtables().map(|memtable| memtable.bytes()).sum();
         let largest = self.largest_file.load(Ordering::Relaxed);
         ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
     }
 
     /// Notes the size of the largest file of the runs, which are others now.
     pub(crate) fn note_largest_file(&self) {
-        let state = self.core.state.load();
-        let files = state.runs.iter().flat_map(|run| &run.meta.files);
+        let version = self.core.versions.current();
+        let files = version.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
         self.largest_file.store(largest, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
 use super::expiry::{Pin, nanos};
-use crate::core::{Core, State};
+use crate::core::{Core, Version};
 use crate::error::Error;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct Pinned {
     /// The sequence number of the last change that is seen. It is in the list of snapshots until this is dropped.
     seq: u64,
     /// Nothing once the snapshot has expired.
-    state: Mutex<Option<Arc<State>>>,
+    version: Mutex<Option<Arc<Version>>>,
     /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
@@ -28,7 +28,7 @@ impl Drop for Pinned {
         if !*self.expired.get_mut() {
             self.core.snapshots.remove(self.seq);
         }
-        *self.state.get_mut() = None;
+        *self.version.get_mut() = None;
         self.core.background.wake_if(|| self.core.obsolete.is_due());
     }
 }
@@ -36,13 +36,13 @@ impl Drop for Pinned {
 impl Pinned {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let seq = core.snapshots.add();
-        // After that: what is published is in this state or in one of its memtables.
-        let state = core.state.load_full();
+        // After that: what is published is in this version or in one of its memtables.
+        let version = core.versions.current_arc();
         let taken = nanos(core.file_system.now());
         Pinned {
             core,
             seq,
-            state: Mutex::new(Some(state)),
+            version: Mutex::new(Some(version)),
             read: AtomicBool::new(false),
             last_read: AtomicU64::new(taken),
             expired: AtomicBool::new(false),
@@ -58,12 +58,12 @@ impl Pinned {
         self.seq
     }
 
-    pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
+    pub(crate) fn version(&self) -> Result<Arc<Version>, Error> {
         self.is_read();
         if self.last_use.load(Ordering::Relaxed) > 0 {
             self.is_used();
         }
-        self.state.lock().clone().ok_or(Error::Expired)
+        self.version.lock().clone().ok_or(Error::Expired)
     }
 
     /// Makes it the one that was used last.
@@ -118,7 +118,7 @@ impl Pin for Pinned {
         if !self.expired.swap(true, Ordering::Relaxed) {
             // Nothing is kept for it any more: a walk that is under way finds that out.
             self.core.snapshots.remove(self.seq);
-            *self.state.lock() = None;
+            *self.version.lock() = None;
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::pinned::Pinned;
 use super::tombstone_gaps::{Behind, LEAST_PASSED};
-use crate::core::{Core, State};
+use crate::core::{Core, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
@@ -123,13 +123,13 @@ impl Scan {
         key_range: KeyRange<'_>,
         direction: Direction,
     ) -> Result<Self, Error> {
-        let state = pinned.state()?;
+        let version = pinned.version()?;
         let core = pinned.core();
         let finding = match core.gaps.is_active() {
             true => FindsGaps::begin(core, pinned.seq()),
             false => None,
         };
-        let cursor = MergeCursor::new(sources(&state, key_range, pinned.seq()));
+        let cursor = MergeCursor::new(sources(&version, key_range, pinned.seq()));
         Ok(Scan {
             cursor,
             direction,
@@ -380,9 +380,9 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
     }
 }
 
-/// The sources of a walk over a state, from the newest to the oldest.
-fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
-    let memtables = state.memtables().map(|memtable| Source {
+/// The sources of a walk over a version, from the newest to the oldest.
+fn sources(version: &Version, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
+    let memtables = version.memtables().map(|memtable| Source {
         cursor: Box::new(
             MemtableCursor::new(Arc::clone(memtable), seq, true)
                 .showing_deleted()
@@ -390,7 +390,7 @@ fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
         ),
         range_deletes: memtable.deleted(seq),
     });
-    let runs = state.runs.iter().filter_map(|run| {
+    let runs = version.runs.iter().filter_map(|run| {
         let range_deletes = run.run.range_deletes().cloned();
         let overlaps = run
             .run

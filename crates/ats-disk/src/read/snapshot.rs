@@ -57,9 +57,9 @@ impl Snapshot {
     /// # Errors
     /// As those of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let state = self.pinned.state()?;
+        let version = self.pinned.version()?;
         let moment = Moment::At(self.pinned.seq());
-        get_in(self.pinned.core(), &state, key, moment, read)
+        get_in(self.pinned.core(), &version, key, moment, read)
     }
 
     /// Sum of what `weigh` says of each value.
@@ -79,10 +79,10 @@ impl Snapshot {
     /// # Errors
     /// Those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        let state = self.pinned.state()?;
+        let version = self.pinned.version()?;
         match key_range.is_empty() {
             true => Ok(None),
-            false => median(&self.pinned, &state, key_range),
+            false => median(&self.pinned, &version, key_range),
         }
     }
 

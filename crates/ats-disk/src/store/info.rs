@@ -112,10 +112,10 @@ impl Info {
 
     pub(crate) fn of(worker: &Worker) -> Self {
         let core = &worker.core;
-        let state = core.state.load_full();
+        let version = core.versions.current_arc();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = &core.stats;
-        let runs: Vec<_> = state
+        let runs: Vec<_> = version
             .runs
             .iter()
             .map(|run| RunInfo {
@@ -130,9 +130,9 @@ impl Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
             merging: worker.compactor.runs(),
-            memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
-            memtable_keys: state.memtables().map(|memtable| memtable.keys()).sum(),
-            sealed_memtables: state.sealed.len(),
+            memtable_bytes: version.memtables().map(|memtable| memtable.bytes()).sum(),
+            memtable_keys: version.memtables().map(|memtable| memtable.keys()).sum(),
+            sealed_memtables: version.sealed.len(),
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,

@@ -9,7 +9,7 @@
 //! A store that is opened for reading is left as it is.
 
 use crate::background::Worker;
-use crate::core::{Core, Opened, Sealed, State};
+use crate::core::{Core, Opened, Sealed, Version};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
@@ -79,7 +79,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
             None => BlockCache::shared(memory::cache_bytes()),
         }),
         settings: Settings::new(&options),
-        state: State {
+        version: Version {
             active: Arc::new(Memtable::new()),
             sealed,
             runs: Vec::new(),
@@ -94,8 +94,8 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     let files = Files::new(Arc::clone(&core), manifest);
     let metas = files.manifest.lock().contents().runs.clone();
     let runs = metas.iter().map(|meta| files.open_run(meta, &[]));
-    let state = core.state.load().with_runs(runs.collect::<Result<_, _>>()?);
-    core.state.store(Arc::new(state));
+    let runs = runs.collect::<Result<_, _>>()?;
+    core.versions.exchange(|version| version.with_runs(runs));
     files.reserve.note_largest_file();
     let worker = Worker::new(files);
     if !is_read_only && !is_left_whole {
@@ -287,7 +287,7 @@ impl Replay<'_> {
     fn one(&mut self, reader: &mut LogReader) -> Result<bool, Error> {
         let first_seq = self.seq + 1;
         let number = reader.identity().number;
-        let state = State {
+        let version = Version {
             active: Arc::new(Memtable::new()),
             sealed: Vec::new(),
             runs: Vec::new(),
@@ -311,7 +311,7 @@ impl Replay<'_> {
             let mut seq = self.seq;
             for item in BatchItems::new(encoded) {
                 seq += 1;
-                state.apply_item(seq, item?, &retention, operator);
+                version.apply_item(seq, item?, &retention, operator);
             }
             if seq != self.seq + u64::from(changes) {
                 return Err(Error::corrupt("a batch in the journal has another length"));
@@ -320,7 +320,7 @@ impl Replay<'_> {
         }
         if self.seq >= first_seq {
             let sealed = Sealed {
-                memtable: state.active,
+                memtable: version.active,
                 first_seq,
                 last_seq: self.seq,
                 next_journal: number + 1,
