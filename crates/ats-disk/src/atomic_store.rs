@@ -56,8 +56,8 @@ impl AtomicStore {
 
     /// The records as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
-    pub fn frozen(&self) -> Box<dyn Store> {
-        self.store.snapshot().frozen()
+    pub fn freeze(&self) -> Box<dyn Store> {
+        self.store.snapshot().into_store()
     }
 
     /// Removes a key, without reading what is there: also what cannot be merged, which keeps
@@ -279,7 +279,7 @@ impl Store for AtomicStore {
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(self.take_snapshot()?.frozen())
+        Ok(self.take_snapshot()?.into_store())
     }
 
     fn bytes(&self) -> usize {

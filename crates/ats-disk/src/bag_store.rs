@@ -12,7 +12,7 @@ mod values;
 use crate::atomic_store::AtomicStore;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
-use crate::read::{Frozen, Snapshot, View};
+use crate::read::{Snapshot, SnapshotStore, SnapshotView};
 use crate::store::DiskStore;
 use crate::waiting;
 use crate::write::{Batch, CountChange};
@@ -64,8 +64,8 @@ impl BagStore {
 
     /// The keys and their values as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
-    pub fn frozen(&self) -> Box<dyn Store> {
-        self.atomic.store().snapshot().frozen_bags()
+    pub fn freeze(&self) -> Box<dyn Store> {
+        self.atomic.store().snapshot().into_bag_store()
     }
 
     /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader and
@@ -494,11 +494,11 @@ impl Store for BagStore {
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        self.frozen().sum(weigh)
+        self.freeze().sum(weigh)
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(self.atomic.take_snapshot()?.frozen_bags())
+        Ok(self.atomic.take_snapshot()?.into_bag_store())
     }
 
     fn bytes(&self) -> usize {
@@ -601,12 +601,12 @@ struct BagView(Snapshot);
 impl Snapshot {
     /// The snapshot of a [`BagStore`], as a store that nothing changes.
     #[must_use]
-    pub fn frozen_bags(self) -> Box<dyn Store> {
-        Box::new(Frozen(BagView(self)))
+    pub fn into_bag_store(self) -> Box<dyn Store> {
+        Box::new(SnapshotStore(BagView(self)))
     }
 }
 
-impl View for BagView {
+impl SnapshotView for BagView {
     fn snapshot(&self) -> &Snapshot {
         &self.0
     }

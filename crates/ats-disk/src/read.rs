@@ -17,7 +17,7 @@ pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
 pub(crate) use snapshot_list::SnapshotList;
-pub(crate) use snapshot_store::{Frozen, View, visit_each};
+pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
 pub(crate) use tombstone_gaps::TombstoneGaps;
 
 use crate::core::{Core, StoredRun, Version};

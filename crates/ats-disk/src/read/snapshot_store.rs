@@ -9,7 +9,7 @@ use ats_store::{BatchPlan, Direction, End, KeyRange, Store};
 use std::ops::ControlFlow;
 
 /// A way in which the records of a snapshot are seen.
-pub(crate) trait View: Send + Sync {
+pub(crate) trait SnapshotView: Send + Sync {
     /// The snapshot itself.
     fn snapshot(&self) -> &Snapshot;
 
@@ -26,7 +26,7 @@ pub(crate) trait View: Send + Sync {
 }
 
 /// The view in which each record is a key with its value.
-impl View for Snapshot {
+impl SnapshotView for Snapshot {
     fn snapshot(&self) -> &Snapshot {
         self
     }
@@ -58,15 +58,15 @@ pub(crate) fn visit_each(mut scan: Scan, visit: &mut Visit<'_>) -> Result<(), Er
 impl Snapshot {
     /// The records as a store that nothing changes.
     #[must_use]
-    pub fn frozen(self) -> Box<dyn Store> {
-        Box::new(Frozen(self))
+    pub fn into_store(self) -> Box<dyn Store> {
+        Box::new(SnapshotStore(self))
     }
 }
 
 /// The store that a view of a snapshot is.
-pub(crate) struct Frozen<V>(pub(crate) V);
+pub(crate) struct SnapshotStore<V>(pub(crate) V);
 
-impl<V: View> Store for Frozen<V> {
+impl<V: SnapshotView> Store for SnapshotStore<V> {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
         Ok(self.0.get(key, read)?)
     }
