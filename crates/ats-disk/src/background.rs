@@ -1,4 +1,4 @@
-//! Work that no caller waits for: memtables are written to runs, runs merged, journals synced at
+//! Work that no caller waits for: memtables are written to runs, runs compacted, journals synced at
 //! intervals, and snapshots expire. The threads are those of the [pools](pool).
 
 mod idle;
@@ -33,8 +33,8 @@ const UNTOLD: Duration = Duration::from_secs(30);
 /// While the store is short, memtables that are not full are sealed after this long: then all files
 /// are looked at again.
 const SEAL_PAUSE: Duration = Duration::from_secs(1);
-/// While the store is short, what is merged has at most this part of the reserve.
-const SHORT_MERGE_PART: u64 = 2;
+/// While the store is short, what is compacted has at most this part of the reserve.
+const SHORT_COMPACTION_PART: u64 = 2;
 /// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
 /// or a journal synced.
 const PINNED_RETRY: Duration = Duration::from_millis(50);
@@ -162,7 +162,7 @@ impl Worker {
             return Ok(Turn::After(IDLE_AFTER));
         }
         drop(write_state);
-        let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_merge();
+        let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_compaction();
         let has_snapshots = || self.core.expiry.count() > 0;
         let age = self.core.options.snapshot_age;
         let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
@@ -278,14 +278,14 @@ impl Worker {
     /// One thread does that at a time: each piece needs the room that there is.
     pub(crate) fn make_room(&self) -> Result<bool, Error> {
         let _making = self.files.reserve.making.lock();
-        if self.files.remove_unneeded()? || self.compactor.give_up_merges()? {
+        if self.files.remove_unneeded()? || self.compactor.give_up_compactions()? {
             return Ok(true);
         }
         if self.flusher.flush_one()? {
             self.files.reserve.forget_purged();
             return Ok(true);
         }
-        let bytes = self.files.reserve.needed_bytes(0) / SHORT_MERGE_PART;
+        let bytes = self.files.reserve.needed_bytes(0) / SHORT_COMPACTION_PART;
         let done = self.compactor.purge_some(bytes)?
             || self.compactor.compact_small(bytes)?
             || self.core.remove_obsolete();

@@ -1,6 +1,6 @@
 //! The directory of a store: open, locked, and held until nothing works in it any more.
 //!
-//! A store can be closed while other threads merge runs of it, or write memtables to runs. These
+//! A store can be closed while other threads compact runs of it, or write memtables to runs. These
 //! threads notice that before long. But until then they make files in the directory and remove
 //! files from it, of which another store, that opened it meanwhile, knew nothing. So each of them
 //! holds the lock of the directory, too, and closing waits for them.

@@ -47,7 +47,7 @@ pub struct SharedMemory {
     pub budget: usize,
     /// The memory of memtables.
     pub memtables: usize,
-    /// The memory of blocks, filters and indexes that were read, and of the buffers of merges.
+    /// The memory of blocks, filters and indexes that were read, and of the buffers of compactions.
     pub cache: usize,
 }
 

@@ -299,7 +299,7 @@ impl DiskStore {
         Ok(last_seq)
     }
 
-    /// Merges into one run all that was written before, of which then nothing is left that was
+    /// Compacts into one run all that was written before, of which then nothing is left that was
     /// replaced or deleted, except for what snapshots read. Writes go on meanwhile, and are not
     /// waited for: they may make more runs.
     ///
@@ -310,7 +310,7 @@ impl DiskStore {
     }
 
     /// Does what [`compact`](DiskStore::compact) does, and tells of its progress. If it is broken
-    /// off, what is complete of the merge is kept, and the merge goes on later.
+    /// off, what is complete of the compaction is kept, and it goes on later.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
@@ -328,14 +328,14 @@ impl DiskStore {
             flow
         };
         loop {
-            let merged = compactor.compact_reserved(&reservation, &mut on_progress)?;
+            let compacted = compactor.compact_reserved(&reservation, &mut on_progress)?;
             let (runs, _) = compactor.reserved_runs(&reservation);
             if runs <= 1 {
                 core.remove_obsolete();
                 return Ok(());
             }
-            if !merged && !is_broken_off.get() {
-                // A thread merges some of them.
+            if !compacted && !is_broken_off.get() {
+                // A thread compacts some of them.
                 let _flow = on_progress(Progress::default());
                 core.file_system.sleep(Duration::from_millis(10));
             }
@@ -345,7 +345,7 @@ impl DiskStore {
         }
     }
 
-    /// Does one piece of what the background does otherwise: writes a memtable to a run, merges some runs, or
+    /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts some runs, or
     /// removes files. Whether there was anything to do.
     ///
     /// # Errors
@@ -355,7 +355,7 @@ impl DiskStore {
         self.worker().work()
     }
 
-    /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a
+    /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at a
     /// price that pays. The background does the same when there were no writes for a
     /// second. Writes go on meanwhile, and are not waited for.
     ///
@@ -372,14 +372,14 @@ impl DiskStore {
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         loop {
-            let merged = compactor.settle_reserved(&reservation)?;
-            let (_, is_merging) = compactor.reserved_runs(&reservation);
-            if !merged && !is_merging {
+            let compacted = compactor.settle_reserved(&reservation)?;
+            let (_, is_compacting) = compactor.reserved_runs(&reservation);
+            if !compacted && !is_compacting {
                 core.remove_obsolete();
                 return Ok(());
             }
-            if !merged {
-                // A thread merges some of them.
+            if !compacted {
+                // A thread compacts some of them.
                 core.file_system.sleep(Duration::from_millis(2));
             }
         }
@@ -413,8 +413,8 @@ impl DiskStore {
     }
 
     /// Writes the memtables to runs, ends the threads, and lets another store open the directory. Then this store and
-    /// its clones are read-only. Merges of other threads are broken off, and waited for; called from within
-    /// [`OnProgress`], this does not wait for that merge, and the directory is free when it has ended.
+    /// its clones are read-only. Compactions of other threads are broken off, and waited for; called from within
+    /// [`OnProgress`], this does not wait for that compaction, and the directory is free when it has ended.
     ///
     /// # Errors
     /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the journal still.

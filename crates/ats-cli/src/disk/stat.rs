@@ -55,7 +55,7 @@ fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
             )?;
         }
     }
-    if let Some(merges) = survey.merges().filter(|merges| *merges > 0) {
+    if let Some(merges) = survey.compactions().filter(|merges| *merges > 0) {
         writeln!(out, "unfinished merges {merges}")?;
     }
     for journal in survey.journals() {
@@ -108,7 +108,7 @@ fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
         "operator": survey.operator().map(|(name, version)| json!({"name": name, "version": version})),
         "runs": survey.runs().map(|runs| runs.into_iter().map(run).collect::<Value>()),
         "changes_in_runs": survey.flushed(),
-        "unfinished_merges": survey.merges(),
+        "unfinished_merges": survey.compactions(),
         "journals": journals.collect::<Value>(),
         "unneeded": survey.unneeded(),
         "faults": json_faults(faults),

@@ -1,6 +1,6 @@
 //! The approximate first and last record of a store.
 //!
-//! A queue takes its records from one end. The deletes stay there until runs are merged, and a search for the next
+//! A queue takes its records from one end. The deletes stay there until runs are compacted, and a search for the next
 //! record walks over all of them: without help, n of them cost O(n²). So it is remembered up to which key nothing is left.
 //!
 //! **E1** No record that readers can see lies beyond an end, nor one that is being written: a writer moves the ends

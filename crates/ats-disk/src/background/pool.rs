@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Threads for syncs at intervals, which wait for devices: file systems make several of them one.
 const SYNC_THREADS: usize = 4;
-/// Added to the nice value of threads that write memtables and merge runs.
+/// Added to the nice value of threads that write memtables and compact runs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
@@ -244,7 +244,7 @@ impl Pool {
         }
     }
 
-    /// The threads that write memtables and merge runs: one more than there are processors.
+    /// The threads that write memtables and compact runs: one more than there are processors.
     pub(crate) fn of_work() -> Arc<Self> {
         static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
         Pool::of_process(&POOL, || {

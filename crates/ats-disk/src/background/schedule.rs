@@ -76,7 +76,7 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if other stores wait for a thread that merges.
+    /// Returns `true` if other stores wait for a thread that compacts.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.membership
             .get()

@@ -1,7 +1,7 @@
-//! Merges of runs: in the order of their keys, a file at a time.
+//! Execution of compactions: in the order of keys, a file at a time.
 //!
-//! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
-//! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
+//! Each complete file is noted in the manifest, so that a compaction of large runs goes on where it was when the process
+//! ended. A file whose keys no other run of the compaction has or deletes is taken as it is.
 
 use crate::core::{Core, StoredRun};
 use crate::cursor::{MergeCursor, Source};
@@ -9,7 +9,7 @@ use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
-use crate::files::manifest::{Edit, MergeMeta, RunMeta};
+use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::files::{Files, RunWriter};
 use crate::flush::Flusher;
 use crate::progress::{OnProgress, Progress};
@@ -32,7 +32,7 @@ const BYTES_PER_STEP: u64 = 16 << 20;
 /// Bounds of files with fewer bytes are noted whenever a file is complete.
 const BOUNDS_BYTES: u64 = 64 << 10;
 
-/// The end of a piece of a merge.
+/// The end of a piece of a compaction.
 enum Piece {
     /// All is written.
     Complete,
@@ -42,7 +42,7 @@ enum Piece {
     BrokenOff,
 }
 
-/// The runs that a merge reads.
+/// The runs that a compaction reads.
 struct Inputs {
     /// From the newest to the oldest.
     runs: Vec<Arc<StoredRun>>,
@@ -87,7 +87,7 @@ impl Inputs {
         }
     }
 
-    /// Returns `true` if a file is one of those that are merged.
+    /// Returns `true` if a file is one of those that are compacted.
     fn has(&self, file: &FileMeta) -> bool {
         let mut files = self.runs.iter().flat_map(|run| &run.meta.files);
         files.any(|input| input.number == file.number)
@@ -95,47 +95,47 @@ impl Inputs {
 }
 
 /// The part of a store that writes the run that others become.
-pub(super) struct Merger {
+pub(super) struct Executor {
     core: Arc<Core>,
     files: Arc<Files>,
     flusher: Arc<Flusher>,
 }
 
-impl Merger {
+impl Executor {
     pub(super) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
-        Merger {
+        Executor {
             core: Arc::clone(&files.core),
             files,
             flusher,
         }
     }
 
-    /// Merges the runs with these ids, which the caller has claimed, or a part of them. Returns
+    /// Compacts the runs with these ids, which the caller has claimed, or a part of them. Returns
     /// `false` if that was broken off.
     pub(super) fn compact(
         &self,
         ids: &[u64],
-        begun: Option<MergeMeta>,
+        begun: Option<CompactionMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         self.core.check_writable()?;
         let mut inputs = self.inputs(ids);
-        let mut merge = begun.unwrap_or_else(|| MergeMeta {
+        let mut compaction = begun.unwrap_or_else(|| CompactionMeta {
             id: self.core.new_number(),
             inputs: ids.to_vec(),
             files: Vec::new(),
             resume: None,
         });
         let bytes = inputs.bytes();
-        let merged = match self.merge_runs(&mut inputs, &mut merge, on_progress) {
-            Ok(Piece::Complete) => self.install_merge(&inputs, merge).map(|()| true),
+        let compacted = match self.compact_runs(&mut inputs, &mut compaction, on_progress) {
+            Ok(Piece::Complete) => self.install(&inputs, compaction).map(|()| true),
             Ok(Piece::GaveWay) => Ok(true),
             Ok(Piece::BrokenOff) => Ok(false),
             Err(error) => Err(error),
         };
-        merged.inspect_err(|error| {
+        compacted.inspect_err(|error| {
             if error.is_full() {
-                self.files.reserve.on_full_merge(bytes);
+                self.files.reserve.on_full_compaction(bytes);
             }
         })
     }
@@ -165,32 +165,32 @@ impl Merger {
     }
 
     /// Writes the files of the run that the inputs become.
-    fn merge_runs(
+    fn compact_runs(
         &self,
         inputs: &mut Inputs,
-        merge: &mut MergeMeta,
+        compaction: &mut CompactionMeta,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<Piece, Error> {
         let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
             return Ok(Piece::BrokenOff);
         };
         let seqs = (oldest.meta.first_seq, newest.meta.last_seq);
-        // A merge that was begun under other options may have taken other files as they are.
+        // A compaction that was begun under other options may have taken other files as they are.
         let is_taken = |file: &Arc<RunFile>| {
             let number = file.meta().number;
-            merge.files.iter().any(|meta| meta.number == number)
+            compaction.files.iter().any(|meta| meta.number == number)
         };
         inputs.moved.retain(|file| {
-            let is_begun = merge.resume.as_deref() > file.meta().first_key.as_deref();
+            let is_begun = compaction.resume.as_deref() > file.meta().first_key.as_deref();
             !is_taken(file) && !is_begun
         });
         let _buffers = Reserved::new(&self.core.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergeCursor::new(sources(inputs, &is_taken)?);
-        cursor.seek(Direction::Up, merge.resume.as_deref())?;
+        cursor.seek(Direction::Up, compaction.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);
-        let mut writer = RunWriter::new(&self.files, seqs, deletes, merge.resume.clone());
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, compaction.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
-        writer.set_complete(&merge.files);
+        writer.set_complete(&compaction.files);
         let mut progress = Progress {
             done: 0,
             total: inputs.content_bytes(),
@@ -230,9 +230,9 @@ impl Merger {
             steps += 1;
             let mut is_step = steps.is_multiple_of(KEYS_PER_STEP)
                 || progress.done >= last_step.saturating_add(BYTES_PER_STEP);
-            let is_noted = writer.has_complete() && is_worth_noting(&writer, merge);
+            let is_noted = writer.has_complete() && is_worth_noting(&writer, compaction);
             if is_noted {
-                self.note_merge(inputs, &mut writer, merge)?;
+                self.note_progress(inputs, &mut writer, compaction)?;
                 is_step = true;
             }
             if is_step {
@@ -243,7 +243,7 @@ impl Merger {
                 if ends || on_progress(progress).is_break() {
                     return Ok(Piece::BrokenOff);
                 }
-                // Nothing is lost of a merge that ends where it was noted.
+                // Nothing is lost of a compaction that ends where it was noted.
                 if is_noted && self.core.background.is_waited_for() {
                     return Ok(Piece::GaveWay);
                 }
@@ -254,24 +254,24 @@ impl Merger {
             move_file(&mut writer, inputs.moved.pop_front())?;
         }
         writer.cut(None)?;
-        merge.files.extend(writer.take_complete());
+        compaction.files.extend(writer.take_complete());
         Ok(Piece::Complete)
     }
 
     /// Notes the files that are complete.
-    fn note_merge(
+    fn note_progress(
         &self,
         inputs: &Inputs,
         writer: &mut RunWriter<'_>,
-        merge: &mut MergeMeta,
+        compaction: &mut CompactionMeta,
     ) -> Result<(), Error> {
         let low = writer.low().map(<[u8]>::to_vec);
         let files = writer.take_complete();
-        let mut noted = merge.clone();
+        let mut noted = compaction.clone();
         noted.files.extend(files.iter().cloned());
         noted.resume = low;
         let edit = Edit {
-            merging: vec![noted.clone()],
+            compactions: vec![noted.clone()],
             ..Edit::default()
         };
         if let Err(error) = self.files.write_edit(&mut self.files.manifest.lock(), edit) {
@@ -279,20 +279,20 @@ impl Merger {
                 .remove_unnamed(files.iter().filter(|file| !inputs.has(file)));
             return Err(error);
         }
-        *merge = noted;
+        *compaction = noted;
         Ok(())
     }
 
     /// Puts the run in the place of those it was made of.
-    fn install_merge(&self, inputs: &Inputs, merge: MergeMeta) -> Result<(), Error> {
+    fn install(&self, inputs: &Inputs, compaction: CompactionMeta) -> Result<(), Error> {
         let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
             return Ok(());
         };
         let meta = RunMeta {
-            id: merge.id,
+            id: compaction.id,
             first_seq: oldest.meta.first_seq,
             last_seq: newest.meta.last_seq,
-            files: merge.files,
+            files: compaction.files,
         };
         let all = inputs.runs.iter().flat_map(|run| run.run.files());
         let open: Vec<_> = all.cloned().collect();
@@ -310,29 +310,33 @@ impl Merger {
         let read = inputs.bytes();
         let mut manifest = self.files.manifest.lock();
         let edit = Edit {
-            removed: merge.inputs.clone(),
+            removed: compaction.inputs.clone(),
             added: run.is_some().then_some(meta).into_iter().collect(),
             ..Edit::default()
         };
         if let Err(error) = self.files.write_edit(&mut manifest, edit) {
-            // Those that were noted are there still, and the merge goes on with them.
-            let merges = &manifest.contents().merges;
-            let noted = |file: &&FileMeta| merges.iter().any(|merge| merge.files.contains(file));
+            // Those that were noted are there still, and the compaction goes on with them.
+            let compactions = &manifest.contents().compactions;
+            let noted = |file: &&FileMeta| {
+                compactions
+                    .iter()
+                    .any(|compaction| compaction.files.contains(file))
+            };
             self.files
                 .remove_unnamed(new.iter().filter(|file| !noted(file)));
             return Err(error);
         }
-        self.files.exchange(None, &merge.inputs, run);
-        self.core.stats.on_merge(read, written);
+        self.files.exchange(None, &compaction.inputs, run);
+        self.core.stats.on_compaction(read, written);
         Ok(())
     }
 }
 
 /// Returns `true` if files that are complete are to be noted. All files are, each time: where their
 /// bounds are long, that waits until four times as much was written.
-fn is_worth_noting(writer: &RunWriter<'_>, merge: &MergeMeta) -> bool {
+fn is_worth_noting(writer: &RunWriter<'_>, compaction: &CompactionMeta) -> bool {
     let bytes = |key: &Option<Arc<[u8]>>| key.as_ref().map_or(0, |key| key.len() as u64);
-    let files = merge.files.iter().chain(writer.complete());
+    let files = compaction.files.iter().chain(writer.complete());
     let bounds: u64 = files
         .map(|file| bytes(&file.first_key) + bytes(&file.last_key))
         .sum();

@@ -1,6 +1,6 @@
 //! Purging: files of a run are written again without what newer runs hide.
 //!
-//! A merge of all runs needs as much room as all that is left of them. Where there is not so much,
+//! A compaction of all runs needs as much room as all that is left of them. Where there is not so much,
 //! a file at a time gives room, or a few neighbours that are small: what is left of them is at most
 //! as large, and then they are removed.
 //!
@@ -8,11 +8,11 @@
 //! deletes a range with it. Then no reader comes to the file for this key. An operand hides
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
-use super::{Claim, Compactor, Merging};
+use super::{Claim, Claims, Compactor};
 use crate::core::{StoredRun, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
-use crate::files::manifest::{Edit, MergeMeta, RunMeta};
+use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Run, RunFile, file_name};
 use ats_store::Direction;
@@ -48,23 +48,23 @@ impl Compactor {
     }
 
     fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
-        let mut merging = self.merging.lock();
+        let mut claims = self.claims.lock();
         let version = self.core.versions.current();
-        let purge = self.find_purge(&version, &merging, bytes)?;
+        let purge = self.find_purge(&version, &claims, bytes)?;
         let ids = vec![purge.run.meta.id];
-        merging.claimed.extend(&ids);
+        claims.claimed.extend(&ids);
         Some((
             Claim {
-                merging: &self.merging,
+                claims: &self.claims,
                 ids,
             },
             purge,
         ))
     }
 
-    fn find_purge(&self, version: &Version, merging: &Merging, most_bytes: u64) -> Option<Purge> {
+    fn find_purge(&self, version: &Version, claims: &Claims, most_bytes: u64) -> Option<Purge> {
         let older = version.runs.iter().enumerate().skip(1).rev();
-        let free = older.filter(|(_, run)| merging.is_free(run));
+        let free = older.filter(|(_, run)| claims.is_free(run));
         for (index, run) in free {
             let mut files: Vec<Arc<RunFile>> = Vec::new();
             let mut bytes = 0;
@@ -124,16 +124,17 @@ impl Compactor {
         Ok(())
     }
 
-    /// Gives up merges that were begun and are not going on, with what they have written. Whether there were any.
-    pub(crate) fn give_up_merges(&self) -> Result<bool, Error> {
+    /// Gives up compactions that were begun and are not going on, with what they have written. Whether there were any.
+    pub(crate) fn give_up_compactions(&self) -> Result<bool, Error> {
         let mut manifest = self.files.manifest.lock();
-        let claimed = self.merging.lock().claimed.clone();
-        let is_idle = |merge: &&MergeMeta| {
-            !merge.files.is_empty() && merge.inputs.iter().all(|run| !claimed.contains(run))
+        let claimed = self.claims.lock().claimed.clone();
+        let is_idle = |compaction: &&CompactionMeta| {
+            !compaction.files.is_empty()
+                && compaction.inputs.iter().all(|run| !claimed.contains(run))
         };
         let idle: Vec<_> = manifest
             .contents()
-            .merges
+            .compactions
             .iter()
             .filter(is_idle)
             .cloned()
@@ -142,12 +143,12 @@ impl Compactor {
             return Ok(false);
         }
         let edit = Edit {
-            merging: idle.iter().map(MergeMeta::anew).collect(),
+            compactions: idle.iter().map(CompactionMeta::anew).collect(),
             ..Edit::default()
         };
         self.files.write_edit(&mut manifest, edit)?;
         let is_named = |file: &&FileMeta| manifest.contents().files().any(|it| it == file.number);
-        let written = idle.iter().flat_map(|merge| &merge.files);
+        let written = idle.iter().flat_map(|compaction| &compaction.files);
         self.files
             .remove_unnamed(written.filter(|file| !is_named(file)));
         Ok(true)

@@ -1,6 +1,6 @@
 //! Walking several sources as one.
 //!
-//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergeCursor::seek)
+//! A compaction only sees keys that are not deleted with a range: [`seek`](MergeCursor::seek)
 //! and [`advance`](MergeCursor::advance). A walk of a reader passes those that are itself, since
 //! it also passes other keys without a value: [`start`](MergeCursor::start),
 //! [`step`](MergeCursor::step) and [`pass`](MergeCursor::pass).
@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 /// passed at once. A search in an index costs about as much as so many steps.
 const STEPS: u32 = 16;
 
-/// A source of a merge: a walk, and the range deletes of all sources that are newer.
+/// A source of a merge cursor: a walk, and the range deletes of all sources that are newer.
 pub(crate) struct Source {
     pub(crate) cursor: Box<dyn Cursor>,
     /// The ranges that it deletes in older sources.

@@ -11,7 +11,7 @@ mod meta;
 
 pub(crate) use contents::Contents;
 pub(crate) use edit::Edit;
-pub(crate) use meta::{MergeMeta, RunMeta};
+pub(crate) use meta::{CompactionMeta, RunMeta};
 
 use crate::error::Error;
 use crate::fs::{Directory, remove_if_there};

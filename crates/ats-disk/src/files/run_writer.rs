@@ -135,7 +135,7 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Adds a file that is complete. One of a run that is merged may be added as it is: the present
+    /// Adds a file that is complete. One of a run that is compacted may be added as it is: the present
     /// file was cut at its first key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
         if file.last_key.is_some() {

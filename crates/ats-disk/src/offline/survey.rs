@@ -210,10 +210,12 @@ impl Survey {
         self.contents.as_ref().map(|contents| contents.flushed)
     }
 
-    /// Merges of runs that were begun and not ended, or `None` if the manifest cannot be read.
+    /// Compactions that were begun and not ended, or `None` if the manifest cannot be read.
     #[must_use]
-    pub fn merges(&self) -> Option<usize> {
-        self.contents.as_ref().map(|contents| contents.merges.len())
+    pub fn compactions(&self) -> Option<usize> {
+        self.contents
+            .as_ref()
+            .map(|contents| contents.compactions.len())
     }
 
     /// The journals that are there, from the oldest to the newest.

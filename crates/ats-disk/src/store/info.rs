@@ -11,8 +11,8 @@ use std::time::Duration;
 pub struct Info {
     /// Of each run, from the newest to the oldest: its files, its bytes, and its entries.
     pub runs: Vec<RunInfo>,
-    /// The number of them that are being merged.
-    pub merging: usize,
+    /// The number of them that are being compacted.
+    pub compacting: usize,
     /// Bytes of the files of all runs.
     pub file_bytes: u64,
     /// Bytes of memory of the memtables.
@@ -21,7 +21,7 @@ pub struct Info {
     pub memtable_keys: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
-    /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges; without the
+    /// Bytes of memory of blocks, filters and indexes, and of the buffers of compactions; without the
     /// blocks of a cache that stores [share](crate::shared_memory).
     pub cache_bytes: u64,
     /// The number of times that something wanted was in the cache.
@@ -50,12 +50,12 @@ pub struct Info {
     pub flushes: u64,
     /// Bytes that this wrote.
     pub flushed_bytes: u64,
-    /// Merges of runs.
-    pub merges: u64,
+    /// Compactions of runs.
+    pub compactions: u64,
     /// Bytes that these read.
-    pub merge_read_bytes: u64,
+    pub compaction_read_bytes: u64,
     /// Bytes that these wrote.
-    pub merge_written_bytes: u64,
+    pub compaction_written_bytes: u64,
     /// Runs beyond as many as there should be.
     pub debt: usize,
     /// The number of times that the values of a key could not be merged when they were written, so
@@ -98,7 +98,7 @@ impl Info {
     /// Bytes written to files for each byte of a batch; `None` before anything was written.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.journal_bytes + self.flushed_bytes + self.merge_written_bytes;
+        let written = self.journal_bytes + self.flushed_bytes + self.compaction_written_bytes;
         (self.batch_bytes > 0).then(|| written as f64 / self.batch_bytes as f64)
     }
 
@@ -129,7 +129,7 @@ impl Info {
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
-            merging: worker.compactor.runs(),
+            compacting: worker.compactor.runs(),
             memtable_bytes: version.memtables().map(|memtable| memtable.bytes()).sum(),
             memtable_keys: version.memtables().map(|memtable| memtable.keys()).sum(),
             sealed_memtables: version.sealed.len(),
@@ -147,9 +147,9 @@ impl Info {
             syncs: load(&stats.syncs),
             flushes: load(&stats.flushes),
             flushed_bytes: load(&stats.flushed_bytes),
-            merges: load(&stats.merges),
-            merge_read_bytes: load(&stats.merge_read_bytes),
-            merge_written_bytes: load(&stats.merge_written_bytes),
+            compactions: load(&stats.compactions),
+            compaction_read_bytes: load(&stats.compaction_read_bytes),
+            compaction_written_bytes: load(&stats.compaction_written_bytes),
             debt: core.debt(),
             refused_merges: load(&stats.refused_merges),
             stalls: load(&stats.stalls),

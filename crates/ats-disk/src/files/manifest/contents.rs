@@ -1,7 +1,7 @@
 //! The contents of the manifest, and the effect of edits on them.
 
 use super::edit::Edit;
-use super::meta::{MergeMeta, RunMeta};
+use super::meta::{CompactionMeta, RunMeta};
 use crate::error::Error;
 use crate::operator_id::OperatorId;
 
@@ -13,7 +13,7 @@ pub(crate) struct Contents {
     pub(crate) operator: Option<OperatorId>,
     /// From the newest to the oldest. Their sequence numbers descend, and do not overlap.
     pub(crate) runs: Vec<RunMeta>,
-    pub(crate) merges: Vec<MergeMeta>,
+    pub(crate) compactions: Vec<CompactionMeta>,
     /// All changes up to this sequence number are in the runs.
     pub(crate) flushed: u64,
     /// Journals with lower numbers are not needed.
@@ -29,7 +29,7 @@ impl Contents {
             store,
             operator,
             runs: Vec::new(),
-            merges: Vec::new(),
+            compactions: Vec::new(),
             flushed: 0,
             first_journal: 1,
             next_number: 1,
@@ -56,7 +56,7 @@ impl Contents {
             store: Some((self.store, self.operator.clone())),
             removed: Vec::new(),
             added: self.runs.clone(),
-            merging: self.merges.clone(),
+            compactions: self.compactions.clone(),
             flushed: Some((self.flushed, self.first_journal)),
             next_number: Some(self.next_number),
         }
@@ -76,7 +76,8 @@ impl Contents {
                 return wrong("an edit removes a run that is not there");
             };
             self.runs.remove(index);
-            self.merges.retain(|merge| !merge.inputs.contains(&id));
+            self.compactions
+                .retain(|compaction| !compaction.inputs.contains(&id));
         }
         for run in edit.added {
             let older = |other: &RunMeta| other.last_seq < run.first_seq;
@@ -87,9 +88,9 @@ impl Contents {
             }
             self.runs.insert(index, run);
         }
-        for merge in edit.merging {
-            self.merges.retain(|other| other.id != merge.id);
-            self.merges.push(merge);
+        for compaction in edit.compactions {
+            self.compactions.retain(|other| other.id != compaction.id);
+            self.compactions.push(compaction);
         }
         if let Some((flushed, first_journal)) = edit.flushed {
             if flushed < self.flushed || first_journal < self.first_journal {
@@ -107,7 +108,10 @@ impl Contents {
     /// The numbers of all files that belong to the store.
     pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
         let runs = self.runs.iter().flat_map(|run| &run.files);
-        let merges = self.merges.iter().flat_map(|merge| &merge.files);
-        runs.chain(merges).map(|file| file.number)
+        let compactions = self
+            .compactions
+            .iter()
+            .flat_map(|compaction| &compaction.files);
+        runs.chain(compactions).map(|file| file.number)
     }
 }

@@ -1,6 +1,6 @@
 //! Edits of the manifest, and the bytes they are written as.
 
-use super::meta::{MergeMeta, RunMeta};
+use super::meta::{CompactionMeta, RunMeta};
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::operator_id::{self, OperatorId};
@@ -10,7 +10,7 @@ use crate::run_file::FileMeta;
 const STORE: u8 = 1;
 const REMOVED: u8 = 2;
 const ADDED: u8 = 3;
-const MERGING: u8 = 4;
+const COMPACTING: u8 = 4;
 const FLUSHED: u8 = 5;
 const NEXT_NUMBER: u8 = 6;
 
@@ -19,12 +19,12 @@ const NEXT_NUMBER: u8 = 6;
 pub(crate) struct Edit {
     /// The identity of the store and its merge operator: in the first edit only.
     pub(crate) store: Option<(u128, Option<OperatorId>)>,
-    /// Runs that are there no more, and with them the merges that read them.
+    /// Runs that are there no more, and with them the compactions that read them.
     pub(crate) removed: Vec<u64>,
     /// Runs that are there, after those were removed.
     pub(crate) added: Vec<RunMeta>,
-    /// The progress of merges, in place of what was said of them.
-    pub(crate) merging: Vec<MergeMeta>,
+    /// The progress of compactions, in place of what was said of them.
+    pub(crate) compactions: Vec<CompactionMeta>,
     /// Up to which sequence number changes are in the runs, and the first journal that is needed.
     pub(crate) flushed: Option<(u64, u64)>,
     /// The next number for a file or a run.
@@ -50,15 +50,15 @@ impl Edit {
             }
             put_files(&mut to, &run.files);
         }
-        for merge in &self.merging {
-            to.push(MERGING);
-            put_varint(&mut to, merge.id);
-            put_varint(&mut to, merge.inputs.len() as u64);
-            for input in &merge.inputs {
+        for compaction in &self.compactions {
+            to.push(COMPACTING);
+            put_varint(&mut to, compaction.id);
+            put_varint(&mut to, compaction.inputs.len() as u64);
+            for input in &compaction.inputs {
                 put_varint(&mut to, *input);
             }
-            put_files(&mut to, &merge.files);
-            put_bytes(&mut to, merge.resume.as_deref().unwrap_or_default());
+            put_files(&mut to, &compaction.files);
+            put_bytes(&mut to, compaction.resume.as_deref().unwrap_or_default());
         }
         if let Some((flushed, first_journal)) = self.flushed {
             to.push(FLUSHED);
@@ -97,7 +97,7 @@ impl Edit {
                 last_seq: from.varint()?,
                 files: take_files(from)?,
             }),
-            MERGING => self.merging.push(MergeMeta {
+            COMPACTING => self.compactions.push(CompactionMeta {
                 id: from.varint()?,
                 inputs: take_numbers(from)?,
                 files: take_files(from)?,

@@ -1,4 +1,4 @@
-//! Runs, and merges that are under way, as the manifest has them.
+//! Runs, and compactions that are under way, as the manifest has them.
 
 use crate::run_file::FileMeta;
 
@@ -18,12 +18,12 @@ impl RunMeta {
     }
 }
 
-/// A merge of runs that has written a part.
+/// A compaction that has written a part.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct MergeMeta {
+pub(crate) struct CompactionMeta {
     /// The id that the run will have.
     pub(crate) id: u64,
-    /// The runs that are merged, from the newest to the oldest.
+    /// The runs that it reads, from the newest to the oldest.
     pub(crate) inputs: Vec<u64>,
     /// The files that are complete.
     pub(crate) files: Vec<FileMeta>,
@@ -31,10 +31,10 @@ pub(crate) struct MergeMeta {
     pub(crate) resume: Option<Vec<u8>>,
 }
 
-impl MergeMeta {
-    /// The same merge before anything of it is written.
+impl CompactionMeta {
+    /// The same compaction before anything of it is written.
     pub(crate) fn anew(&self) -> Self {
-        MergeMeta {
+        CompactionMeta {
             id: self.id,
             inputs: self.inputs.clone(),
             files: Vec::new(),
