@@ -11,15 +11,13 @@ use crate::files::Obsolete;
 use crate::fork_detection;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::memory::{self, Share};
-use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
-use crate::run_file::{BlockCache, Settings};
 use crate::stats::Stats;
 use crate::write::{self, BackPressure, WriteState};
 use parking_lot::Mutex;
 use std::iter;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The state that the parts of an open store share: the files and options that it is made of, the
@@ -36,18 +34,12 @@ pub(crate) struct Core {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
-    pub(crate) cache: Arc<BlockCache>,
     /// Nothing if memtables have memory of their own.
     pub(crate) share: Option<Arc<Share>>,
-    /// The form in which files of runs are written.
-    pub(crate) settings: Settings,
-    operator_id: Option<OperatorId>,
     pub(crate) versions: VersionSet,
     pub(crate) snapshots: SnapshotList,
     pub(crate) gaps: TombstoneGaps,
     pub(crate) write_state: Mutex<WriteState>,
-    /// The next number for a file or a run.
-    pub(crate) next_number: AtomicU64,
     pub(crate) obsolete: Obsolete,
     pub(crate) expiry: SnapshotExpiry,
     pub(crate) back_pressure: BackPressure,
@@ -72,12 +64,8 @@ pub(crate) struct Opened {
     pub(crate) options: Options,
     pub(crate) directory: StoreDirectory,
     pub(crate) store: u128,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) settings: Settings,
     pub(crate) version: Version,
     pub(crate) write_state: WriteState,
-    pub(crate) operator_id: Option<OperatorId>,
-    pub(crate) next_number: u64,
 }
 
 impl Core {
@@ -86,12 +74,8 @@ impl Core {
             options,
             directory,
             store,
-            cache,
-            settings,
             version,
             write_state,
-            operator_id,
-            next_number,
         } = opened;
         let is_read_only = directory.sharing == Sharing::Shared;
         let broken = match is_read_only {
@@ -101,14 +85,10 @@ impl Core {
         Core {
             directory: directory.directory,
             store,
-            cache,
             share: options.memtable_bytes.is_none().then(Share::join),
-            settings,
-            operator_id,
             versions: VersionSet::new(version),
             snapshots: SnapshotList::new(write_state.last_seq),
             gaps: TombstoneGaps::default(),
-            next_number: AtomicU64::new(next_number),
             write_state: Mutex::new(write_state),
             obsolete: Obsolete::default(),
             expiry: SnapshotExpiry::default(),
@@ -167,16 +147,6 @@ impl Core {
         };
         let _first = self.broken.set(why);
         error
-    }
-
-    /// The operator by which the values of the files are merged.
-    pub(crate) fn operator_id(&self) -> Option<&OperatorId> {
-        self.operator_id.as_ref()
-    }
-
-    /// A number for a file or a run, which no other has had.
-    pub(crate) fn new_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The back-pressure on writes: that of the store, and that of all stores that share memory.

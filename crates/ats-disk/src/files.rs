@@ -14,11 +14,14 @@ pub(crate) use run_writer::RunWriter;
 use crate::core::{Core, Sealed, StoredRun, Version};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
-use crate::run_file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
+use crate::operator_id::OperatorId;
+use crate::run_file::{
+    BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
+};
 use manifest::{Edit, Manifest, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The part of a store that knows its files.
 pub(crate) struct Files {
@@ -26,14 +29,26 @@ pub(crate) struct Files {
     pub(crate) manifest: Mutex<Manifest>,
     /// `true` if what the manifest says is known to be durable.
     is_manifest_durable: AtomicBool,
+    /// The operator by which the values of the files are merged.
+    operator_id: Option<OperatorId>,
+    /// The next number for a file or a run.
+    next_number: AtomicU64,
+    /// The form in which files of runs are written.
+    settings: Settings,
+    pub(crate) cache: Arc<BlockCache>,
     pub(crate) reserve: Reserve,
     /// Files that were not needed when the store was opened, and that were not removed yet.
     unneeded: Mutex<Vec<String>>,
 }
 
 impl Files {
-    pub(crate) fn new(core: Arc<Core>, manifest: Manifest) -> Self {
+    pub(crate) fn new(core: Arc<Core>, manifest: Manifest, cache: BlockCache) -> Self {
+        let contents = manifest.contents();
         Files {
+            operator_id: contents.operator.clone(),
+            next_number: AtomicU64::new(contents.next_number),
+            settings: Settings::new(&core.options),
+            cache: Arc::new(cache),
             reserve: Reserve::new(Arc::clone(&core)),
             core,
             manifest: Mutex::new(manifest),
@@ -78,8 +93,8 @@ impl Files {
             file,
             meta.clone(),
             self.identity(meta.number),
-            self.core.operator_id(),
-            Arc::clone(&self.core.cache),
+            self.operator_id.as_ref(),
+            Arc::clone(&self.cache),
         )
     }
 
@@ -118,7 +133,7 @@ impl Files {
             synced.map_err(|error| self.core.broken(Error::io(&error, "sync of the directory")))?;
         }
         let edit = Edit {
-            next_number: Some(self.core.next_number.load(Ordering::Relaxed)),
+            next_number: Some(self.next_number.load(Ordering::Relaxed)),
             ..edit
         };
         manifest
@@ -206,6 +221,11 @@ impl Files {
         Ok(true)
     }
 
+    /// A number for a file or a run, which no other has had.
+    pub(crate) fn new_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// A new file for a run.
     pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
@@ -214,11 +234,7 @@ impl Files {
             .directory
             .create(&name)
             .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
-        Ok(FileWriter::new(
-            file,
-            self.identity(number),
-            &self.core.settings,
-        ))
+        Ok(FileWriter::new(file, self.identity(number), &self.settings))
     }
 
     fn identity(&self, number: u64) -> Identity {

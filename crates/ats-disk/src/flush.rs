@@ -139,7 +139,7 @@ impl Flusher {
         }
         writer.cut(None)?;
         Ok(RunMeta {
-            id: self.core.new_number(),
+            id: self.files.new_number(),
             first_seq: sealed.first_seq,
             last_seq: sealed.last_seq,
             files: writer.take_complete(),

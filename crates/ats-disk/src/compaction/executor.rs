@@ -121,7 +121,7 @@ impl Executor {
         self.core.check_writable()?;
         let mut inputs = self.inputs(ids);
         let mut compaction = begun.unwrap_or_else(|| CompactionMeta {
-            id: self.core.new_number(),
+            id: self.files.new_number(),
             inputs: ids.to_vec(),
             files: Vec::new(),
             resume: None,
@@ -184,7 +184,7 @@ impl Executor {
             let is_begun = compaction.resume.as_deref() > file.meta().first_key.as_deref();
             !is_taken(file) && !is_begun
         });
-        let _buffers = Reserved::new(&self.core.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
+        let _buffers = Reserved::new(&self.files.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergeCursor::new(sources(inputs, &is_taken)?);
         cursor.seek(Direction::Up, compaction.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);

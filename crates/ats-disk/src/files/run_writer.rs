@@ -49,7 +49,7 @@ impl<'a> RunWriter<'a> {
             low,
             upper: None,
             file: None,
-            memory: Reserved::new(&files.core.cache, 0),
+            memory: Reserved::new(&files.cache, 0),
             complete: Vec::new(),
             begun: Vec::new(),
         }
@@ -103,7 +103,7 @@ impl<'a> RunWriter<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        let number = self.files.core.new_number();
+        let number = self.files.new_number();
         self.begun.push(number);
         self.file = Some(self.files.begin_file(number)?);
         Ok(())

@@ -125,7 +125,7 @@ impl Info {
             })
             .collect();
         let (pinned_files, pinned_bytes) = core.obsolete.pinned_files();
-        let cache = core.cache.statistics();
+        let cache = worker.files.cache.statistics();
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,

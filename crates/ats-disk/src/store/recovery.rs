@@ -22,7 +22,7 @@ use crate::memory;
 use crate::memtable::{Memtable, Retention};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
-use crate::run_file::{BlockCache, Settings, file_number};
+use crate::run_file::{BlockCache, file_number};
 use crate::write::{BatchItems, WriteState};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -72,26 +72,23 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     if !is_read_only || is_injected(InjectedFault::RepairedForReading) {
         replay.repair()?;
     }
+    let cache = match options.cache_bytes {
+        Some(bytes) => BlockCache::new(bytes),
+        None => BlockCache::shared(memory::cache_bytes()),
+    };
     let core = Core::new(Opened {
         store,
-        cache: Arc::new(match options.cache_bytes {
-            Some(bytes) => BlockCache::new(bytes),
-            None => BlockCache::shared(memory::cache_bytes()),
-        }),
-        settings: Settings::new(&options),
         version: Version {
             active: Arc::new(Memtable::new()),
             sealed,
             runs: Vec::new(),
         },
         write_state: WriteState::new(Journal::new(next_journal), last_seq),
-        operator_id: manifest.contents().operator.clone(),
-        next_number: manifest.contents().next_number,
         directory,
         options,
     });
     let core = Arc::new(core);
-    let files = Files::new(Arc::clone(&core), manifest);
+    let files = Files::new(Arc::clone(&core), manifest, cache);
     let metas = files.manifest.lock().contents().runs.clone();
     let runs = metas.iter().map(|meta| files.open_run(meta, &[]));
     let runs = runs.collect::<Result<_, _>>()?;
