@@ -128,15 +128,19 @@ impl Worker {
 
     /// Takes a turn, unless the store is being closed.
     fn turn(&self, work: impl FnOnce() -> Result<Turn, Error>) -> Turn {
-        if self.core.closing.load(Ordering::Relaxed) {
+        if self.core.status.is_closing() {
             return Turn::Idle;
         }
         // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
-        let worked = panic::catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(self.core.broken(Error::corrupt("a fault of the engine"))));
+        let worked = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Err(self
+                .core
+                .status
+                .make_read_only(Error::corrupt("a fault of the engine")))
+        });
         worked.unwrap_or_else(|error| {
             self.core.stats.on_background_error();
-            *self.core.last_error.lock() = Some(error);
+            self.core.status.note_background_error(error);
             Turn::After(RETRY)
         })
     }
@@ -222,7 +226,7 @@ impl Worker {
     /// Begins the background work that the options ask for. After an error there may be some.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let core = &self.core;
-        if core.is_read_only || !core.options.background {
+        if core.status.is_opened_read_only() || !core.options.background {
             return Ok(());
         }
         if let Durability::Interval(_) = core.options.durability {
@@ -246,7 +250,7 @@ impl Worker {
         loop {
             let error = match self.writer.commit_once(batch, durability) {
                 // After a sync that has failed it is unknown whether the batch is there.
-                Err(error) if error.is_full() && self.core.check_writable().is_ok() => error,
+                Err(error) if error.is_full() && self.core.status.check_writable().is_ok() => error,
                 done => return done,
             };
             let gives_back = self.files.reserve.give_back(&*self.core.directory);

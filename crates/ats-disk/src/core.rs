@@ -1,14 +1,14 @@
 //! The state that the parts of an open store share.
 
+mod status;
 mod version;
 
+pub(crate) use status::Status;
 pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
 
 use crate::background::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
-use crate::error::Error;
 use crate::files::Obsolete;
-use crate::fork_detection;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::memory::{self, Share};
 use crate::options::Options;
@@ -17,11 +17,10 @@ use crate::stats::Stats;
 use crate::write::{self, BackPressure, WriteState};
 use parking_lot::Mutex;
 use std::iter;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The state that the parts of an open store share: the files and options that it is made of, the
-/// version that is published, and the reason why nothing may be written, if there is one. The parts
+/// version that is published, and what the store may still do. The parts
 /// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write),
 /// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
 /// [`background`](crate::background).
@@ -45,43 +44,20 @@ pub(crate) struct Core {
     pub(crate) back_pressure: BackPressure,
     pub(crate) stats: Stats,
     pub(crate) background: Schedule,
-    /// See [`fork_detection`].
-    fork_count: u64,
-    /// The reason why nothing is written any more.
-    broken: OnceLock<String>,
-    /// `true` if the store was opened for reading: then it has no threads, and writes nothing.
-    pub(crate) is_read_only: bool,
-    /// `true` if the store is being closed.
-    pub(crate) closing: AtomicBool,
-    /// The last error of a background thread.
-    pub(crate) last_error: Mutex<Option<Error>>,
+    pub(crate) status: Status,
     /// Until it is dropped no other store opens the directory.
     pub(crate) directory_lock: DirectoryLock,
 }
 
-/// The parts of a core when the store is opened.
-pub(crate) struct Opened {
-    pub(crate) options: Options,
-    pub(crate) directory: StoreDirectory,
-    pub(crate) store: u128,
-    pub(crate) version: Version,
-    pub(crate) write_state: WriteState,
-}
-
 impl Core {
-    pub(crate) fn new(opened: Opened) -> Self {
-        let Opened {
-            options,
-            directory,
-            store,
-            version,
-            write_state,
-        } = opened;
-        let is_read_only = directory.sharing == Sharing::Shared;
-        let broken = match is_read_only {
-            true => OnceLock::from(String::from("it was opened for reading")),
-            false => OnceLock::new(),
-        };
+    /// The shared state of a store with this identifier.
+    pub(crate) fn new(
+        store: u128,
+        directory: StoreDirectory,
+        options: Options,
+        version: Version,
+        write_state: WriteState,
+    ) -> Self {
         Core {
             directory: directory.directory,
             store,
@@ -95,58 +71,17 @@ impl Core {
             back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Schedule::default(),
-            fork_count: fork_detection::fork_count(),
-            broken,
-            is_read_only,
-            closing: AtomicBool::new(false),
-            last_error: Mutex::default(),
+            status: Status::new(directory.sharing == Sharing::Shared),
             directory_lock: DirectoryLock::new(directory.lock),
             file_system: directory.file_system,
             options,
         }
     }
 
-    /// # Errors
-    /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
-    pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        if self.is_forked() {
-            let why = "this process is a copy, by fork, of the one that opened it";
-            return Err(Error::ReadOnly(why.into()));
-        }
-        match self.broken.get() {
-            None => Ok(()),
-            Some(why) => Err(Error::ReadOnly(why.clone())),
-        }
-    }
-
-    /// Returns `true` if this is a copy of the store in another process.
-    pub(crate) fn is_forked(&self) -> bool {
-        fork_detection::is_forked_since(self.fork_count)
-    }
-
     /// Lets another store open the directory, as soon as nothing of this one works there.
     pub(crate) fn release_directory(&self) {
         self.directory_lock
-            .release(&*self.file_system, self.is_forked());
-    }
-
-    /// # Errors
-    /// [`Error::ReadOnly`] while the store is being closed, which no writer may keep from its end.
-    pub(crate) fn check_open(&self) -> Result<(), Error> {
-        match self.closing.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(Error::ReadOnly("it is being closed".into())),
-        }
-    }
-
-    /// Lets nothing be written any more because of this error, which it returns.
-    pub(crate) fn broken(&self, error: Error) -> Error {
-        let why = match &error {
-            Error::ReadOnly(why) => why.clone(),
-            error => error.to_string(),
-        };
-        let _first = self.broken.set(why);
-        error
+            .release(&*self.file_system, self.status.is_forked());
     }
 
     /// The back-pressure on writes: that of the store, and that of all stores that share memory.

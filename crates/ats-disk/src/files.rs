@@ -116,7 +116,7 @@ impl Files {
     fn not_written(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
-            WriteError::Broken(error) => self.core.broken(error),
+            WriteError::Broken(error) => self.core.status.make_read_only(error),
         }
     }
 
@@ -126,11 +126,15 @@ impl Files {
         manifest: &mut MutexGuard<'_, Manifest>,
         edit: Edit,
     ) -> Result<(), Error> {
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         if !is_injected(InjectedFault::EarlyEdit) {
             let synced = self.core.directory.sync();
             // It is unknown which names are durable.
-            synced.map_err(|error| self.core.broken(Error::io(&error, "sync of the directory")))?;
+            synced.map_err(|error| {
+                self.core
+                    .status
+                    .make_read_only(Error::io(&error, "sync of the directory"))
+            })?;
         }
         let edit = Edit {
             next_number: Some(self.next_number.load(Ordering::Relaxed)),
@@ -143,7 +147,7 @@ impl Files {
 
     /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
-        if self.core.check_writable().is_ok() {
+        if self.core.status.check_writable().is_ok() {
             for file in files {
                 let _ = self.core.directory.remove(&file_name(file.number));
             }

@@ -76,7 +76,7 @@ impl Flusher {
         let Some(sealed) = version.sealed.last() else {
             return Ok(false);
         };
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         let started = self.core.file_system.now();
         let meta = self.write_memtable(&version, sealed)?;
         let run = match meta.files.is_empty() {
@@ -152,9 +152,11 @@ impl Flusher {
         let write_state = self.core.write_state.lock();
         // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
         // without a name.
-        self.core.broken(Error::ReadOnly("it was closed".into()));
+        self.core
+            .status
+            .make_read_only(Error::ReadOnly("it was closed".into()));
         if is_flushed
-            && !self.core.is_read_only
+            && !self.core.status.is_opened_read_only()
             && write_state.last_seq == self.files.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);

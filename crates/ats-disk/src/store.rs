@@ -21,7 +21,6 @@ use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 thread_local! {
@@ -50,8 +49,8 @@ struct Owner {
 impl Owner {
     /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
-        self.core.closing.store(true, Ordering::Relaxed);
-        if self.core.is_forked() {
+        self.core.status.begin_closing();
+        if self.core.status.is_forked() {
             return;
         }
         self.core.background.end();
@@ -62,7 +61,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
         self.core.release_directory();
-        if self.core.is_forked() {
+        if self.core.status.is_forked() {
             // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
             mem::forget(Arc::clone(&self.worker));
         }
@@ -115,7 +114,7 @@ impl DiskStore {
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.core().check_writable()?;
+        self.core().status.check_writable()?;
         replace_file(&*self.core().directory, name, bytes)
     }
 
@@ -285,10 +284,10 @@ impl DiskStore {
     /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
     fn flush_all(&self) -> Result<u64, Error> {
         waiting::check()?;
-        if self.core().is_read_only {
+        if self.core().status.is_opened_read_only() {
             return Ok(self.core().snapshots.visible());
         }
-        self.core().check_writable()?;
+        self.core().status.check_writable()?;
         let _hold = self.core().directory_lock.hold()?;
         let last_seq = {
             let mut write_state = self.core().write_state.lock();
@@ -317,7 +316,7 @@ impl DiskStore {
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();
-        core.check_writable()?;
+        core.status.check_writable()?;
         let _hold = core.directory_lock.hold()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
@@ -367,7 +366,7 @@ impl DiskStore {
     pub fn settle(&self) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();
-        core.check_writable()?;
+        core.status.check_writable()?;
         let _hold = core.directory_lock.hold()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);

@@ -68,8 +68,8 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
-        self.core.check_writable()?;
-        self.core.check_open()?;
+        self.core.status.check_writable()?;
+        self.core.status.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
         if !waiting::is_allowed() {
@@ -192,7 +192,7 @@ impl Writer {
         write_state: &mut WriteState,
         batches: &mut Batches,
     ) -> Result<(), Error> {
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         if self.is_full() {
             self.seal(write_state);
         }
@@ -221,7 +221,7 @@ impl Writer {
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
                 let cut = write_state.journal.cut();
-                let _ = cut.map_err(|error| self.core.broken(error));
+                let _ = cut.map_err(|error| self.core.status.make_read_only(error));
                 return Err(error);
             }
         };
@@ -267,7 +267,9 @@ impl Writer {
     fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            to_sync
+                .sync()
+                .map_err(|error| self.core.status.make_read_only(error))?;
             self.core.stats.on_sync();
             journal.synced(&to_sync, next_seq);
         }
@@ -373,7 +375,7 @@ impl Writer {
     /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
     /// begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         if !self.core.options.background || self.files.reserve.is_short() {
             return Ok(false);
         }
@@ -400,13 +402,15 @@ impl Writer {
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         waiting::check()?;
-        if self.core.is_read_only {
+        if self.core.status.is_opened_read_only() {
             return Ok(());
         }
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         let to_sync = self.core.write_state.lock().journal.to_sync();
         if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            to_sync
+                .sync()
+                .map_err(|error| self.core.status.make_read_only(error))?;
             self.core.stats.on_sync();
             let mut write_state = self.core.write_state.lock();
             let next_seq = write_state.last_seq + 1;

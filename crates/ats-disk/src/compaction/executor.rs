@@ -18,7 +18,6 @@ use crate::run_file::{FileMeta, Reserved, Run, RunFile};
 use ats_store::{Direction, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The bytes of a file that are read at a time.
 const READ_AHEAD_BYTES: usize = 256 << 10;
@@ -118,7 +117,7 @@ impl Executor {
         begun: Option<CompactionMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         let mut inputs = self.inputs(ids);
         let mut compaction = begun.unwrap_or_else(|| CompactionMeta {
             id: self.files.new_number(),
@@ -239,7 +238,7 @@ impl Executor {
                 last_step = progress.done;
                 // What has become full while this was written needs the room.
                 let is_in_the_way = self.files.reserve.is_short() && !was_short;
-                let ends = self.core.closing.load(Ordering::Relaxed) || is_in_the_way;
+                let ends = self.core.status.is_closing() || is_in_the_way;
                 if ends || on_progress(progress).is_break() {
                     return Ok(Piece::BrokenOff);
                 }

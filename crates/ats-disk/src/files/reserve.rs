@@ -249,7 +249,7 @@ impl Reserve {
         match work() {
             Err(error)
                 if error.is_full()
-                    && self.core.check_writable().is_ok()
+                    && self.core.status.check_writable().is_ok()
                     && self.give_back(&*self.core.directory) =>
             {
                 work()

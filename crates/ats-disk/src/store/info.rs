@@ -159,8 +159,8 @@ impl Info {
             passed_keys: u64::try_from(stats.passed.sum()).unwrap_or(0),
             merged_reads: std::array::from_fn(|class| load(&stats.chains[class])),
             background_errors: load(&stats.background_errors),
-            last_error: core.last_error.lock().clone(),
-            read_only: core.check_writable().err(),
+            last_error: core.status.background_error(),
+            read_only: core.status.check_writable().err(),
         }
     }
 }

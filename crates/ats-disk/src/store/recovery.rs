@@ -9,7 +9,7 @@
 //! A store that is opened for reading is left as it is.
 
 use crate::background::Worker;
-use crate::core::{Core, Opened, Sealed, Version};
+use crate::core::{Core, Sealed, Version};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
@@ -76,17 +76,13 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
         Some(bytes) => BlockCache::new(bytes),
         None => BlockCache::shared(memory::cache_bytes()),
     };
-    let core = Core::new(Opened {
-        store,
-        version: Version {
-            active: Arc::new(Memtable::new()),
-            sealed,
-            runs: Vec::new(),
-        },
-        write_state: WriteState::new(Journal::new(next_journal), last_seq),
-        directory,
-        options,
-    });
+    let version = Version {
+        active: Arc::new(Memtable::new()),
+        sealed,
+        runs: Vec::new(),
+    };
+    let write_state = WriteState::new(Journal::new(next_journal), last_seq);
+    let core = Core::new(store, directory, options, version, write_state);
     let core = Arc::new(core);
     let files = Files::new(Arc::clone(&core), manifest, cache);
     let metas = files.manifest.lock().contents().runs.clone();
