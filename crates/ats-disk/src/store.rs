@@ -288,7 +288,7 @@ impl DiskStore {
             return Ok(self.core().snapshots.visible());
         }
         self.core().status.check_writable()?;
-        let _hold = self.core().directory_lock.hold()?;
+        let _guard = self.core().directory_lock.acquire()?;
         let last_seq = {
             let mut write_state = self.core().write_state.lock();
             self.worker().writer.seal(&mut write_state);
@@ -317,7 +317,7 @@ impl DiskStore {
         let last_seq = self.flush_all()?;
         let core = self.core();
         core.status.check_writable()?;
-        let _hold = core.directory_lock.hold()?;
+        let _guard = core.directory_lock.acquire()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
@@ -350,7 +350,7 @@ impl DiskStore {
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
-        let _hold = self.core().directory_lock.hold()?;
+        let _guard = self.core().directory_lock.acquire()?;
         self.worker().work()
     }
 
@@ -367,7 +367,7 @@ impl DiskStore {
         let last_seq = self.flush_all()?;
         let core = self.core();
         core.status.check_writable()?;
-        let _hold = core.directory_lock.hold()?;
+        let _guard = core.directory_lock.acquire()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         loop {
