@@ -116,7 +116,7 @@ impl AtomicStore {
                 Err(_) => ControlFlow::Break(()),
             }
         })?;
-        batch.set_records(CountChange::To(records?));
+        batch.set_count_change(CountChange::To(records?));
         last.push(0xFF);
         let _all = self.lock_all()?;
         Ok(self.write(&batch, &[&[], &last])?)
@@ -162,7 +162,7 @@ impl AtomicStore {
 
     /// Writes what was decided, while the keys are locked.
     fn commit(&self, mut batch: Batch, added: i64) -> Result<(), Error> {
-        batch.set_records(CountChange::By(added));
+        batch.set_count_change(CountChange::By(added));
         let _written = self.hints.write(batch.written_keys())?;
         self.store.write(&batch)
     }
@@ -185,7 +185,7 @@ impl AtomicStore {
         let taken = self.store.snapshot();
         let mut batch = Batch::new();
         batch.delete_range(KeyRange::default())?;
-        batch.set_records(CountChange::To(0));
+        batch.set_count_change(CountChange::To(0));
         self.store.write(&batch)?;
         Ok(taken)
     }
@@ -268,7 +268,7 @@ impl Store for AtomicStore {
     /// O(records) the first time, and the first time after operands were written; otherwise O(1), and waits for no
     /// thread.
     fn len(&self) -> Result<usize, ats_store::Error> {
-        Ok(self.store.records()?)
+        Ok(self.store.len()?)
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {

@@ -23,7 +23,7 @@ use layout::{Record, end_of, record_key, record_value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use values::{Group, with_records_of};
+use values::{KeyValues, with_records_of};
 
 /// Up to so many values of a key are removed one by one, more by a range.
 const FEW: usize = 8;
@@ -145,12 +145,12 @@ impl BagStore {
     }
 
     /// The values of a key, to be changed.
-    fn group(&self, key: &[u8]) -> Result<Group, Error> {
-        self.read(Group::to_change(), key)
+    fn group(&self, key: &[u8]) -> Result<KeyValues, Error> {
+        self.read(KeyValues::to_change(), key)
     }
 
     /// A group with the values of a key.
-    fn read(&self, group: Group, key: &[u8]) -> Result<Group, Error> {
+    fn read(&self, group: KeyValues, key: &[u8]) -> Result<KeyValues, Error> {
         group.read(key, |range| self.atomic.store().scan_shortly(range))
     }
 
@@ -202,7 +202,7 @@ impl BagStore {
         &self,
         batch: &mut Batch,
         key: &[u8],
-        group: &Group,
+        group: &KeyValues,
         change: Change<Vec<u8>>,
     ) -> Result<i64, Error> {
         match change {
@@ -224,7 +224,7 @@ impl BagStore {
         &self,
         batch: &mut Batch,
         key: &[u8],
-        group: &Group,
+        group: &KeyValues,
         values: &[u8],
     ) -> Result<i64, Error> {
         let mut old = group.values().enumerate();
@@ -286,7 +286,7 @@ impl BagStore {
 
     /// Writes what was decided about keys, while they are locked.
     fn commit(&self, mut batch: Batch, added: i64, keys: &[&[u8]]) -> Result<(), Error> {
-        batch.set_records(CountChange::By(added));
+        batch.set_count_change(CountChange::By(added));
         let ends: Vec<_> = keys.iter().map(|key| end_of(key)).collect();
         let bounds = keys.iter().copied().chain(ends.iter().map(Vec::as_slice));
         let bounds: Vec<_> = bounds.collect();
@@ -294,7 +294,7 @@ impl BagStore {
     }
 
     /// The key at an end, with its values.
-    fn end(&self, end: End) -> Result<Option<(Vec<u8>, Group)>, Error> {
+    fn end(&self, end: End) -> Result<Option<(Vec<u8>, KeyValues)>, Error> {
         let Some((record_key, bytes)) = self.atomic.end(end)? else {
             return Ok(None);
         };
@@ -315,7 +315,7 @@ pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &
 }
 
 /// Removes all values of a key. Returns the number of records by which they become more.
-fn remove_all(batch: &mut Batch, key: &[u8], group: &Group) -> Result<i64, Error> {
+fn remove_all(batch: &mut Batch, key: &[u8], group: &KeyValues) -> Result<i64, Error> {
     let records = match group.is_shared() {
         true => 1,
         false => group.len(),
@@ -430,7 +430,7 @@ impl<'a> NewValues<'a> {
 
 impl Store for BagStore {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(lend(&self.read(Group::default(), key)?, read)?)
+        Ok(lend(&self.read(KeyValues::default(), key)?, read)?)
     }
 
     fn update(
@@ -514,7 +514,7 @@ impl Store for BagStore {
     }
 }
 
-fn lend(group: &Group, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+fn lend(group: &KeyValues, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
     if group.is_empty() {
         return Ok(false);
     }
@@ -612,7 +612,7 @@ impl SnapshotView for BagView {
     }
 
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let group = Group::default().read(key, |range| self.0.scan(range, Direction::Up))?;
+        let group = KeyValues::default().read(key, |range| self.0.scan(range, Direction::Up))?;
         lend(&group, read)
     }
 

@@ -338,7 +338,7 @@ impl Memtable {
     }
 
     /// Number of keys. O(1), unless many threads write.
-    pub(crate) fn keys(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tree.len()
     }
 

@@ -236,21 +236,21 @@ impl DiskStore {
     }
 
     /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
-    pub(crate) fn records(&self) -> Result<usize, Error> {
+    pub(crate) fn len(&self) -> Result<usize, Error> {
         let core = self.core();
-        if let Some(records) = core.snapshots.records()? {
+        if let Some(records) = core.snapshots.count()? {
             return Ok(records);
         }
         // However little of it is on disk, it takes long.
         waiting::check()?;
-        let (snapshot, counting) = {
+        let (snapshot, start) = {
             let write_state = core.write_state.lock();
-            (self.snapshot(), write_state.records.begin())
+            (self.snapshot(), write_state.count.begin())
         };
         let records = snapshot.sum(&|_| 1)?;
         let mut write_state = core.write_state.lock();
-        write_state.records.end(counting, records as i64);
-        core.snapshots.publish_count(&write_state.records);
+        write_state.count.end(start, records as i64);
+        core.snapshots.publish_count(&write_state.count);
         Ok(records)
     }
 

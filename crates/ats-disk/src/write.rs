@@ -137,7 +137,7 @@ impl Writer {
         let most_keys = self.core.options.memtable_keys;
         let active = &self.core.versions.current().active;
         active.bytes() >= self.files.reserve.memtable_limit()
-            || most_keys.is_some_and(|most| active.keys() >= most)
+            || most_keys.is_some_and(|most| active.len() >= most)
     }
 
     /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
@@ -229,9 +229,9 @@ impl Writer {
             self.sync_journal(&mut write_state.journal, seq + 1)?;
         }
         let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
-        write_state.records.change(batches.records);
+        write_state.count.change(batches.count_change);
         let version = self.core.versions.current();
-        self.apply(&version, first_seq, batches, &write_state.records)?;
+        self.apply(&version, first_seq, batches, &write_state.count)?;
         self.core
             .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
@@ -282,7 +282,7 @@ impl Writer {
         version: &Version,
         first_seq: u64,
         batches: &Batches,
-        records: &RecordCount,
+        count: &RecordCount,
     ) -> Result<(), Error> {
         let operator = self.core.options.operator.as_deref();
         let last_seq = first_seq + batches.changes() - 1;
@@ -306,7 +306,7 @@ impl Writer {
                 value,
                 seq: first_seq,
             };
-            self.core.snapshots.publish(last_seq, records, || {
+            self.core.snapshots.publish(last_seq, count, || {
                 self.count_refused(version.active.apply(write, &retention, operator));
             });
             return Ok(());
@@ -321,7 +321,7 @@ impl Writer {
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(version.apply_item(seq, item?, &retention, operator));
         }
-        self.core.snapshots.publish(last_seq, records, || {});
+        self.core.snapshots.publish(last_seq, count, || {});
         Ok(())
     }
 

@@ -15,7 +15,7 @@ const MOST_AT_ONCE: usize = 512;
 
 /// The values of one key. Keeps its memory.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct KeyValues {
     key: Vec<u8>,
     bytes: Vec<u8>,
     /// In the order in which they were read, until they are sorted.
@@ -33,12 +33,12 @@ struct OneValue {
     record_key: Range<usize>,
 }
 
-impl Group {
+impl KeyValues {
     /// No values yet. Keeps the keys of records, so that single values can be removed.
     pub(super) fn to_change() -> Self {
-        Group {
+        KeyValues {
             record_keys: Some(Vec::new()),
-            ..Group::default()
+            ..KeyValues::default()
         }
     }
 
@@ -172,7 +172,7 @@ pub(super) fn scan(
         high: high.as_deref(),
     };
     let mut scan = snapshot.scan(range, direction)?;
-    let (mut group, mut values) = (Group::default(), Vec::new());
+    let (mut group, mut values) = (KeyValues::default(), Vec::new());
     while let Some((record_key, bytes)) = scan.next()? {
         let record = Record::read(record_key, bytes)?;
         if group.is_empty() || group.key != record.key() {
@@ -187,7 +187,7 @@ pub(super) fn scan(
 }
 
 fn show(
-    group: &mut Group,
+    group: &mut KeyValues,
     values: &mut Vec<u8>,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, Error> {

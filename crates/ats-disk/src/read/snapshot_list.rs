@@ -21,7 +21,7 @@ pub(crate) struct SnapshotList {
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
     /// The number of records at that write, or [`RecordCount::UNKNOWN`].
-    records: JointNumber,
+    count: JointNumber,
 }
 
 impl SnapshotList {
@@ -29,7 +29,7 @@ impl SnapshotList {
         SnapshotList {
             live: Mutex::default(),
             visible: AtomicU64::new(visible),
-            records: JointNumber::new(RecordCount::UNKNOWN),
+            count: JointNumber::new(RecordCount::UNKNOWN),
         }
     }
 
@@ -41,28 +41,28 @@ impl SnapshotList {
 
     /// Publishes all up to this number, and how many records there are then. `apply` makes changes that readers may see
     /// before they are published. The caller holds `write_state`.
-    pub(crate) fn publish(&self, visible: u64, records: &RecordCount, apply: impl FnOnce()) {
-        if records.published() == RecordCount::UNKNOWN {
+    pub(crate) fn publish(&self, visible: u64, count: &RecordCount, apply: impl FnOnce()) {
+        if count.to_publish() == RecordCount::UNKNOWN {
             // It may be unknown earlier than need be, so that no thread that asks for it waits for `apply`.
-            self.records.publish(RecordCount::UNKNOWN, || {});
+            self.count.publish(RecordCount::UNKNOWN, || {});
         }
-        self.records.publish(records.published(), || {
+        self.count.publish(count.to_publish(), || {
             apply();
             self.visible.store(visible, Ordering::Release);
         });
     }
 
     /// Publishes how many records there are, which were there before. The caller holds `write_state`.
-    pub(crate) fn publish_count(&self, records: &RecordCount) {
-        self.records.publish(records.published(), || {});
+    pub(crate) fn publish_count(&self, count: &RecordCount) {
+        self.count.publish(count.to_publish(), || {});
     }
 
     /// The number of records, if that is known.
     ///
     /// # Errors
     /// [`Error::WouldWait`] for a thread that must not wait, if the system has stopped one that publishes.
-    pub(crate) fn records(&self) -> Result<Option<usize>, Error> {
-        match self.records.read() {
+    pub(crate) fn count(&self) -> Result<Option<usize>, Error> {
+        match self.count.read() {
             None => Err(Error::WouldWait),
             Some(RecordCount::UNKNOWN) => Ok(None),
             Some(records) => Ok(Some(usize::try_from(records).unwrap_or(0))),

@@ -131,7 +131,7 @@ impl Info {
             runs,
             compacting: worker.compactor.runs(),
             memtable_bytes: version.memtables().map(|memtable| memtable.bytes()).sum(),
-            memtable_keys: version.memtables().map(|memtable| memtable.keys()).sum(),
+            memtable_keys: version.memtables().map(|memtable| memtable.len()).sum(),
             sealed_memtables: version.sealed.len(),
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,

@@ -26,7 +26,7 @@ pub struct Batch {
     /// Place of the last key that is deleted.
     last_deleted: Range<usize>,
     /// The change of the number of records.
-    records: CountChange,
+    count_change: CountChange,
     /// `true` if a key gets a value or an operand.
     writes: bool,
     /// Keys that end with the number of their change.
@@ -164,7 +164,7 @@ impl Batch {
         self.last_deleted = 0..0;
         self.writes = false;
         self.numbered.clear();
-        self.records = CountChange::default();
+        self.count_change = CountChange::default();
     }
 
     /// Number of changes.
@@ -186,13 +186,13 @@ impl Batch {
     }
 
     /// Says what becomes of the number of records, which is not known otherwise.
-    pub(crate) fn set_records(&mut self, records: CountChange) {
-        self.records = records;
+    pub(crate) fn set_count_change(&mut self, change: CountChange) {
+        self.count_change = change;
     }
 
     /// The change of the number of records.
-    pub(crate) fn records(&self) -> CountChange {
-        self.records
+    pub(crate) fn count_change(&self) -> CountChange {
+        self.count_change
     }
 
     /// Number of changes that delete a key, and the last such key.

@@ -48,14 +48,14 @@ pub(crate) struct RecordCount {
 
 /// A count of the records that has begun.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counting(RecordCount);
+pub(crate) struct CountStart(RecordCount);
 
 impl RecordCount {
     /// The number that is published if it is not known.
     pub(crate) const UNKNOWN: i64 = i64::MIN;
 
     /// The number that is published.
-    pub(crate) fn published(&self) -> i64 {
+    pub(crate) fn to_publish(&self) -> i64 {
         self.known.unwrap_or(Self::UNKNOWN)
     }
 
@@ -79,13 +79,13 @@ impl RecordCount {
 
     /// Begins to count the records of a snapshot that is taken at the same time, under the lock that keeps the number as
     /// it is.
-    pub(crate) fn begin(&self) -> Counting {
-        Counting(*self)
+    pub(crate) fn begin(&self) -> CountStart {
+        CountStart(*self)
     }
 
     /// Ends a count: so many records were in the snapshot. They are remembered if what has come since is known.
-    pub(crate) fn end(&mut self, counting: Counting, records: i64) {
-        let Counting(then) = counting;
+    pub(crate) fn end(&mut self, start: CountStart, records: i64) {
+        let CountStart(then) = start;
         if self.breaks == then.breaks {
             self.known = Some(records + self.added - then.added);
         }
@@ -120,24 +120,24 @@ mod tests {
     #[test]
     fn a_count_is_remembered_unless_something_unknown_came() {
         let mut count = RecordCount::default();
-        assert_eq!(count.published(), RecordCount::UNKNOWN);
+        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
         count.change(By(5));
-        assert_eq!(count.published(), RecordCount::UNKNOWN);
-        let counting = count.begin();
+        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
+        let start = count.begin();
         count.change(By(2));
         count.change(By(-1));
-        count.end(counting, 5);
-        assert_eq!(count.published(), 6);
+        count.end(start, 5);
+        assert_eq!(count.to_publish(), 6);
         // What began before a write that nothing is known of says nothing about the time after it.
-        let counting = count.begin();
+        let start = count.begin();
         count.change(Unknown);
         count.change(By(1));
-        count.end(counting, 6);
-        assert_eq!(count.published(), RecordCount::UNKNOWN);
-        let counting = count.begin();
+        count.end(start, 6);
+        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
+        let start = count.begin();
         count.change(To(0));
         count.change(By(4));
-        count.end(counting, 100);
-        assert_eq!(count.published(), 4);
+        count.end(start, 100);
+        assert_eq!(count.to_publish(), 4);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Batches {
     /// Keys that end with the number of their change, of all batches.
     pub(crate) numbered: Vec<Numbered>,
     /// Their change of the number of records.
-    pub(crate) records: CountChange,
+    pub(crate) count_change: CountChange,
     pub(crate) sync: bool,
     /// `true` if nothing else is done but to delete.
     pub(crate) only_deletes: bool,
@@ -42,9 +42,9 @@ pub(crate) struct Batches {
 impl Batches {
     pub(crate) fn add(&mut self, batch: &Batch, sync: bool) {
         let is_first = self.ends.is_empty();
-        self.records = match is_first {
-            true => batch.records(),
-            false => self.records.then(batch.records()),
+        self.count_change = match is_first {
+            true => batch.count_change(),
+            false => self.count_change.then(batch.count_change()),
         };
         self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
         if !batch.numbered().is_empty() {

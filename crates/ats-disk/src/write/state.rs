@@ -11,7 +11,7 @@ pub(crate) struct WriteState {
     pub(crate) last_seq: u64,
     /// That of the last change before those in the active memtable.
     pub(crate) sealed_seq: u64,
-    pub(crate) records: RecordCount,
+    pub(crate) count: RecordCount,
     /// `true` if a turn is going to find out when there are no more writes.
     pub(crate) is_watched: bool,
     /// `true` if the journal is going to be synced after an interval.
@@ -27,7 +27,7 @@ impl WriteState {
             journal,
             last_seq,
             sealed_seq: last_seq,
-            records: RecordCount::default(),
+            count: RecordCount::default(),
             is_watched: true,
             is_sync_due: false,
             at_once: Batches::default(),
