@@ -169,7 +169,7 @@ impl Worker {
         let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_compaction();
         let has_snapshots = || self.core.expiry.count() > 0;
         let age = self.core.options.snapshot_age;
-        let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
+        let age = age.filter(|_| self.core.background.continue_watching(has_snapshots));
         let times = [
             has_logs.then_some(IDLE_AFTER),
             is_untold.then_some(UNTOLD),

@@ -116,7 +116,7 @@ impl BagStore {
         let _locked = self.atomic.lock(&keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
         for key in &keys {
-            if let Some(values) = self.shared(key)? {
+            if let Some(values) = self.find_shared(key)? {
                 added += self.split_record(&mut batch, key, &values)?;
             }
         }
@@ -129,7 +129,7 @@ impl BagStore {
     }
 
     /// The values of a key if they are one record.
-    fn shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    fn find_shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         match self.has_shared() {
             true => self.atomic.store().get(key),
             false => Ok(None),
@@ -544,7 +544,7 @@ impl Bags for BagStore {
                 return Ok(false);
             }
             let mut new = NewValues::of(self, key, rule);
-            if let Some(values) = self.shared(key)? {
+            if let Some(values) = self.find_shared(key)? {
                 added += self.split_record(&mut batch, key, &values)?;
                 new.follow(split_values(&values))?;
             } else if group.len() > 1 && rule.distinct && !self.has_values(key)? {
@@ -570,7 +570,7 @@ impl Bags for BagStore {
         let hash = self.identity.hash(value)?;
         let _locked = self.atomic.lock(&[key])?;
         let mut batch = Batch::new();
-        let (added, removed) = match self.shared(key)? {
+        let (added, removed) = match self.find_shared(key)? {
             Some(values) => self.remove_shared(&mut batch, key, &values, value)?,
             None => {
                 let equal = self.equal(key, value, hash, most.saturating_add(1))?;

@@ -46,7 +46,7 @@ impl Claims {
 
     /// The compaction that goes on: one that was begun, before the store was opened or until it was
     /// broken off, if all that it reads is free, and is wanted.
-    fn resumed<'b>(
+    fn find_begun<'b>(
         &self,
         begun: &'b [CompactionMeta],
         runs: &[Arc<StoredRun>],
@@ -248,7 +248,7 @@ impl Compactor {
         let begun = self.files.manifest.lock().contents().compactions.clone();
         let mut claims = self.claims.lock();
         let version = self.core.versions.current();
-        let resumed = claims.resumed(&begun, &version.runs, wanted);
+        let resumed = claims.find_begun(&begun, &version.runs, wanted);
         let ids = match resumed {
             Some(compaction) => compaction.inputs.clone(),
             None => self.choose(&claims, &begun, wanted.of(&version.runs), wanted)?,
@@ -298,7 +298,7 @@ impl Compactor {
                     .enumerate()
                     .map(|(index, run)| Size {
                         bytes: run.meta.bytes(),
-                        deleted: deleted(run, &runs[index + 1..]),
+                        deleted: deleted_bytes(run, &runs[index + 1..]),
                         is_free: is_free(run),
                     })
                     .collect();
@@ -311,7 +311,7 @@ impl Compactor {
 
 /// The approximate bytes of older runs that a run has deleted: of each delete of a key a record of
 /// the oldest, and the files of which all keys are in a deleted range.
-fn deleted(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
+fn deleted_bytes(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let Some(oldest) = older.last() else {
         return 0;
     };
@@ -326,7 +326,7 @@ fn deleted(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let is_deleted = |file: &&FileMeta| {
         let (deletes, bounds) = (run.run.range_deletes(), file.bounds());
         deletes.zip(bounds).is_some_and(|(deletes, (first, last))| {
-            let range = deletes.covering(first);
+            let range = deletes.find_covering(first);
             range.is_some_and(|range| range.has(last))
         })
     };

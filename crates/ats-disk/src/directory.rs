@@ -5,7 +5,7 @@ mod lock;
 pub(crate) use lock::DirectoryLock;
 
 use crate::error::Error;
-use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, retrying};
+use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, with_retries};
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -34,7 +34,7 @@ impl StoreDirectory {
         path: &Path,
         sharing: Sharing,
     ) -> Result<Self, Error> {
-        Self::open_retrying(retrying(file_system), path, sharing)
+        Self::open_retrying(with_retries(file_system), path, sharing)
     }
 
     /// Opens and locks a directory for writing, which is made, and those above it, where they are missing.
@@ -42,7 +42,7 @@ impl StoreDirectory {
     /// # Errors
     /// [`Error::Locked`] and [`Error::Io`].
     pub fn make(file_system: Arc<dyn FileSystem>, path: &Path) -> Result<Self, Error> {
-        let file_system = retrying(file_system);
+        let file_system = with_retries(file_system);
         file_system
             .create_dir(path)
             .map_err(|error| Error::io(&error, "making the directory"))?;
@@ -96,7 +96,7 @@ impl StoreDirectory {
         path: &Path,
         name: &str,
     ) -> Result<Option<Vec<u8>>, Error> {
-        read_file(&*open_dir(&*retrying(file_system), path)?, name)
+        read_file(&*open_dir(&*with_retries(file_system), path)?, name)
     }
 }
 

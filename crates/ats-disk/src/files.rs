@@ -106,14 +106,16 @@ impl Files {
         }
         let mut manifest = self.manifest.lock();
         if !self.is_manifest_durable.load(Ordering::Relaxed) {
-            manifest.renew().map_err(|error| self.not_written(error))?;
+            manifest
+                .renew()
+                .map_err(|error| self.manifest_error(error))?;
             self.is_manifest_durable.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// The error of a manifest that was not written. If it is unknown whether it was, nothing may be written any more.
-    fn not_written(&self, error: WriteError) -> Error {
+    fn manifest_error(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
             WriteError::Broken(error) => self.core.status.make_read_only(error),
@@ -142,7 +144,7 @@ impl Files {
         };
         manifest
             .write(edit)
-            .map_err(|error| self.not_written(error))
+            .map_err(|error| self.manifest_error(error))
     }
 
     /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.

@@ -303,7 +303,7 @@ impl Memtable {
 
     /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if
     /// there is nothing. O(1).
-    pub(crate) fn deleted(&self, seq: u64) -> Option<Deleted> {
+    pub(crate) fn deletes_in_older(&self, seq: u64) -> Option<Deleted> {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 

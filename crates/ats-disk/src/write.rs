@@ -174,7 +174,7 @@ impl Writer {
         if self.core.options.operator.is_some() {
             return Ok(());
         }
-        for item in BatchItems::new(batch.encoded()) {
+        for item in BatchItems::new(batch.encoding()) {
             if let BatchItem::Write {
                 kind: Kind::Operand,
                 ..
@@ -271,7 +271,7 @@ impl Writer {
                 .sync()
                 .map_err(|error| self.core.status.make_read_only(error))?;
             self.core.stats.on_sync();
-            journal.synced(&to_sync, next_seq);
+            journal.note_synced(&to_sync, next_seq);
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl Writer {
             self.core.stats.on_sync();
             let mut write_state = self.core.write_state.lock();
             let next_seq = write_state.last_seq + 1;
-            write_state.journal.synced(&to_sync, next_seq);
+            write_state.journal.note_synced(&to_sync, next_seq);
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Schedule {
     }
 
     /// Ends the watch of snapshots, unless there are some. Whether it goes on.
-    pub(crate) fn goes_on_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn continue_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
         self.watches_snapshots.store(false, Ordering::Relaxed);
         let goes_on = has_snapshots();
         self.watches_snapshots.fetch_or(goes_on, Ordering::Relaxed);

@@ -81,7 +81,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     }
     // The newest group of similar sizes.
     for start in 0..sizes.len() {
-        let group = similar(&sizes[start..]);
+        let group = count_similar(&sizes[start..]);
         if group >= fan_in {
             return Some(start..start + group);
         }
@@ -97,7 +97,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
 }
 
 /// The number of the first runs that are free and of similar sizes.
-fn similar(sizes: &[Size]) -> usize {
+fn count_similar(sizes: &[Size]) -> usize {
     let mut bytes = 0;
     let belongs = |run: &&Size| {
         let fits =

@@ -143,7 +143,7 @@ impl Compactor {
             return Ok(false);
         }
         let edit = Edit {
-            compactions: idle.iter().map(CompactionMeta::anew).collect(),
+            compactions: idle.iter().map(CompactionMeta::restart).collect(),
             ..Edit::default()
         };
         self.files.write_edit(&mut manifest, edit)?;
@@ -167,7 +167,7 @@ impl Compactor {
         let written = (|| {
             let mut is_empty = true;
             while let Some(key) = purge.key(&cursor) {
-                if let Some(source) = cursor.unhidden() {
+                if let Some(source) = cursor.visible_source() {
                     for entry in 0..source.entries() {
                         let (kind, value) = source.entry(entry);
                         writer.add(key, kind, value)?;
@@ -184,7 +184,7 @@ impl Compactor {
                         last_seq,
                         ..
                     } = purge.run.meta;
-                    let written = writer.finish(first_seq, last_seq, &deletes, purge.between());
+                    let written = writer.finish(first_seq, last_seq, &deletes, purge.bounds());
                     written.map(Some)
                 }
             }
@@ -203,7 +203,7 @@ fn is_keyed(file: &RunFile) -> bool {
 
 impl Purge {
     /// The bounds of the neighbours of the files, between which there is nothing else.
-    fn between(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+    fn bounds(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         let all = self.run.run.files();
         let number = |file: &Arc<RunFile>| file.meta().number;
         let place = |file| all.iter().position(|other| number(other) == number(file));
@@ -260,7 +260,7 @@ impl Purge {
         let mut left = 0;
         let mut cursor = self.cursor()?;
         while let Some(key) = self.key(&cursor) {
-            if let Some(source) = cursor.unhidden() {
+            if let Some(source) = cursor.visible_source() {
                 for entry in 0..source.entries() {
                     left += (key.len() + source.entry(entry).1.len()) as u64;
                 }

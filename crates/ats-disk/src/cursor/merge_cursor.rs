@@ -116,7 +116,7 @@ impl MergeCursor {
 
     /// Goes to the next key of which something is not deleted with a range.
     fn settle(&mut self) -> Result<(), Error> {
-        while let Some(source) = self.deleting() {
+        while let Some(source) = self.deleting_source() {
             self.pass(source)?;
         }
         Ok(())
@@ -124,7 +124,7 @@ impl MergeCursor {
 
     /// The source with a range that deletes what all sources have that stand on the present key.
     #[inline]
-    pub(crate) fn deleting(&self) -> Option<usize> {
+    pub(crate) fn deleting_source(&self) -> Option<usize> {
         match self.has_range_deletes {
             true => self.find_deleting(),
             false => None,
@@ -145,7 +145,7 @@ impl MergeCursor {
     pub(crate) fn pass(&mut self, source: usize) -> Result<(), Error> {
         let deletes = self.sources[source].range_deletes.as_ref();
         let range = match (self.key(), deletes) {
-            (Some(key), Some(deletes)) if self.passed >= STEPS => deletes.covering(key),
+            (Some(key), Some(deletes)) if self.passed >= STEPS => deletes.find_covering(key),
             _ => None,
         };
         let end = range.map(|KeyRange { low, high }| match self.direction {
@@ -254,7 +254,7 @@ impl MergeCursor {
 
     /// The oldest source, if it stands on the key and nothing newer hides what it has: no value, no
     /// delete, and no range that was deleted.
-    pub(crate) fn unhidden(&self) -> Option<&dyn Cursor> {
+    pub(crate) fn visible_source(&self) -> Option<&dyn Cursor> {
         let key = self.key()?;
         let (oldest, newer) = self.sources.split_last()?;
         if self.here.last() != Some(&newer.len()) {

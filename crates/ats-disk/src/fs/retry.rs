@@ -13,7 +13,7 @@ use std::time::Duration;
 const RESERVE_ATTEMPTS: usize = 16;
 
 /// A file system whose calls are never interrupted.
-pub(crate) fn retrying(file_system: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
+pub(crate) fn with_retries(file_system: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
     Arc::new(Retrying(file_system))
 }
 

@@ -69,7 +69,7 @@ impl<'a> Insertion<'a> {
     pub(super) unsafe fn run(&self, stamp: Stamp, bytes: &'a [u8]) -> Outcome {
         let mut list = List {
             pieces: SmallVec::new(),
-            tail: self.history.newest().untagged(),
+            tail: self.history.newest().without_tags(),
             gone: SmallVec::new(),
             outcome: Outcome::default(),
         };
@@ -81,7 +81,7 @@ impl<'a> Insertion<'a> {
                 break;
             }
             seen.push(Piece::of(version));
-            list.tail = version.older().untagged();
+            list.tail = version.older().without_tags();
         }
         while let Some(piece) = seen.pop() {
             self.place(&mut list, piece);
@@ -107,7 +107,7 @@ impl<'a> Insertion<'a> {
     fn top<'l>(&self, list: &'l mut List<'a>) -> Option<&'l Piece<'a>> {
         if list.pieces.is_empty() {
             let version = self.at(list.tail)?;
-            list.tail = version.older().untagged();
+            list.tail = version.older().without_tags();
             list.pieces.push(Piece::of(version));
         }
         list.pieces.last()
@@ -206,7 +206,7 @@ impl<'a> Insertion<'a> {
             } else {
                 stripes.saturating_add(1)
             };
-            let older = link.tagged(piece.tags);
+            let older = link.with_tags(piece.tags);
             link = match piece.origin {
                 Some(version) => {
                     // SAFETY: the version is in the list, and what follows it now says the same at each point as what

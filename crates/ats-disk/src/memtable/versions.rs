@@ -102,7 +102,7 @@ impl Link {
         Tags(self.0.addr() & Self::TAGS)
     }
 
-    pub(super) fn tagged(self, tags: Tags) -> Self {
+    pub(super) fn with_tags(self, tags: Tags) -> Self {
         Link(self.0.map_addr(|address| address & !Self::TAGS | tags.0))
     }
 
@@ -112,13 +112,13 @@ impl Link {
         self.tags().has(Tags::LOST)
     }
 
-    pub(super) fn untagged(self) -> Self {
-        self.tagged(Tags::default())
+    pub(super) fn without_tags(self) -> Self {
+        self.with_tags(Tags::default())
     }
 
     /// The node, if it leads to one.
     fn node(self) -> Option<NonNull<Node>> {
-        let target = self.untagged();
+        let target = self.without_tags();
         match target {
             Link::END => None,
             Link(node) => NonNull::new(node),
@@ -306,7 +306,7 @@ impl<'g> History<'g> {
     /// The link was read from this record, or from a version of it, under the guard of this history.
     #[inline]
     pub(super) unsafe fn at(self, link: Link) -> Option<KeyVersion<'g>> {
-        match link.untagged() {
+        match link.without_tags() {
             Link::INLINE => Some(self.inline()),
             Link::END => None,
             Link(node) => {

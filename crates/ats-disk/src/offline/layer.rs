@@ -162,7 +162,7 @@ impl Layers {
         let scanned = match opened {
             Some((file, found)) => ScannedFile::read(&found, Arc::from(file), identity, Some(meta)),
             None => {
-                let missing = ScannedFile::missing(&file_name(meta.number), meta);
+                let missing = ScannedFile::new_missing(&file_name(meta.number), meta);
                 self.name_lost(&missing);
                 missing
             }

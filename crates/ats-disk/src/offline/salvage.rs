@@ -118,7 +118,7 @@ impl Salvage {
 
     /// The number of keys so far that are without newer operands, since something older was lost.
     #[must_use]
-    pub fn outdated(&self) -> u64 {
+    pub fn outdated_keys(&self) -> u64 {
         self.outdated
     }
 

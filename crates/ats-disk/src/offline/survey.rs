@@ -206,7 +206,7 @@ impl Survey {
 
     /// The number of changes that are in runs. `None` if the manifest cannot be read.
     #[must_use]
-    pub fn flushed(&self) -> Option<u64> {
+    pub fn changes_in_runs(&self) -> Option<u64> {
         self.contents.as_ref().map(|contents| contents.flushed)
     }
 
@@ -240,7 +240,7 @@ impl Survey {
     /// Files of a store that are not needed: what was begun, or not removed yet, when the store was left. Without a
     /// manifest it is not known.
     #[must_use]
-    pub fn unneeded(&self) -> Vec<String> {
+    pub fn unneeded_files(&self) -> Vec<String> {
         let Some(contents) = &self.contents else {
             return Vec::new();
         };

@@ -59,15 +59,15 @@ impl Pinned {
     }
 
     pub(crate) fn version(&self) -> Result<Arc<Version>, Error> {
-        self.is_read();
+        self.note_read();
         if self.last_use.load(Ordering::Relaxed) > 0 {
-            self.is_used();
+            self.note_use();
         }
         self.version.lock().clone().ok_or(Error::Expired)
     }
 
     /// Makes it the one that was used last.
-    pub(crate) fn is_used(&self) {
+    pub(crate) fn note_use(&self) {
         let this = self.core.expiry.next_use();
         self.last_use.store(this, Ordering::Relaxed);
     }
@@ -80,14 +80,14 @@ impl Pinned {
         }
     }
 
-    fn is_read(&self) {
+    fn note_read(&self) {
         if !self.read.load(Ordering::Relaxed) {
             self.read.store(true, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.is_read();
+        self.note_read();
         match self.expired.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Error::Expired),

@@ -201,7 +201,7 @@ impl Scan {
                 self.end();
                 return Ok(());
             }
-            if let Some(source) = self.cursor.deleting() {
+            if let Some(source) = self.cursor.deleting_source() {
                 if !self.pass()? {
                     self.cursor.pass(source)?;
                 }
@@ -253,7 +253,8 @@ impl Scan {
         };
         let gaps = &self.pinned.core().gaps;
         if gaps.is_active()
-            && let Some(behind) = gaps.behind(self.direction, bound.as_deref(), self.pinned.seq())
+            && let Some(behind) =
+                gaps.find_behind(self.direction, bound.as_deref(), self.pinned.seq())
         {
             return self.go_behind(&behind);
         }
@@ -293,7 +294,7 @@ impl Scan {
         if !gaps.is_active() {
             return Ok(false);
         }
-        let Some(behind) = gaps.behind(self.direction, Some(key), self.pinned.seq()) else {
+        let Some(behind) = gaps.find_behind(self.direction, Some(key), self.pinned.seq()) else {
             return Ok(false);
         };
         self.go_behind(&behind)?;
@@ -385,10 +386,10 @@ fn sources(version: &Version, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> 
     let memtables = version.memtables().map(|memtable| Source {
         cursor: Box::new(
             MemtableCursor::new(Arc::clone(memtable), seq, true)
-                .showing_deleted()
+                .show_deleted()
                 .within(key_range),
         ),
-        range_deletes: memtable.deleted(seq),
+        range_deletes: memtable.deletes_in_older(seq),
     });
     let runs = version.runs.iter().filter_map(|run| {
         let range_deletes = run.run.range_deletes().cloned();

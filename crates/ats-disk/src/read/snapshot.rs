@@ -29,7 +29,7 @@ impl Snapshot {
     /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were not
     /// used for longest.
     pub fn limit(&self, most: usize) {
-        self.pinned.is_used();
+        self.pinned.note_use();
         let core = self.pinned.core();
         core.expiry.limit(most);
         core.background.wake_if(|| core.obsolete.is_due());

@@ -205,7 +205,7 @@ impl TombstoneGaps {
 
     /// Finds the gap in which a walk at this number would go on, and where it goes on behind it. On
     /// the way up, the walk would go on at `bound` or above; on the way down, below it.
-    pub(crate) fn behind(
+    pub(crate) fn find_behind(
         &self,
         direction: Direction,
         bound: Option<&[u8]>,

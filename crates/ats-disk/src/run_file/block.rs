@@ -282,7 +282,7 @@ impl Block {
 
     /// The place of the record behind these entries.
     #[inline(always)]
-    pub(super) fn behind(&self, mut entries: Entries) -> Result<Place, Damaged> {
+    pub(super) fn place_behind(&self, mut entries: Entries) -> Result<Place, Damaged> {
         while let Some(older) = self.older(entries)? {
             entries = older;
         }
@@ -357,7 +357,7 @@ impl Block {
                     _ => matched += common,
                 }
             }
-            place = self.behind(entries)?;
+            place = self.place_behind(entries)?;
         }
         Ok(())
     }

@@ -199,7 +199,7 @@ impl BlockCache {
     }
 
     /// The cache that stores share. `budget` is that of the first one.
-    pub(crate) fn shared(budget: usize) -> Self {
+    pub(crate) fn new_shared(budget: usize) -> Self {
         let mut shared = SHARED.lock();
         let items = shared.upgrade().unwrap_or_else(|| {
             let items = Arc::new(Items::new(budget));
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn stores_share_a_cache_as_long_as_there_are_some() {
-        let stores = [(); 2].map(|()| BlockCache::shared(1 << 20));
+        let stores = [(); 2].map(|()| BlockCache::new_shared(1 << 20));
         let (a, b) = (BlockCache::next_file(), BlockCache::next_file());
         for (store, file) in stores.iter().zip([a, b]) {
             store.insert(file, 0, block(1000));

@@ -176,7 +176,7 @@ impl BlockCursor {
             let entries = self.block.entries(&record);
             self.below.push(Below { key_start, entries });
             before = key_start;
-            place = self.block.behind(entries)?;
+            place = self.block.place_behind(entries)?;
         }
         Ok(())
     }

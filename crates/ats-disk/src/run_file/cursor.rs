@@ -78,7 +78,7 @@ impl Window {
         frame
             .and_then(|frame| frame::open(frame, content, seed))
             .and_then(|content| make(&content))
-            .map_err(|why| file.damaged(offset, why))
+            .map_err(|why| file.damage(offset, why))
     }
 
     fn get(&self, offset: u64, length: u64) -> Option<&[u8]> {
@@ -141,7 +141,7 @@ impl FileCursor {
             return Ok(Some(Arc::clone(part)));
         }
         let part = match self.use_cache {
-            true => self.file.part(top, number)?.shared(),
+            true => self.file.part(top, number)?.into_arc(),
             false => {
                 let (file, direction) = (&self.file, self.direction);
                 let (piece, limits) = (top.piece(number), top.extent());
@@ -219,7 +219,7 @@ impl FileCursor {
                 Direction::Up => walk.seek_up(None),
                 Direction::Down => walk.seek_down(None),
             };
-            if found.map_err(|why| self.file.damaged(self.offset, why))? {
+            if found.map_err(|why| self.file.damage(self.offset, why))? {
                 return Ok(true);
             }
         }
@@ -253,7 +253,7 @@ impl FileCursor {
             Direction::Up => walk.seek_up(bound),
             Direction::Down => walk.seek_down(bound),
         };
-        match found.map_err(|why| self.file.damaged(self.offset, why))? {
+        match found.map_err(|why| self.file.damage(self.offset, why))? {
             true => Ok(true),
             // All keys of the block are beyond the bound. The next block has no such keys.
             false => self.next_block(),
@@ -268,7 +268,7 @@ impl FileCursor {
             Direction::Up => walk.up(),
             Direction::Down => walk.down(),
         };
-        match found.map_err(|why| self.file.damaged(self.offset, why))? {
+        match found.map_err(|why| self.file.damage(self.offset, why))? {
             true => Ok(true),
             false => self.next_block(),
         }

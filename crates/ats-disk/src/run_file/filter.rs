@@ -149,7 +149,7 @@ impl Filter {
 
     /// Returns `true` if the key with this hash may be there. O(1), one cache line.
     #[inline]
-    pub(crate) fn passes(&self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         match self.lanes.get(lane_of(hash, self.lanes.len())) {
             Some(lane) => lane.has(&Lane::of(hash)),
             None => true,
@@ -207,10 +207,13 @@ mod tests {
             let size = FilterSize::for_rate(wanted);
             let there = hashes(0, keys);
             let filter = Filter::new(&there, size);
-            assert!(there.iter().all(|&hash| filter.passes(hash)));
+            assert!(there.iter().all(|&hash| filter.may_contain(hash)));
             let tries = 1_000_000;
             let passed = hashes(1 << 40, tries);
-            let passed = passed.iter().filter(|&&hash| filter.passes(hash)).count();
+            let passed = passed
+                .iter()
+                .filter(|&&hash| filter.may_contain(hash))
+                .count();
             let rate = passed as f64 / tries as f64;
             assert!(
                 (0.7..1.2).contains(&(rate / wanted)),
@@ -233,7 +236,7 @@ mod tests {
     fn no_filter_passes_everything() {
         let filter = Filter::new(&hashes(0, 10), FilterSize::for_rate(1.0));
         assert!(filter.memory() <= 64);
-        assert!(hashes(10, 10).iter().all(|&hash| filter.passes(hash)));
+        assert!(hashes(10, 10).iter().all(|&hash| filter.may_contain(hash)));
     }
 
     #[test]

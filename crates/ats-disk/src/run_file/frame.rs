@@ -139,7 +139,7 @@ mod tests {
         number: 3,
     };
 
-    fn sealed(content: &[u8], compression: Compression) -> Vec<u8> {
+    fn seal_alone(content: &[u8], compression: Compression) -> Vec<u8> {
         let mut out = content.to_vec();
         let seed = HERE.seed(100);
         seal(
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_frame_passes_only_where_it_was_written() {
-        let frame = sealed(b"content", Compression::None);
+        let frame = seal_alone(b"content", Compression::None);
         assert_eq!(frame.len(), 7 + TRAILER_BYTES);
         let open_as =
             |content, identity: Identity, offset| open(&frame, content, identity.seed(offset));
@@ -178,7 +178,7 @@ mod tests {
         assert!(!compress(&random, &mut scratch));
         assert!(!compress(b"", &mut scratch));
         for content in [&long[..], &random, b""] {
-            let frame = sealed(content, Compression::Lz4);
+            let frame = seal_alone(content, Compression::Lz4);
             assert_eq!(
                 frame.len() < content.len(),
                 content.len() == long.len() && content[0] == content[1]
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn no_bit_can_flip() {
         for compression in [Compression::None, Compression::Lz4] {
-            let frame = sealed(&[5; 60], compression);
+            let frame = seal_alone(&[5; 60], compression);
             for bit in 0..frame.len() * 8 {
                 let mut frame = frame.clone();
                 frame[bit / 8] ^= 1 << (bit % 8);

@@ -122,7 +122,7 @@ impl Separators {
     }
 
     /// The numbers of those that are above `low` and below `high`. O(log n).
-    pub(crate) fn within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
+    pub(crate) fn find_within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
         let start = self.rank(low);
         let end = high.map_or(self.heads.len(), |high| {
             let rank = self.rank(high);
@@ -191,8 +191,8 @@ impl Index {
 
     /// The numbers of the separators that are above `low` and below `high`; the first one is the number of
     /// the piece to which `low` belongs. O(log n).
-    pub(crate) fn within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
-        self.separators.within(low, high)
+    pub(crate) fn find_within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
+        self.separators.find_within(low, high)
     }
 
     /// The separator behind the piece with this number, which is not the last.
@@ -326,10 +326,10 @@ mod tests {
             assert_eq!(separator(last, first), between);
         }
         let bounds: [(&[u8], &[u8]); 3] = [(b"", b"apple"), (b"banana", b"bay"), (b"bay ", b"z")];
-        let separators = Separators::between(bounds.into_iter());
+        let separators = Separators::from_bounds(bounds.into_iter());
         let ranks = [&b"apple"[..], b"b", b"bay", b"bay ", b"z"].map(|key| separators.rank(key));
         assert_eq!(ranks, [0, 1, 1, 2, 2]);
-        assert_eq!(Separators::between([].into_iter()).rank(b"x"), 0);
+        assert_eq!(Separators::from_bounds([].into_iter()).rank(b"x"), 0);
     }
 
     #[test]
@@ -337,14 +337,14 @@ mod tests {
         let separators = [&b"ab"[..], b"abc", b"abd", b"ac"].map(<[u8]>::to_vec);
         let index = index(&separators, 0);
         let within = |low: &[u8], high: Option<&[u8]>| -> Vec<_> {
-            let numbers = index.within(low, high);
+            let numbers = index.find_within(low, high);
             numbers.map(|number| index.separator(number)).collect()
         };
         assert_eq!(within(b"", None), separators);
         assert_eq!(within(b"ab", Some(b"ac")), separators[1..3]);
         assert_eq!(within(b"aa", Some(b"ab")), [b""; 0]);
         assert_eq!(within(b"abcd", Some(b"abce")), [b""; 0]);
-        assert_eq!(index.within(b"abc", Some(b"abc")), 2..2);
+        assert_eq!(index.find_within(b"abc", Some(b"abc")), 2..2);
         assert_eq!(within(b"b", None), [b""; 0]);
     }
 

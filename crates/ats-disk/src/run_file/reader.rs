@@ -88,7 +88,7 @@ impl Deref for FoundPart<'_> {
 
 impl FoundPart<'_> {
     /// The part as long as the caller wants it.
-    pub(super) fn shared(self) -> Arc<Part> {
+    pub(super) fn into_arc(self) -> Arc<Part> {
         match self {
             FoundPart::Held(part) => Arc::clone(part),
             FoundPart::Cached(part) => part,
@@ -162,7 +162,7 @@ impl RunFile {
             )));
         }
         let mut end = self.read(bytes - bytes.min(END_BYTES), bytes.min(END_BYTES))?;
-        let ends_early = || self.damaged(0, Damaged("ends early"));
+        let ends_early = || self.damage(0, Damaged("ends early"));
         let last = end
             .last_chunk::<FOOTER_END_BYTES>()
             .ok_or_else(ends_early)?;
@@ -172,10 +172,10 @@ impl RunFile {
             end = self.read(offset, length)?;
         }
         let footer = Footer::decode(&end[end.len() - length as usize..], bytes);
-        let footer = footer.map_err(|why| self.damaged(offset, why))?;
+        let footer = footer.map_err(|why| self.damage(offset, why))?;
         if footer.identity != self.identity || footer.meta != self.meta {
             let why = Damaged("is not the file that is expected");
-            return Err(self.damaged(offset, why));
+            return Err(self.damage(offset, why));
         }
         if footer.operator != self.operator {
             return Err(Error::OtherOperator {
@@ -192,13 +192,13 @@ impl RunFile {
         if footer.meta.entries > 0 {
             let top = self.read_of_end(&end, footer.top, Content::Top)?;
             let top = Index::decode(&mut Decoder::new(&top));
-            read.top = Some(top.map_err(|why| self.damaged(footer.top.0, why))?);
+            read.top = Some(top.map_err(|why| self.damage(footer.top.0, why))?);
         }
         if footer.meta.range_deletes > 0 {
             let extent = footer.range_deletes;
             let ranges = self.read_of_end(&end, extent, Content::RangeDeletes)?;
             let ranges = RangeSet::decode(&ranges);
-            read.range_deletes = Arc::new(ranges.map_err(|why| self.damaged(extent.0, why))?);
+            read.range_deletes = Arc::new(ranges.map_err(|why| self.damage(extent.0, why))?);
         }
         Ok(read)
     }
@@ -217,7 +217,7 @@ impl RunFile {
         match there {
             Some(frame) => {
                 let opened = frame::open(frame, content, self.identity.seed(offset));
-                let opened = opened.map_err(|why| self.damaged(offset, why))?;
+                let opened = opened.map_err(|why| self.damage(offset, why))?;
                 Ok(opened.into_owned())
             }
             None => self.read_frame(offset, length, content, |content| Ok(content.to_vec())),
@@ -225,7 +225,7 @@ impl RunFile {
     }
 
     /// An error about what is at an offset.
-    pub(super) fn damaged(&self, offset: u64, why: Damaged) -> Error {
+    pub(super) fn damage(&self, offset: u64, why: Damaged) -> Error {
         let number = self.identity.number;
         Error::corrupt(format_args!("run file {number} at offset {offset}: {why}"))
     }
@@ -254,7 +254,7 @@ impl RunFile {
         usize::try_from(length)
             .ok()
             .filter(|_| end.is_some_and(|end| end <= self.meta.bytes))
-            .ok_or_else(|| self.damaged(offset, Damaged("would end behind the file")))
+            .ok_or_else(|| self.damage(offset, Damaged("would end behind the file")))
     }
 
     /// Fills `out` with bytes of the file.
@@ -271,7 +271,7 @@ impl RunFile {
         })?;
         match read == out.len() {
             true => Ok(()),
-            false => Err(self.damaged(offset, Damaged("ends early"))),
+            false => Err(self.damage(offset, Damaged("ends early"))),
         }
     }
 
@@ -299,7 +299,7 @@ impl RunFile {
             self.fill(offset, frame)?;
             let opened = frame::open(frame, content, self.identity.seed(offset));
             let made = opened.and_then(|content| make(&content));
-            made.map_err(|why| self.damaged(offset, why))
+            made.map_err(|why| self.damage(offset, why))
         })
     }
 
@@ -417,13 +417,13 @@ impl RunFile {
             return Ok(());
         };
         let part = self.part(top, top.find(key))?;
-        if !part.filter.passes(hash) {
+        if !part.filter.may_contain(hash) {
             return Ok(());
         }
         let (offset, length) = part.blocks.piece(part.blocks.find(key));
         let block = self.block(offset, length)?;
         let shown = block.get(key, visit);
-        shown.map_err(|why| self.damaged(offset, why))
+        shown.map_err(|why| self.damage(offset, why))
     }
 
     /// A block, from the cache or for it.
@@ -450,19 +450,19 @@ impl RunFile {
             bound: index.separator(middle(within)),
             entries: entries * (within.len() as u64 + 1) / index.len() as u64,
         };
-        let parts = top.within(low, high);
+        let parts = top.find_within(low, high);
         if !parts.is_empty() {
             return Ok(Some(median(top, &parts, self.meta.entries)));
         }
         let part = self.part(top, parts.start)?;
-        let blocks = part.blocks.within(low, high);
+        let blocks = part.blocks.find_within(low, high);
         if !blocks.is_empty() {
             let entries = self.meta.entries / top.len() as u64;
             return Ok(Some(median(&part.blocks, &blocks, entries)));
         }
         let (offset, length) = part.blocks.piece(blocks.start);
         let median = self.block(offset, length)?.median(low, high);
-        median.map_err(|why| self.damaged(offset, why))
+        median.map_err(|why| self.damage(offset, why))
     }
 
     /// The keys of which it has deleted what older runs have.

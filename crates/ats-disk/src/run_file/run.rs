@@ -47,7 +47,7 @@ impl Run {
                 return Err(overlap(numbers));
             }
         }
-        let separators = Separators::between(bounds.iter().copied());
+        let separators = Separators::from_bounds(bounds.iter().copied());
         let first = files
             .get(keyless)
             .and_then(|file| file.meta().first_key.clone());
@@ -117,7 +117,7 @@ impl Run {
         if high.is_some_and(|high| high <= &**first) || low > &**last {
             return Ok(None);
         }
-        let within = self.separators.within(low, high);
+        let within = self.separators.find_within(low, high);
         let files = &self.files[self.keyless + within.start..=self.keyless + within.end];
         match files {
             [file] => file.median(low, high),

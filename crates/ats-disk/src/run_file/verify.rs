@@ -39,7 +39,7 @@ impl RunFile {
         let mut before: Option<Vec<u8>> = None;
         cursor.seek(Direction::Up, None)?;
         while let Some(key) = cursor.key() {
-            let wrong = |why| Err(self.damaged(cursor.offset(), Damaged(why)));
+            let wrong = |why| Err(self.damage(cursor.offset(), Damaged(why)));
             let first = before.is_none();
             let bound = self.meta().first_key.as_deref();
             if first && !bound.is_some_and(|bound| is_lower(bound, key)) {
@@ -71,7 +71,7 @@ impl RunFile {
         if counts != counted || !is_last {
             let (footer, _) = self.read_end()?.footer_extent;
             let why = "has other counts, or another last key, than the records";
-            return Err(self.damaged(footer, Damaged(why)));
+            return Err(self.damage(footer, Damaged(why)));
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl RunFile {
         let end = self.read_end()?;
         if end.range_deletes.len() as u64 != self.meta().range_deletes {
             let why = Damaged("has another number of range deletes than the footer says");
-            return Err(self.damaged(end.range_deletes_extent.0, why));
+            return Err(self.damage(end.range_deletes_extent.0, why));
         }
         let mut pieces = Vec::new();
         if let Some(top) = &end.top {
@@ -91,7 +91,7 @@ impl RunFile {
                 let (start, end) = part.blocks.extent();
                 if start != blocks_end {
                     let why = Damaged("has blocks that do not follow those of the part before");
-                    return Err(self.damaged(offset, why));
+                    return Err(self.damage(offset, why));
                 }
                 blocks_end = end;
             }
@@ -104,7 +104,7 @@ impl RunFile {
         for (start, length) in pieces {
             if start != offset {
                 let why = Damaged("has bytes that belong to nothing, or to two things");
-                return Err(self.damaged(offset, why));
+                return Err(self.damage(offset, why));
             }
             offset = start.saturating_add(length);
         }
@@ -125,7 +125,7 @@ impl RunFile {
         {
             return Err("has a key that the index does not find");
         }
-        if !part.filter.passes(key_hash(key)) {
+        if !part.filter.may_contain(key_hash(key)) {
             return Err("has a key that the filter does not pass");
         }
         let mut found = 0;

@@ -124,14 +124,14 @@ impl FileWriter {
         check_len("a key", key.len(), MAX_BYTES)?;
         check_len("a value", value.len(), MAX_BYTES)?;
         if kind == Kind::Delete && !value.is_empty() {
-            return Err(self.refused("a delete has a value"));
+            return Err(self.refuse("a delete has a value"));
         }
         let shared = common_prefix(&self.last_key, key);
         match (self.last_key.get(shared), key.get(shared)) {
             _ if self.first_key.is_none() => self.first_key = Some(key.into()),
             (None, None) => {
                 if self.last_kind.is_base() {
-                    return Err(self.refused("there is an entry older than a base"));
+                    return Err(self.refuse("there is an entry older than a base"));
                 }
                 if !self.block.has_room_for_older() {
                     let (what, len) = ("the record of a key", self.block.record_bytes());
@@ -142,8 +142,8 @@ impl FileWriter {
                 self.count(key, kind, value);
                 return Ok(());
             }
-            (Some(last), Some(next)) if last > next => return Err(self.refused("keys descend")),
-            (Some(_), None) => return Err(self.refused("keys descend")),
+            (Some(last), Some(next)) if last > next => return Err(self.refuse("keys descend")),
+            (Some(_), None) => return Err(self.refuse("keys descend")),
             _ => {}
         }
         let limit = self.settings.block_bytes;
@@ -162,7 +162,7 @@ impl FileWriter {
         Ok(())
     }
 
-    fn refused(&self, why: &str) -> Error {
+    fn refuse(&self, why: &str) -> Error {
         Error::corrupt(format_args!(
             "run file {} is not written: {why}",
             self.identity.number
@@ -315,7 +315,7 @@ impl FileWriter {
             return Err(error);
         }
         if first_seq > last_seq {
-            return Err(self.refused("its interval of sequence numbers is empty"));
+            return Err(self.refuse("its interval of sequence numbers is empty"));
         }
         if !self.block.is_empty() {
             self.end_block(None)?;

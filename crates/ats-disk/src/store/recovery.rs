@@ -66,7 +66,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     replay.all(&names)?;
     let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
     let next_journal = replay.next_journal();
-    let unneeded = unneeded(&names, &contents);
+    let unneeded = find_unneeded(&names, &contents);
     let manifest = Manifest::new(Arc::clone(&directory.directory), contents, number);
     let is_left_whole = !is_new && replay.is_empty() && unneeded.is_empty();
     if !is_read_only || is_injected(InjectedFault::RepairedForReading) {
@@ -74,7 +74,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     }
     let cache = match options.cache_bytes {
         Some(bytes) => BlockCache::new(bytes),
-        None => BlockCache::shared(memory::cache_bytes()),
+        None => BlockCache::new_shared(memory::cache_bytes()),
     };
     let version = Version {
         active: Arc::new(Memtable::new()),
@@ -156,7 +156,7 @@ fn new_contents(
 }
 
 /// Files that were begun, or not needed any more, when the store was left.
-fn unneeded(names: &[String], contents: &Contents) -> Vec<String> {
+fn find_unneeded(names: &[String], contents: &Contents) -> Vec<String> {
     let is_needed = |name: &str| match (file_number(name), journal::number(name)) {
         (Some(number), _) => contents.files().any(|needed| needed == number),
         (_, Some(number)) => number >= contents.first_journal,

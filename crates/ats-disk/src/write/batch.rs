@@ -85,7 +85,7 @@ impl Batch {
     }
 
     /// Keys that end with the number of their change.
-    pub(crate) fn numbered(&self) -> &[Numbered] {
+    pub(crate) fn numbered_keys(&self) -> &[Numbered] {
         &self.numbered
     }
 
@@ -213,7 +213,7 @@ impl Batch {
         })
     }
 
-    pub(crate) fn encoded(&self) -> &[u8] {
+    pub(crate) fn encoding(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -47,15 +47,15 @@ impl Batches {
             false => self.count_change.then(batch.count_change()),
         };
         self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
-        if !batch.numbered().is_empty() {
+        if !batch.numbered_keys().is_empty() {
             let (start, before) = (self.bytes.len(), self.changes() as u32);
-            let numbered = batch.numbered().iter().map(|numbered| Numbered {
+            let numbered = batch.numbered_keys().iter().map(|numbered| Numbered {
                 at: start + numbered.at,
                 change: before + numbered.change,
             });
             self.numbered.extend(numbered);
         }
-        self.bytes.extend_from_slice(batch.encoded());
+        self.bytes.extend_from_slice(batch.encoding());
         self.ends.push((self.bytes.len(), batch.len() as u32));
         self.sync |= sync;
     }

@@ -33,7 +33,7 @@ pub(crate) struct CompactionMeta {
 
 impl CompactionMeta {
     /// The same compaction before anything of it is written.
-    pub(crate) fn anew(&self) -> Self {
+    pub(crate) fn restart(&self) -> Self {
         CompactionMeta {
             id: self.id,
             inputs: self.inputs.clone(),

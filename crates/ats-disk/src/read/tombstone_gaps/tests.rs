@@ -93,14 +93,14 @@ impl Model {
             let records: Vec<_> = (0..KEYS).filter(|key| self.has(*key, at)).collect();
             for bound in bounds() {
                 let key = bound.as_ref().map(std::slice::from_ref);
-                let up = self.gaps.behind(Direction::Up, key, at);
+                let up = self.gaps.find_behind(Direction::Up, key, at);
                 let is_passed = |record: &u8| match &up {
                     Some(Behind::Bound(end)) => bound <= Some(*record) && [*record][..] < **end,
                     Some(Behind::End) => bound <= Some(*record),
                     None => false,
                 };
                 assert!(!records.iter().any(is_passed), "up from {bound:?}: {up:?}");
-                let down = self.gaps.behind(Direction::Down, key, at);
+                let down = self.gaps.find_behind(Direction::Down, key, at);
                 let is_below = |record: &u8| bound.is_none_or(|bound| *record < bound);
                 let is_passed = |record: &u8| match &down {
                     Some(Behind::Bound(end)) => is_below(record) && [*record][..] >= **end,
@@ -170,13 +170,13 @@ fn gaps_that_touch_are_one() {
     for (low, high) in [(b"b", b"c"), (b"d", b"e"), (b"c", b"d")] {
         gaps.add(range(low, high), 10, LEAST_PASSED);
     }
-    let up = |key: &[u8], at| gaps.behind(Direction::Up, Some(key), at);
+    let up = |key: &[u8], at| gaps.find_behind(Direction::Up, Some(key), at);
     assert_eq!(up(b"b", 10), Some(Behind::Bound(b"e"[..].into())));
     assert_eq!(
         (up(b"b", 9), up(b"a", 10), up(b"e", 10)),
         (None, None, None)
     );
-    let down = gaps.behind(Direction::Down, Some(b"e"), 10);
+    let down = gaps.find_behind(Direction::Down, Some(b"e"), 10);
     assert_eq!(down, Some(Behind::Bound(b"b"[..].into())));
     gaps.begin_group(11);
     gaps.note_record(11, b"c");
@@ -189,7 +189,10 @@ fn gaps_that_touch_are_one() {
     assert_eq!(up(b"d", 11), Some(Behind::Bound(b"f"[..].into())));
     gaps.add(KeyRange::default(), 11, LEAST_PASSED);
     assert_eq!(up(b"", 11), Some(Behind::End));
-    assert_eq!(gaps.behind(Direction::Down, None, 11), Some(Behind::End));
+    assert_eq!(
+        gaps.find_behind(Direction::Down, None, 11),
+        Some(Behind::End)
+    );
 }
 
 #[test]
@@ -199,7 +202,7 @@ fn what_is_remembered_is_bounded() {
     gaps.add(range(b"a", &long), 10, LEAST_PASSED);
     assert!(gaps.known.lock().gaps.is_empty());
     gaps.add(range(b"a", b"z"), 10, u32::MAX);
-    let heavy = || gaps.behind(Direction::Up, Some(b"a"), u64::MAX - 1);
+    let heavy = || gaps.find_behind(Direction::Up, Some(b"a"), u64::MAX - 1);
     assert!(heavy().is_some());
     for seq in 11..60_000_u32 {
         gaps.begin_group(seq.into());

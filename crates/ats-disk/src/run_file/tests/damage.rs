@@ -250,7 +250,7 @@ proptest! {
         key in prop::collection::vec(any::<u8>(), 0..4),
     ) {
         if let Ok(part) = Part::new(&bytes) {
-            let _ = part.filter.passes(key_hash(&key));
+            let _ = part.filter.may_contain(key_hash(&key));
             let (start, length) = part.blocks.piece(part.blocks.find(&key));
             prop_assert!(start.checked_add(length).is_some());
             prop_assert!(part.memory() < 1000 + 60 * bytes.len());
