@@ -2,6 +2,7 @@
 //! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
 
 use crate::batch::Batch;
+use crate::blocking;
 use crate::compaction::Compactor;
 use crate::core::Core;
 use crate::error::Error;
@@ -12,6 +13,7 @@ use crate::lull::{LULL, Lull, REST};
 use crate::options::Durability;
 use crate::pool::{Member, Pool, Turn};
 use crate::write::Writer;
+use ats_store::MayBlock;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -235,14 +237,21 @@ impl Worker {
     /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch
     /// that only deletes is tried again; so are others in a store without threads, where nobody
     /// else makes room.
-    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+    pub(crate) fn commit(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<(), Error> {
         let mut gave_back = false;
         loop {
-            let error = match self.writer.commit_once(batch, durability) {
+            let error = match self.writer.commit_once(may_block, batch, durability) {
                 // After a sync that has failed it is unknown whether the batch is there.
                 Err(error) if error.is_full() && self.core.check_writable().is_ok() => error,
                 done => return done,
             };
+            // To make room takes long.
+            blocking::check(may_block)?;
             let gives_back = self.files.reserve.give_back(&*self.core.directory);
             self.core.background.wake();
             let tries = batch.only_deletes() || !self.core.options.background;

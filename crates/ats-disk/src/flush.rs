@@ -10,7 +10,7 @@ use crate::memtable::MemtableCursor;
 use crate::merging::{MergingCursor, Source};
 use crate::state::{Sealed, State};
 use crate::write::Writer;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ impl Flusher {
             range_deletes: None,
         };
         let mut cursor = MergingCursor::new(vec![source]);
-        cursor.seek(Direction::Up, None)?;
+        cursor.seek(Some(MayBlock::here()), Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
         let mut chain = Chain::new();
@@ -129,7 +129,7 @@ impl Flusher {
             if !chain.is_empty() {
                 writer.add(key, &chain)?;
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
         }
         writer.cut(None)?;
         Ok(RunMeta {

@@ -59,10 +59,10 @@ impl Registry {
     /// The number of records, if that is known.
     ///
     /// # Errors
-    /// [`Error::WouldWait`] for a thread that must not wait, if the system has stopped one that publishes.
+    /// [`Error::WouldBlock`] if the system has stopped a thread that publishes, for long.
     pub(crate) fn records(&self) -> Result<Option<usize>, Error> {
         match self.records.read() {
-            None => Err(Error::WouldWait),
+            None => Err(Error::WouldBlock),
             Some(RecordCount::UNKNOWN) => Ok(None),
             Some(records) => Ok(Some(usize::try_from(records).unwrap_or(0))),
         }

@@ -10,6 +10,7 @@
 //! error nothing of the group is applied.
 
 use crate::batch::{Batch, BatchItem, BatchItems};
+use crate::blocking;
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -24,8 +25,8 @@ use crate::pressure::Pressure;
 use crate::record_count::RecordCount;
 use crate::spare::Spare;
 use crate::state::{Sealed, State};
-use crate::waiting;
 use crate::writing::Writing;
+use ats_store::MayBlock;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
@@ -56,7 +57,12 @@ impl Writer {
     }
 
     /// Makes the changes of a batch, if there is room.
-    pub(crate) fn commit_once(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+    pub(crate) fn commit_once(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -64,7 +70,7 @@ impl Writer {
         self.core.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
-        if !waiting::is_allowed() {
+        if may_block.is_none() {
             return self.commit_at_once(batch, sync);
         }
         for pressure in self.core.pressures() {
@@ -99,10 +105,10 @@ impl Writer {
     /// Does what [`commit_once`](Writer::commit_once) does, without waiting.
     fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
         if sync || batch.bytes() > AT_ONCE_BYTES {
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut writing = waiting::lock(&self.core.writing)?;
+        let mut writing = blocking::lock(None, &self.core.writing)?;
         let goes_on = match self.is_full() || !writing.journal.is_begun() {
             true => self.next_journal.is_begun(),
             false => writing.journal.is_open(),
@@ -110,18 +116,14 @@ impl Writer {
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |pressure: &Pressure| pressure.lets_through(batch.bytes());
         if !goes_on || !self.core.pressures().all(lets_through) {
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         let mut batches = mem::take(&mut writing.at_once);
         batches.clear();
         batches.add(batch, false);
         let result = self.write_group(&mut writing, &mut batches);
         writing.at_once = batches;
-        match result {
-            // To make room for it takes long.
-            Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
-            result => result,
-        }
+        result
     }
 
     /// `true` if the active memtable is full.
@@ -386,7 +388,6 @@ impl Writer {
 
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        waiting::check()?;
         if self.core.is_read_only {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use crate::planted::{Fault, is_planted};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::state::StoredRun;
-use ats_store::{Direction, MergeOperator};
+use ats_store::{Direction, MayBlock, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -187,7 +187,11 @@ impl Merger {
         });
         let _buffers = Reserved::new(&self.core.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergingCursor::new(sources(inputs, &is_taken)?);
-        cursor.seek(Direction::Up, merge.resume.as_deref())?;
+        cursor.seek(
+            Some(MayBlock::here()),
+            Direction::Up,
+            merge.resume.as_deref(),
+        )?;
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, merge.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
@@ -227,7 +231,7 @@ impl Merger {
                     }
                 }
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
             steps += 1;
             let mut is_step = steps.is_multiple_of(KEYS_PER_STEP)
                 || progress.done >= last_step.saturating_add(BYTES_PER_STEP);

@@ -15,7 +15,7 @@ use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::state::{State, StoredRun};
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::sync::Arc;
 
 /// Bytes of a file that are read at a time.
@@ -173,7 +173,7 @@ impl Compactor {
                         is_empty = false;
                     }
                 }
-                cursor.advance()?;
+                cursor.advance(Some(MayBlock::here()))?;
             }
             match is_empty && deletes.is_empty() {
                 true => Ok(None),
@@ -240,7 +240,7 @@ impl Purge {
             .files
             .first()
             .and_then(|file| file.meta().first_key.as_deref());
-        cursor.seek(Direction::Up, first)?;
+        cursor.seek(Some(MayBlock::here()), Direction::Up, first)?;
         Ok(cursor)
     }
 
@@ -264,7 +264,7 @@ impl Purge {
                     left += (key.len() + source.entry(entry).1.len()) as u64;
                 }
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
         }
         Ok((content.saturating_sub(left), content))
     }
