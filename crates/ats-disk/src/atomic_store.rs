@@ -6,15 +6,17 @@
 
 mod end_hints;
 
+use crate::blocking;
 use crate::entry::MAX_BYTES;
 use crate::entry::collapse::is_absent;
 use crate::error::Error;
 use crate::read::{Snapshot, visit_each};
 use crate::store::DiskStore;
-use crate::waiting;
 use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
+use ats_store::{
+    BatchPlan, Change, Direction, End, KeyRange, MayBlock, MergeOperator, Merges, Store,
+};
 use end_hints::{Claim, EndHints};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
@@ -65,19 +67,25 @@ impl AtomicStore {
     ///
     /// # Errors
     /// As those of [`DiskStore::delete`].
-    pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
-        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        self.store.delete(key)
+    pub fn delete_unread(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<(), Error> {
+        let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
+        self.store.write_one(may_block, |batch| batch.delete(key))
     }
 
     /// Gives a key a value, without reading what is there.
     ///
     /// # Errors
     /// As those of [`DiskStore::put`].
-    pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        let _written = self.hints.write([key].into_iter())?;
-        self.store.put(key, value)
+    pub fn put_unread(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
+        let _written = self.hints.write(may_block, [key].into_iter())?;
+        self.store
+            .write_one(may_block, |batch| batch.put(key, value))
     }
 
     /// Replaces all records by those that `scan` shows, at one moment for every reader and writer,
@@ -88,9 +96,10 @@ impl AtomicStore {
     /// if they are longer than a batch may be.
     pub fn replace_all<E: From<Error>>(
         &self,
+        may_block: Option<MayBlock>,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.replace_all_by(scan, |batch, key, value| {
+        self.replace_all_by(may_block, scan, |batch, key, value| {
             self.add(batch, key, false, Change::Put(value.to_vec()))
         })
     }
@@ -99,6 +108,7 @@ impl AtomicStore {
     /// returns their number. None of them is behind the greatest key that is shown and an `FF`.
     pub(crate) fn replace_all_by<E: From<Error>>(
         &self,
+        may_block: Option<MayBlock>,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
         mut add: impl FnMut(&mut Batch, &[u8], &[u8]) -> Result<i64, Error>,
     ) -> Result<(), E> {
@@ -118,24 +128,34 @@ impl AtomicStore {
         })?;
         batch.set_count_change(CountChange::To(records?));
         last.push(0xFF);
-        let _all = self.lock_all()?;
-        Ok(self.write(&batch, &[&[], &last])?)
+        let _all = self.lock_all(may_block)?;
+        Ok(self.write(may_block, &batch, &[&[], &last])?)
     }
 
     /// Locks the keys, always in the same order.
-    pub(crate) fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+    pub(crate) fn lock(
+        &self,
+        may_block: Option<MayBlock>,
+        keys: &[&[u8]],
+    ) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
             .into_iter()
-            .map(|number| waiting::lock(&self.locks[number]))
+            .map(|number| blocking::lock(may_block, &self.locks[number]))
             .collect()
     }
 
     /// Locks all keys: no update is between its read and its write.
-    pub(crate) fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
-        self.locks.iter().map(waiting::lock).collect()
+    pub(crate) fn lock_all(
+        &self,
+        may_block: Option<MayBlock>,
+    ) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+        self.locks
+            .iter()
+            .map(|mutex| blocking::lock(may_block, mutex))
+            .collect()
     }
 
     /// Makes a change of a key that is locked part of a batch. How many records that adds. A value that counts as missing
@@ -161,44 +181,66 @@ impl AtomicStore {
     }
 
     /// Writes what was decided, while the keys are locked.
-    fn commit(&self, mut batch: Batch, added: i64) -> Result<(), Error> {
+    fn commit(
+        &self,
+        may_block: Option<MayBlock>,
+        mut batch: Batch,
+        added: i64,
+    ) -> Result<(), Error> {
         batch.set_count_change(CountChange::By(added));
-        let _written = self.hints.write(batch.written_keys())?;
-        self.store.write(&batch)
+        let _written = self.hints.write(may_block, batch.written_keys())?;
+        self.store
+            .try_write(may_block, &batch, self.store.durability())
     }
 
     /// Writes a batch, while the keys that it changes are locked. No record that it writes is
     /// outside of `bounds`.
-    pub(crate) fn write(&self, batch: &Batch, bounds: &[&[u8]]) -> Result<(), Error> {
-        let _written = self.hints.write(bounds.iter().copied())?;
-        self.store.write(batch)
+    pub(crate) fn write(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        bounds: &[&[u8]],
+    ) -> Result<(), Error> {
+        let _written = self.hints.write(may_block, bounds.iter().copied())?;
+        self.store
+            .try_write(may_block, batch, self.store.durability())
     }
 
     /// See [`EndHints::claim`].
-    pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
-        self.hints.claim(end, key)
+    pub(crate) fn claim(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        key: &[u8],
+    ) -> Result<Claim<'_>, Error> {
+        self.hints.claim(may_block, end, key)
     }
 
     /// Removes all records, at one moment for every reader and writer, and gives them as a snapshot.
-    pub(crate) fn take_snapshot(&self) -> Result<Snapshot, Error> {
-        let _all = self.lock_all()?;
+    pub(crate) fn take_snapshot(&self, may_block: Option<MayBlock>) -> Result<Snapshot, Error> {
+        let _all = self.lock_all(may_block)?;
         let taken = self.store.snapshot();
         let mut batch = Batch::new();
         batch.delete_range(KeyRange::default())?;
         batch.set_count_change(CountChange::To(0));
-        self.store.write(&batch)?;
+        self.store
+            .try_write(may_block, &batch, self.store.durability())?;
         Ok(taken)
     }
 
     /// The record at an end. The caller has locked no key, or this was called before.
-    pub(crate) fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
+    pub(crate) fn end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+    ) -> Result<Option<OwnedRecord>, Error> {
         let direction = match end {
             End::First => Direction::Up,
             End::Last => Direction::Down,
         };
-        let mut walk = self.hints.walk(end, || self.lock_all().is_ok());
+        let mut walk = self.hints.walk(end, || self.lock_all(may_block).is_ok());
         let mut scan = self.store.scan(walk.key_range(), direction)?;
-        let record = scan.next()?;
+        let record = scan.try_next(may_block)?;
         let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
         if let Some((key, _)) = &record {
             walk.note(key);
@@ -212,20 +254,26 @@ fn lock_number(key: &[u8]) -> usize {
 }
 
 impl Store for AtomicStore {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(self.store.get_with(key, read)?)
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, ats_store::Error> {
+        Ok(self.store.try_get(may_block, key, read)?)
     }
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
-        let _locked = self.lock(keys)?;
+        let _locked = self.lock(may_block, keys)?;
         let mut batch = Batch::new();
         let mut added = 0;
         for (index, key) in keys.iter().enumerate() {
-            let value = self.store.get(key)?;
+            let value = self.store.value(may_block, key)?;
             // No lock is held that other keys do not share, so what takes long can be done at once.
             let change = plan.decide_and_build(index, value.as_deref());
             if matches!(change, Change::Abort) {
@@ -233,53 +281,67 @@ impl Store for AtomicStore {
             }
             added += self.add(&mut batch, key, value.is_some(), change)?;
         }
-        self.commit(batch, added)?;
+        self.commit(may_block, batch, added)?;
         Ok(true)
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), ats_store::Error> {
         loop {
-            let Some((key, value)) = self.end(end)? else {
+            let Some((key, value)) = self.end(may_block, end)? else {
                 let _nothing_to_change = decide(None);
                 return Ok(());
             };
-            let _locked = self.lock(&[&key])?;
-            let _claimed = self.hints.claim(end, &key)?;
+            let _locked = self.lock(may_block, &[&key])?;
+            let _claimed = self.hints.claim(may_block, end, &key)?;
             // Another writer may have been faster. From here on none is, and none writes beyond the key.
-            if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
+            if self.end(may_block, end)?.as_ref() != Some(&(key.clone(), value.clone())) {
                 continue;
             }
             let mut batch = Batch::new();
             let change = decide(Some((&key, &value)));
             let added = self.add(&mut batch, &key, true, change)?;
-            return Ok(self.commit(batch, added)?);
+            return Ok(self.commit(may_block, batch, added)?);
         }
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
-        Ok(visit_each(self.store.scan(key_range, direction)?, visit)?)
+        Ok(visit_each(
+            may_block,
+            self.store.scan(key_range, direction)?,
+            visit,
+        )?)
     }
 
     /// O(records) the first time, and the first time after operands were written; otherwise O(1), and waits for no
     /// thread.
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        Ok(self.store.len()?)
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
+        Ok(self.store.len(may_block)?)
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, ats_store::Error> {
         // However little of it is on disk, it takes long.
-        waiting::check()?;
+        blocking::check(may_block)?;
         let snapshot = self.store.snapshot();
-        Ok(snapshot.sum(weigh)?)
+        Ok(snapshot.sum(may_block, weigh)?)
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(self.take_snapshot()?.into_store())
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, ats_store::Error> {
+        Ok(self.take_snapshot(may_block)?.into_store())
     }
 
     fn bytes(&self) -> usize {
@@ -302,9 +364,16 @@ impl Merges for AtomicStore {
         operator.expect("only a store with an operator offers to merge")
     }
 
-    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
-        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        let _written = self.hints.write([key].into_iter())?;
-        Ok(self.store.merge(key, operand)?)
+    fn merge(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<(), ats_store::Error> {
+        let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
+        let _written = self.hints.write(may_block, [key].into_iter())?;
+        Ok(self
+            .store
+            .write_one(may_block, |batch| batch.merge(key, operand))?)
     }
 }

@@ -8,6 +8,7 @@ mod schedule;
 pub(crate) use pool::Membership;
 pub(crate) use schedule::Schedule;
 
+use crate::blocking;
 use crate::compaction::Compactor;
 use crate::core::Core;
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::flush::Flusher;
 use crate::fs;
 use crate::options::Durability;
 use crate::write::{Batch, Writer};
+use ats_store::MayBlock;
 use idle::{CLOSE_AFTER, IDLE_AFTER, IdleTimer};
 use pool::{Member, Pool, Turn};
 use std::io;
@@ -245,14 +247,21 @@ impl Worker {
     /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch
     /// that only deletes is tried again; so are others in a store without threads, where nobody
     /// else makes room.
-    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+    pub(crate) fn commit(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<(), Error> {
         let mut gave_back = false;
         loop {
-            let error = match self.writer.commit_once(batch, durability) {
+            let error = match self.writer.commit_once(may_block, batch, durability) {
                 // After a sync that has failed it is unknown whether the batch is there.
                 Err(error) if error.is_full() && self.core.status.check_writable().is_ok() => error,
                 done => return done,
             };
+            // To make room takes long.
+            blocking::check(may_block)?;
             let gives_back = self.files.reserve.give_back(&*self.core.directory);
             self.core.background.wake();
             let tries = batch.only_deletes() || !self.core.options.background;

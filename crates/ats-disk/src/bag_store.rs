@@ -10,14 +10,16 @@ mod layout;
 mod values;
 
 use crate::atomic_store::AtomicStore;
+use crate::blocking;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::read::{Snapshot, SnapshotStore, SnapshotView};
 use crate::store::DiskStore;
-use crate::waiting;
 use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, Store};
+use ats_store::{
+    AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, MayBlock, Store,
+};
 use identity::{Identity, split_values};
 use layout::{Record, end_of, record_key, record_value};
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ use values::{KeyValues, with_records_of};
 
 /// Up to so many values of a key are removed one by one, more by a range.
 const FEW: usize = 8;
-/// A thread that must not wait compares no more values than this with one.
+/// A caller that may not block compares no more values than this with one.
 const COMPARED_AT_ONCE: usize = 32;
 /// Bytes of values that are rewritten in one go.
 const REWRITTEN_BYTES: usize = 1 << 20;
@@ -75,12 +77,14 @@ impl BagStore {
     /// Those of [`AtomicStore::replace_all`].
     pub fn replace_all<E: From<Error>>(
         &self,
+        may_block: Option<MayBlock>,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut adding = Adding::new(&self.identity);
-        self.atomic.replace_all_by(scan, |batch, key, values| {
-            adding.push_all(batch, key, split_values(values))
-        })
+        self.atomic
+            .replace_all_by(may_block, scan, |batch, key, values| {
+                adding.push_all(batch, key, split_values(values))
+            })
     }
 
     /// Gives each value a record of its own, where all values of a key are one. Nothing else can be
@@ -92,35 +96,36 @@ impl BagStore {
         if !self.has_shared() {
             return Ok(());
         }
+        let may_block = Some(MayBlock::here());
         let snapshot = self.atomic.store().snapshot();
         let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
         let (mut keys, mut bytes) = (Vec::new(), 0);
-        while let Some((record_key, value)) = scan.next()? {
+        while let Some((record_key, value)) = scan.try_next(may_block)? {
             if let Record::Shared { key, .. } = Record::read(record_key, value)? {
                 keys.push(key.to_vec());
                 bytes += value.len();
             }
             if bytes >= REWRITTEN_BYTES {
-                self.rewrite_keys(&keys)?;
+                self.rewrite_keys(may_block, &keys)?;
                 keys.clear();
                 bytes = 0;
             }
         }
-        self.rewrite_keys(&keys)?;
+        self.rewrite_keys(may_block, &keys)?;
         self.has_shared.store(false, Ordering::Release);
         Ok(())
     }
 
-    fn rewrite_keys(&self, keys: &[Vec<u8>]) -> Result<(), Error> {
+    fn rewrite_keys(&self, may_block: Option<MayBlock>, keys: &[Vec<u8>]) -> Result<(), Error> {
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-        let _locked = self.atomic.lock(&keys)?;
+        let _locked = self.atomic.lock(may_block, &keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
         for key in &keys {
-            if let Some(values) = self.find_shared(key)? {
+            if let Some(values) = self.find_shared(may_block, key)? {
                 added += self.split_record(&mut batch, key, &values)?;
             }
         }
-        self.commit(batch, added, &keys)
+        self.commit(may_block, batch, added, &keys)
     }
 
     /// Returns `true` if there may be keys whose values are one record.
@@ -129,9 +134,13 @@ impl BagStore {
     }
 
     /// The values of a key if they are one record.
-    fn find_shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    fn find_shared(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, Error> {
         match self.has_shared() {
-            true => self.atomic.store().get(key),
+            true => self.atomic.store().value(may_block, key),
             false => Ok(None),
         }
     }
@@ -145,20 +154,27 @@ impl BagStore {
     }
 
     /// The values of a key, to be changed.
-    fn group(&self, key: &[u8]) -> Result<KeyValues, Error> {
-        self.read(KeyValues::to_change(), key)
+    fn group(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<KeyValues, Error> {
+        self.read(may_block, KeyValues::to_change(), key)
     }
 
     /// A group with the values of a key.
-    fn read(&self, group: KeyValues, key: &[u8]) -> Result<KeyValues, Error> {
-        group.read(key, |range| self.atomic.store().scan_shortly(range))
+    fn read(
+        &self,
+        may_block: Option<MayBlock>,
+        group: KeyValues,
+        key: &[u8],
+    ) -> Result<KeyValues, Error> {
+        group.read(may_block, key, |range| {
+            self.atomic.store().scan_shortly(range)
+        })
     }
 
     /// Returns `true` if a key has values.
-    fn has_values(&self, key: &[u8]) -> Result<bool, Error> {
+    fn has_values(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<bool, Error> {
         with_records_of(key, |range| {
             let mut scan = self.atomic.store().scan_shortly(range)?;
-            Ok(scan.next()?.is_some())
+            Ok(scan.try_next(may_block)?.is_some())
         })
     }
 
@@ -166,6 +182,7 @@ impl BagStore {
     /// many.
     fn equal(
         &self,
+        may_block: Option<MayBlock>,
         key: &[u8],
         value: &[u8],
         hash: u64,
@@ -180,12 +197,12 @@ impl BagStore {
         let mut scan = self.atomic.store().scan_shortly(range)?;
         let mut equal = Vec::new();
         let mut compared = 0;
-        while let Some((record_key, bytes)) = scan.next()?
+        while let Some((record_key, bytes)) = scan.try_next(may_block)?
             && equal.len() < most
         {
             compared += 1;
             if compared > COMPARED_AT_ONCE {
-                waiting::check()?;
+                blocking::check(may_block)?;
             }
             if let Record::Alone { value: other, .. } = Record::read(record_key, bytes)?
                 && self.identity.is_equal(value, other)?
@@ -285,21 +302,31 @@ impl BagStore {
     }
 
     /// Writes what was decided about keys, while they are locked.
-    fn commit(&self, mut batch: Batch, added: i64, keys: &[&[u8]]) -> Result<(), Error> {
+    fn commit(
+        &self,
+        may_block: Option<MayBlock>,
+        mut batch: Batch,
+        added: i64,
+        keys: &[&[u8]],
+    ) -> Result<(), Error> {
         batch.set_count_change(CountChange::By(added));
         let ends: Vec<_> = keys.iter().map(|key| end_of(key)).collect();
         let bounds = keys.iter().copied().chain(ends.iter().map(Vec::as_slice));
         let bounds: Vec<_> = bounds.collect();
-        self.atomic.write(&batch, &bounds)
+        self.atomic.write(may_block, &batch, &bounds)
     }
 
     /// The key at an end, with its values.
-    fn end(&self, end: End) -> Result<Option<(Vec<u8>, KeyValues)>, Error> {
-        let Some((record_key, bytes)) = self.atomic.end(end)? else {
+    fn end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+    ) -> Result<Option<(Vec<u8>, KeyValues)>, Error> {
+        let Some((record_key, bytes)) = self.atomic.end(may_block, end)? else {
             return Ok(None);
         };
         let key = Record::read(&record_key, &bytes)?.key().to_vec();
-        let group = self.group(&key)?;
+        let group = self.group(may_block, &key)?;
         Ok(Some((key, group)))
     }
 }
@@ -410,7 +437,12 @@ impl<'a> NewValues<'a> {
     }
 
     /// Returns `true` if a value is to be added. It counts as met then.
-    fn is_new(&mut self, value: &[u8], hash: u64) -> Result<bool, Error> {
+    fn is_new(
+        &mut self,
+        may_block: Option<MayBlock>,
+        value: &[u8],
+        hash: u64,
+    ) -> Result<bool, Error> {
         if !self.rule.distinct {
             return Ok(true);
         }
@@ -420,7 +452,12 @@ impl<'a> NewValues<'a> {
                 return Ok(false);
             }
         }
-        if !self.has_seen_all && !self.store.equal(self.key, value, hash, 1)?.is_empty() {
+        if !self.has_seen_all
+            && !self
+                .store
+                .equal(may_block, self.key, value, hash, 1)?
+                .is_empty()
+        {
             return Ok(false);
         }
         seen.push(value.to_vec());
@@ -429,20 +466,29 @@ impl<'a> NewValues<'a> {
 }
 
 impl Store for BagStore {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(lend(&self.read(KeyValues::default(), key)?, read)?)
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, ats_store::Error> {
+        Ok(lend(
+            &self.read(may_block, KeyValues::default(), key)?,
+            read,
+        )?)
     }
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
-        let _locked = self.atomic.lock(keys)?;
+        let _locked = self.atomic.lock(may_block, keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
         let mut values = Vec::new();
         for (index, key) in keys.iter().enumerate() {
-            let group = self.group(key)?;
+            let group = self.group(may_block, key)?;
             group.write(&mut values)?;
             let current = (!group.is_empty()).then_some(&values[..]);
             let change = plan.decide_and_build(index, current);
@@ -451,54 +497,67 @@ impl Store for BagStore {
             }
             added += self.change(&mut batch, key, &group, change)?;
         }
-        self.commit(batch, added, keys)?;
+        self.commit(may_block, batch, added, keys)?;
         Ok(true)
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), ats_store::Error> {
         loop {
-            let Some((key, _)) = self.end(end)? else {
+            let Some((key, _)) = self.end(may_block, end)? else {
                 let _nothing_to_change = decide(None);
                 return Ok(());
             };
-            let _locked = self.atomic.lock(&[&key])?;
+            let _locked = self.atomic.lock(may_block, &[&key])?;
             let _claimed = match end {
-                End::First => self.atomic.claim(end, &key)?,
-                End::Last => self.atomic.claim(end, &end_of(&key))?,
+                End::First => self.atomic.claim(may_block, end, &key)?,
+                End::Last => self.atomic.claim(may_block, end, &end_of(&key))?,
             };
             // Another writer may have been faster. From here on none is, and none writes beyond the key.
-            let Some((same, group)) = self.end(end)?.filter(|(found, _)| *found == key) else {
+            let Some((same, group)) = self.end(may_block, end)?.filter(|(found, _)| *found == key)
+            else {
                 continue;
             };
             let (mut batch, mut values) = (Batch::new(), Vec::new());
             group.write(&mut values)?;
             let change = decide(Some((&same, &values)));
             let added = self.change(&mut batch, &key, &group, change)?;
-            return Ok(self.commit(batch, added, &[&key])?);
+            return Ok(self.commit(may_block, batch, added, &[&key])?);
         }
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         let snapshot = self.atomic.store().snapshot();
-        Ok(values::scan(&snapshot, key_range, direction, visit)?)
+        Ok(values::scan(
+            may_block, &snapshot, key_range, direction, visit,
+        )?)
     }
 
     /// Number of keys. O(n).
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.sum(&|_| 1)
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
+        self.sum(may_block, &|_| 1)
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        self.freeze().sum(weigh)
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, ats_store::Error> {
+        self.freeze().sum(may_block, weigh)
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(self.atomic.take_snapshot()?.into_bag_store())
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, ats_store::Error> {
+        Ok(self.atomic.take_snapshot(may_block)?.into_bag_store())
     }
 
     fn bytes(&self) -> usize {
@@ -525,7 +584,12 @@ fn lend(group: &KeyValues, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
 }
 
 impl Bags for BagStore {
-    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, ats_store::Error> {
+    fn add(
+        &self,
+        may_block: Option<MayBlock>,
+        values: &[(&[u8], &[u8])],
+        rule: AddRule,
+    ) -> Result<bool, ats_store::Error> {
         let groups: Vec<_> = values.chunk_by(|one, other| one.0 == other.0).collect();
         let keys: Vec<_> = groups.iter().map(|group| group[0].0).collect();
         // They are not looked at while keys are locked.
@@ -534,46 +598,47 @@ impl Bags for BagStore {
             .map(|(_, value)| self.identity.hash(value))
             .collect();
         let mut hashes = &hashes?[..];
-        let _locked = self.atomic.lock(&keys)?;
+        let _locked = self.atomic.lock(may_block, &keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
         let mut adding = Adding::new(&self.identity);
         for (key, group) in keys.iter().zip(groups) {
             let (of_group, rest) = hashes.split_at(group.len());
             hashes = rest;
-            if rule.only_to_new_keys && self.has_values(key)? {
+            if rule.only_to_new_keys && self.has_values(may_block, key)? {
                 return Ok(false);
             }
             let mut new = NewValues::of(self, key, rule);
-            if let Some(values) = self.find_shared(key)? {
+            if let Some(values) = self.find_shared(may_block, key)? {
                 added += self.split_record(&mut batch, key, &values)?;
                 new.follow(split_values(&values))?;
-            } else if group.len() > 1 && rule.distinct && !self.has_values(key)? {
+            } else if group.len() > 1 && rule.distinct && !self.has_values(may_block, key)? {
                 new.has_seen_all = true;
             }
             for ((_, value), hash) in group.iter().zip(of_group) {
-                if new.is_new(value, *hash)? {
+                if new.is_new(may_block, value, *hash)? {
                     adding.push(&mut batch, key, *hash, value)?;
                     added += 1;
                 }
             }
         }
-        self.commit(batch, added, &keys)?;
+        self.commit(may_block, batch, added, &keys)?;
         Ok(true)
     }
 
     fn remove(
         &self,
+        may_block: Option<MayBlock>,
         key: &[u8],
         value: &[u8],
         most: usize,
     ) -> Result<Option<usize>, ats_store::Error> {
         let hash = self.identity.hash(value)?;
-        let _locked = self.atomic.lock(&[key])?;
+        let _locked = self.atomic.lock(may_block, &[key])?;
         let mut batch = Batch::new();
-        let (added, removed) = match self.find_shared(key)? {
+        let (added, removed) = match self.find_shared(may_block, key)? {
             Some(values) => self.remove_shared(&mut batch, key, &values, value)?,
             None => {
-                let equal = self.equal(key, value, hash, most.saturating_add(1))?;
+                let equal = self.equal(may_block, key, value, hash, most.saturating_add(1))?;
                 for record_key in &equal {
                     batch.delete(record_key)?;
                 }
@@ -583,14 +648,14 @@ impl Bags for BagStore {
         if removed > most {
             return Ok(None);
         }
-        self.commit(batch, added, &[key])?;
+        self.commit(may_block, batch, added, &[key])?;
         Ok(Some(removed))
     }
 
-    fn values(&self) -> Result<usize, ats_store::Error> {
+    fn values(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
         match self.has_shared() {
-            false => self.atomic.len(),
-            true => self.sum(&|values| split_values(values).count()),
+            false => self.atomic.len(may_block),
+            true => self.sum(may_block, &|values| split_values(values).count()),
         }
     }
 }
@@ -611,17 +676,24 @@ impl SnapshotView for BagView {
         &self.0
     }
 
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let group = KeyValues::default().read(key, |range| self.0.scan(range, Direction::Up))?;
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        let group =
+            KeyValues::default().read(may_block, key, |range| self.0.scan(range, Direction::Up))?;
         lend(&group, read)
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        values::scan(&self.0, key_range, direction, visit)
+        values::scan(may_block, &self.0, key_range, direction, visit)
     }
 }

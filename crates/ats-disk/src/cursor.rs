@@ -7,7 +7,7 @@ pub(crate) use merge_cursor::{MergeCursor, Source};
 
 use crate::entry::Kind;
 use crate::error::Error;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 
 /// A walk over keys in one direction, each with what a source says of it.
 ///
@@ -18,10 +18,15 @@ pub(crate) trait Cursor: Send {
     /// Goes to the first key in the direction that is not before the bound, or to the end. On the way up the
     /// bound is the lowest key allowed, or there is none; on the way down it is the lowest key above those
     /// allowed, or there is none. It may be called again, in either direction.
-    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error>;
+    fn seek(
+        &mut self,
+        may_block: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error>;
 
     /// Goes on to the next key in the direction of the last `seek`. Not at the end.
-    fn advance(&mut self) -> Result<(), Error>;
+    fn advance(&mut self, may_block: Option<MayBlock>) -> Result<(), Error>;
 
     /// The key on which it stands; `None` at the end.
     fn key(&self) -> Option<&[u8]>;

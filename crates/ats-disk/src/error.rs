@@ -59,8 +59,8 @@ pub enum Error {
         /// The fault of its value.
         why: &'static str,
     },
-    /// The call would have waited, in [`without_waiting`](crate::without_waiting).
-    WouldWait,
+    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has changed.
+    WouldBlock,
 }
 
 impl Error {
@@ -121,7 +121,7 @@ impl fmt::Display for Error {
                 write!(f, "{what} has {len} bytes, more than {limit}")
             }
             Error::Option { name, why } => write!(f, "the option {name}: {why}"),
-            Error::WouldWait => f.write_str("the call would have to wait"),
+            Error::WouldBlock => f.write_str("the call would block"),
         }
     }
 }
@@ -134,7 +134,7 @@ impl From<Error> for ats_store::Error {
             Error::Io { error, .. } => ats_store::Error::Io(error),
             Error::Corrupt(_) | Error::NewerFormat { .. } => ats_store::Error::Corrupt,
             Error::Merge => ats_store::Error::Merge,
-            Error::WouldWait => ats_store::Error::WouldWait,
+            Error::WouldBlock => ats_store::Error::WouldBlock,
             Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock.into()),
             Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem.into()),
             Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound.into()),

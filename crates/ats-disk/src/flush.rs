@@ -9,7 +9,7 @@ use crate::files::{Files, RunWriter};
 use crate::journal;
 use crate::memtable::MemtableCursor;
 use crate::write::Writer;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl Flusher {
             range_deletes: None,
         };
         let mut cursor = MergeCursor::new(vec![source]);
-        cursor.seek(Direction::Up, None)?;
+        cursor.seek(Some(MayBlock::here()), Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
         let mut chain = Chain::new();
@@ -135,7 +135,7 @@ impl Flusher {
             if !chain.is_empty() {
                 writer.add(key, &chain)?;
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
         }
         writer.cut(None)?;
         Ok(RunMeta {

@@ -105,6 +105,7 @@
 mod atomic_store;
 mod background;
 mod bag_store;
+mod blocking;
 mod coding;
 mod compaction;
 mod core;
@@ -135,10 +136,10 @@ mod read;
 mod run_file;
 mod stats;
 mod store;
-mod waiting;
 mod write;
 
 pub use atomic_store::AtomicStore;
+pub use ats_store::MayBlock;
 pub use bag_store::{BagStore, one_of_several};
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
@@ -148,5 +149,4 @@ pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
 pub use read::{Record, Scan, Snapshot};
 pub use store::{DiskStore, Info, RunInfo};
-pub use waiting::without_waiting;
 pub use write::Batch;

@@ -26,6 +26,7 @@ use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
 use crate::memtable::Lookup;
 use crate::run_file::key_hash;
+use ats_store::MayBlock;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -45,13 +46,19 @@ pub(crate) enum Moment {
 }
 
 /// Lends the value of a key to `read`. Whether there is one.
-pub(crate) fn get(core: &Core, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+pub(crate) fn get(
+    may_block: Option<MayBlock>,
+    core: &Core,
+    key: &[u8],
+    read: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Error> {
     let version = core.versions.current();
-    get_in(core, &version, key, Moment::Now, read)
+    get_in(may_block, core, &version, key, Moment::Now, read)
 }
 
 /// Does what [`get`] does, in a version.
 pub(crate) fn get_in(
+    may_block: Option<MayBlock>,
     core: &Core,
     version: &Version,
     key: &[u8],
@@ -61,7 +68,7 @@ pub(crate) fn get_in(
     // Not while `read` runs, which may read, too.
     core.stats.reads.add(1);
     let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
-    let found = gather(core, version, key, moment, &mut chain);
+    let found = gather(may_block, core, version, key, moment, &mut chain);
     let result = found.and_then(|()| {
         let operator = core.options.operator.as_deref();
         core.stats.on_read(chain.len());
@@ -80,6 +87,7 @@ pub(crate) fn get_in(
 
 /// Gathers what there is of a key.
 fn gather(
+    may_block: Option<MayBlock>,
     core: &Core,
     version: &Version,
     key: &[u8],
@@ -108,7 +116,7 @@ fn gather(
     }
     let hash = key_hash(key);
     for run in &version.runs {
-        gather_from(run, key, hash, chain)?;
+        gather_from(may_block, run, key, hash, chain)?;
         if chain.is_complete() || is_enough(core, key, chain) {
             break;
         }
@@ -118,12 +126,13 @@ fn gather(
 
 /// Gathers what a run says of a key.
 fn gather_from(
+    may_block: Option<MayBlock>,
     run: &Arc<StoredRun>,
     key: &[u8],
     hash: u64,
     chain: &mut Chain,
 ) -> Result<(), Error> {
-    run.run.get(key, hash, &mut |kind, value| {
+    run.run.get(may_block, key, hash, &mut |kind, value| {
         chain.push(kind, value);
         match kind.is_base() {
             true => ControlFlow::Break(()),

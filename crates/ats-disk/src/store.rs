@@ -6,6 +6,7 @@ mod recovery;
 pub use info::{Info, RunInfo};
 
 use crate::background::Worker;
+use crate::blocking;
 use crate::core::Core;
 use crate::directory::{StoreDirectory, replace_file};
 use crate::error::Error;
@@ -13,9 +14,8 @@ use crate::fs::Sharing;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
-use crate::waiting;
 use crate::write::Batch;
-use ats_store::{Direction, KeyRange, MergeOperator};
+use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
 use std::cell::{Cell, RefCell};
 use std::mem;
 use std::ops::ControlFlow;
@@ -137,7 +137,7 @@ impl DiskStore {
     /// [`Error::TooLong`]; [`Error::Io`] if the journal cannot be written; [`Error::ReadOnly`] after a failure of the
     /// system that has left unknown what is on disk.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.write_one(|batch| batch.put(key, value))
+        self.write_one(Some(MayBlock::here()), |batch| batch.put(key, value))
     }
 
     /// Removes a key. It need not be there.
@@ -145,7 +145,7 @@ impl DiskStore {
     /// # Errors
     /// As those of [`put`](DiskStore::put).
     pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
-        self.write_one(|batch| batch.delete(key))
+        self.write_one(Some(MayBlock::here()), |batch| batch.delete(key))
     }
 
     /// Merges an operand with the value of a key, without reading it.
@@ -154,7 +154,7 @@ impl DiskStore {
     /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is found out when the key
     /// is read.
     pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
-        self.write_one(|batch| batch.merge(key, operand))
+        self.write_one(Some(MayBlock::here()), |batch| batch.merge(key, operand))
     }
 
     /// Removes all keys in a range. O(1), however many there are.
@@ -162,13 +162,21 @@ impl DiskStore {
     /// # Errors
     /// As those of [`put`](DiskStore::put).
     pub fn delete_range(&self, key_range: KeyRange<'_>) -> Result<(), Error> {
-        self.write_one(|batch| batch.delete_range(key_range))
+        self.write_one(Some(MayBlock::here()), |batch| {
+            batch.delete_range(key_range)
+        })
     }
 
-    fn write_one(&self, add: impl FnOnce(&mut Batch) -> Result<(), Error>) -> Result<(), Error> {
+    /// Makes one change, which `add` adds to a batch.
+    pub(crate) fn write_one(
+        &self,
+        may_block: Option<MayBlock>,
+        add: impl FnOnce(&mut Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut batch = BATCH.try_with(RefCell::take).unwrap_or_default();
         batch.clear();
-        let result = add(&mut batch).and_then(|()| self.write(&batch));
+        let durability = self.durability();
+        let result = add(&mut batch).and_then(|()| self.try_write(may_block, &batch, durability));
         if batch.bytes() <= 1 << 16 {
             let _ = BATCH.try_with(|kept| kept.replace(batch));
         }
@@ -180,7 +188,12 @@ impl DiskStore {
     /// # Errors
     /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`].
     pub fn write(&self, batch: &Batch) -> Result<(), Error> {
-        self.write_with(batch, self.core().options.durability)
+        self.write_with(batch, self.durability())
+    }
+
+    /// The durability of writes that name no other.
+    pub(crate) fn durability(&self) -> Durability {
+        self.core().options.durability
     }
 
     /// Does what [`write`](DiskStore::write) does, with another durability than that of the store.
@@ -189,7 +202,22 @@ impl DiskStore {
     /// # Errors
     /// As those of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.worker().commit(batch, durability)?;
+        self.try_write(Some(MayBlock::here()), batch, durability)
+    }
+
+    /// Like [`write_with`](DiskStore::write_with), but blocks only if it may. A write still hands its
+    /// bytes to the system, which keeps them in memory, and may make a process wait that writes more
+    /// than its disk can take.
+    ///
+    /// # Errors
+    /// Those of [`write`](DiskStore::write), and [`Error::WouldBlock`]. Then nothing has changed.
+    pub fn try_write(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        self.worker().commit(may_block, batch, durability)?;
         let (deletes, last) = batch.deleted_keys();
         if deletes > 0 {
             read::look_for_gap(self.core(), deletes, last);
@@ -203,8 +231,17 @@ impl DiskStore {
     /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if what was written to the key
     /// cannot be merged.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.value(Some(MayBlock::here()), key)
+    }
+
+    /// Does what [`get`](DiskStore::get) does, and blocks only if it may.
+    pub(crate) fn value(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, Error> {
         let mut value = None;
-        self.get_with(key, &mut |bytes| value = Some(bytes.to_vec()))?;
+        self.try_get(may_block, key, &mut |bytes| value = Some(bytes.to_vec()))?;
         Ok(value)
     }
 
@@ -213,7 +250,20 @@ impl DiskStore {
     /// # Errors
     /// As those of [`get`](DiskStore::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        read::get(self.core(), key, read)
+        self.try_get(Some(MayBlock::here()), key, read)
+    }
+
+    /// Like [`get_with`](DiskStore::get_with), but blocks only if it may.
+    ///
+    /// # Errors
+    /// Those of [`get`](DiskStore::get), and [`Error::WouldBlock`].
+    pub fn try_get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        read::get(may_block, self.core(), key, read)
     }
 
     /// A walk over the records of a range, all as they are at this moment.
@@ -236,18 +286,18 @@ impl DiskStore {
     }
 
     /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
-    pub(crate) fn len(&self) -> Result<usize, Error> {
+    pub(crate) fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.snapshots.count()? {
             return Ok(records);
         }
         // However little of it is on disk, it takes long.
-        waiting::check()?;
+        blocking::check(may_block)?;
         let (snapshot, start) = {
             let write_state = core.write_state.lock();
             (self.snapshot(), write_state.count.begin())
         };
-        let records = snapshot.sum(&|_| 1)?;
+        let records = snapshot.sum(may_block, &|_| 1)?;
         let mut write_state = core.write_state.lock();
         write_state.count.end(start, records as i64);
         core.snapshots.publish_count(&write_state.count);
@@ -283,7 +333,6 @@ impl DiskStore {
 
     /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
     fn flush_all(&self) -> Result<u64, Error> {
-        waiting::check()?;
         if self.core().status.is_opened_read_only() {
             return Ok(self.core().snapshots.visible());
         }

@@ -22,6 +22,7 @@ pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
 pub(crate) use count::{CountChange, RecordCount};
 pub(crate) use state::WriteState;
 
+use crate::blocking;
 use crate::core::{Core, Sealed, Version};
 use crate::entry::Kind;
 use crate::error::Error;
@@ -31,7 +32,7 @@ use crate::journal::{Journal, NextJournal};
 use crate::memory;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
-use crate::waiting;
+use ats_store::MayBlock;
 use group::{Batches, GROUP_BYTES, Group, Queue};
 use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
@@ -64,7 +65,12 @@ impl Writer {
     }
 
     /// Makes the changes of a batch, if there is room.
-    pub(crate) fn commit_once(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+    pub(crate) fn commit_once(
+        &self,
+        may_block: Option<MayBlock>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -72,7 +78,7 @@ impl Writer {
         self.core.status.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
-        if !waiting::is_allowed() {
+        if may_block.is_none() {
             return self.commit_at_once(batch, sync);
         }
         for back_pressure in self.core.back_pressures() {
@@ -107,10 +113,10 @@ impl Writer {
     /// Does what [`commit_once`](Writer::commit_once) does, without waiting.
     fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
         if sync || batch.bytes() > AT_ONCE_BYTES {
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut write_state = waiting::lock(&self.core.write_state)?;
+        let mut write_state = blocking::lock(None, &self.core.write_state)?;
         let goes_on = match self.is_full() || !write_state.journal.is_begun() {
             true => self.next_journal.is_begun(),
             false => write_state.journal.is_open(),
@@ -118,18 +124,14 @@ impl Writer {
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());
         if !goes_on || !self.core.back_pressures().all(lets_through) {
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         let mut batches = mem::take(&mut write_state.at_once);
         batches.clear();
         batches.add(batch, false);
         let result = self.write_group(&mut write_state, &mut batches);
         write_state.at_once = batches;
-        match result {
-            // To make room for it takes long.
-            Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
-            result => result,
-        }
+        result
     }
 
     /// `true` if the active memtable is full.
@@ -401,7 +403,6 @@ impl Writer {
 
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        waiting::check()?;
         if self.core.status.is_opened_read_only() {
             return Ok(());
         }

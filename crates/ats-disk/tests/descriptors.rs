@@ -4,7 +4,7 @@
 mod directory;
 
 use ats_disk::fs::{open_files, set_open_files};
-use ats_disk::{DiskStore, Durability, Error, Options, without_waiting};
+use ats_disk::{Batch, DiskStore, Durability, Error, Options};
 use ats_store::{Direction, KeyRange};
 use directory::Directory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -103,11 +103,13 @@ fn more_files_are_read_than_may_be_open() {
     });
     set_open_files(1);
     assert_eq!(open_files(), 1);
-    // What is not open is not opened by who must not wait.
-    let is_open = |number: usize| match without_waiting(|| store.get(&key(number))) {
-        Ok(value) => value == Some(key(number)),
+    // What is not open is not opened by a caller that may not block.
+    let is_open = |number: usize| match store.try_get(None, &key(number), &mut |value| {
+        assert_eq!(value, key(number));
+    }) {
+        Ok(is_there) => is_there,
         Err(error) => {
-            assert_eq!(error, Error::WouldWait);
+            assert_eq!(error, Error::WouldBlock);
             false
         }
     };
@@ -171,10 +173,15 @@ fn a_store_that_is_not_in_use_has_one_descriptor() {
     store.close_logs().expect("closed");
     assert_eq!(store.info().syncs, syncs + 1);
     // To open a file can take long.
-    let refused = without_waiting(|| store.put(b"c", b"3"));
-    assert_eq!(refused, Err(Error::WouldWait));
+    let put = |key: &[u8], value: &[u8]| {
+        let mut batch = Batch::new();
+        batch.put(key, value)?;
+        store.try_write(None, &batch, Durability::System)
+    };
+    let refused = put(b"c", b"3");
+    assert_eq!(refused, Err(Error::WouldBlock));
     store.put(b"c", b"3").expect("written");
-    without_waiting(|| store.put(b"d", b"4")).expect("the journal is open again");
+    put(b"d", b"4").expect("the journal is open again");
     store.close_logs().expect("closed");
     // A journal that is full is left without being opened again.
     store.flush().expect("flushed");

@@ -72,7 +72,7 @@ impl From<Error> for NoReply {
             Error::Element => KnownAtom::Value,
             Error::TableType => KnownAtom::TableType,
             Error::SystemLimit => KnownAtom::SystemLimit,
-            Error::Storage(ats_store::Error::WouldWait) => return NoReply::DirtyIo,
+            Error::Storage(ats_store::Error::WouldBlock) => return NoReply::DirtyIo,
             Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,
             Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,
             Error::Storage(ats_store::Error::Expired) => KnownAtom::SnapshotExpired,

@@ -2,6 +2,7 @@
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
+use ats_store::MayBlock;
 use std::ffi::c_int;
 use std::ptr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -62,11 +63,16 @@ pub fn may_wait() -> bool {
     thread_type() != sys::THREAD_NORMAL
 }
 
-/// Returns `true` if the calling thread may wait for files: not if it is a scheduler of processes
-/// or of computations. A nanosecond.
+/// The capability to block, unless the calling thread is a scheduler of processes or of
+/// computations. A nanosecond.
 #[inline]
-pub fn may_wait_for_devices() -> bool {
-    !matches!(thread_type(), sys::THREAD_NORMAL | sys::THREAD_DIRTY_CPU)
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the function that others are to ask"
+)]
+pub fn may_block() -> Option<MayBlock> {
+    let is_busy = matches!(thread_type(), sys::THREAD_NORMAL | sys::THREAD_DIRTY_CPU);
+    (!is_busy).then(MayBlock::here)
 }
 
 /// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.

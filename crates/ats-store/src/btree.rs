@@ -11,6 +11,7 @@
 
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
+use crate::may_block::MayBlock;
 use crate::merge::{MergeOperator, Merged};
 use crate::range::{Direction, End, KeyRange};
 use crate::store::{DecideEnd, Merges, Store, Visit};
@@ -101,7 +102,12 @@ impl BTreeStore {
 }
 
 impl Store for BTreeStore {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+    fn get(
+        &self,
+        _: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
         let records = self.read();
         let value = records.map.get(key);
         if let Some(value) = value {
@@ -112,6 +118,7 @@ impl Store for BTreeStore {
 
     fn update(
         &self,
+        _: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
@@ -131,7 +138,12 @@ impl Store for BTreeStore {
         Ok(true)
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
+    fn update_end(
+        &self,
+        _: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), Error> {
         let mut records = self.write();
         let found = match end {
             End::First => records.map.first_key_value(),
@@ -147,6 +159,7 @@ impl Store for BTreeStore {
 
     fn scan(
         &self,
+        _: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
@@ -167,7 +180,7 @@ impl Store for BTreeStore {
         Ok(())
     }
 
-    fn len(&self) -> Result<usize, Error> {
+    fn len(&self, _: Option<MayBlock>) -> Result<usize, Error> {
         Ok(self.read().map.len())
     }
 
@@ -176,7 +189,7 @@ impl Store for BTreeStore {
         size_of::<Self>() + records.bytes + records.map.len() * ENTRY_BYTES
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
+    fn take_all(&self, _: Option<MayBlock>) -> Result<Box<dyn Store>, Error> {
         let records = std::mem::take(&mut *self.write());
         Ok(Box::new(BTreeStore {
             records: RwLock::new(records),
@@ -195,7 +208,7 @@ impl Merges for BTreeStore {
         operator.expect("a store without an operator does not offer this ability")
     }
 
-    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
+    fn merge(&self, _: Option<MayBlock>, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         let operator = self.operator();
         let mut records = self.write();
         let value = match records.map.get(key) {
@@ -220,10 +233,12 @@ impl Merges for BTreeStore {
 mod tests {
     use super::*;
 
+    const BLOCK: Option<MayBlock> = Some(MayBlock::here());
+
     /// All records in a direction.
     fn all(store: &BTreeStore, key_range: KeyRange<'_>, direction: Direction) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
-        let scanned = store.scan(key_range, direction, &mut |key, _| {
+        let scanned = store.scan(BLOCK, key_range, direction, &mut |key, _| {
             keys.push(key.to_vec());
             ControlFlow::Continue(())
         });
@@ -233,12 +248,12 @@ mod tests {
 
     fn put(store: &BTreeStore, key: &[u8], value: &[u8]) {
         let mut plan = |_: usize, _: Option<&[u8]>| Change::Put(value.to_vec());
-        assert_eq!(store.update(&[key], &mut plan), Ok(true));
+        assert_eq!(store.update(BLOCK, &[key], &mut plan), Ok(true));
     }
 
     fn value(store: &BTreeStore, key: &[u8]) -> Option<Vec<u8>> {
         let mut found = None;
-        let there = store.get(key, &mut |value| found = Some(value.to_vec()));
+        let there = store.get(BLOCK, key, &mut |value| found = Some(value.to_vec()));
         assert_eq!(there, Ok(found.is_some()));
         found
     }
@@ -267,7 +282,7 @@ mod tests {
         let store = BTreeStore::new();
         put(&store, b"b", b"1");
         let keys: [&[u8]; 3] = [b"a", b"b", b"c"];
-        let done = store.update(&keys, &mut |index: usize, current: Option<&[u8]>| {
+        let done = store.update(BLOCK, &keys, &mut |index: usize, current: Option<&[u8]>| {
             assert_eq!(current.is_some(), index == 1);
             match index {
                 2 => Change::Abort,
@@ -279,18 +294,26 @@ mod tests {
             (value(&store, b"a"), value(&store, b"b")),
             (None, Some(b"1".to_vec()))
         );
-        let done = store.update(&keys, &mut |index: usize, _: Option<&[u8]>| match index {
-            0 => Change::Put(b"new".to_vec()),
-            1 => Change::Remove,
-            _ => Change::Keep,
-        });
+        let done = store.update(
+            BLOCK,
+            &keys,
+            &mut |index: usize, _: Option<&[u8]>| match index {
+                0 => Change::Put(b"new".to_vec()),
+                1 => Change::Remove,
+                _ => Change::Keep,
+            },
+        );
         assert_eq!(done, Ok(true));
         assert_eq!(all(&store, KeyRange::default(), Direction::Up), [b"a"]);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            store.update(&keys, &mut |index: usize, _: Option<&[u8]>| match index {
-                0 => Change::Remove,
-                _ => panic!("a plan that fails"),
-            })
+            store.update(
+                BLOCK,
+                &keys,
+                &mut |index: usize, _: Option<&[u8]>| match index {
+                    0 => Change::Remove,
+                    _ => panic!("a plan that fails"),
+                },
+            )
         }));
         assert!(panicked.is_err());
         assert_eq!(value(&store, b"a"), Some(b"new".to_vec()));
@@ -304,12 +327,12 @@ mod tests {
         assert_eq!(store.bytes(), empty + 1003 + ENTRY_BYTES);
         put(&store, b"key", b"");
         assert_eq!(store.bytes(), empty + 3 + ENTRY_BYTES);
-        let removed = store.update_end(End::Last, &mut |found| {
+        let removed = store.update_end(BLOCK, End::Last, &mut |found| {
             assert_eq!(found, Some((&b"key"[..], &b""[..])));
             Change::Remove
         });
         assert_eq!(
-            (removed, store.bytes(), store.len()),
+            (removed, store.bytes(), store.len(BLOCK)),
             (Ok(()), empty, Ok(0))
         );
     }
@@ -320,13 +343,13 @@ mod tests {
         let empty = store.bytes();
         put(&store, b"a", b"1");
         put(&store, b"b", b"23");
-        let sum = |store: &dyn Store| store.sum(&|value| value.len());
+        let sum = |store: &dyn Store| store.sum(BLOCK, &|value| value.len());
         assert_eq!(sum(&store), Ok(3));
-        let taken = store.take_all().expect("memory does not fail");
-        assert_eq!((store.len(), store.bytes()), (Ok(0), empty));
+        let taken = store.take_all(BLOCK).expect("memory does not fail");
+        assert_eq!((store.len(BLOCK), store.bytes()), (Ok(0), empty));
         put(&store, b"a", b"4");
         assert_eq!(
-            (taken.len(), sum(&*taken), sum(&store)),
+            (taken.len(BLOCK), sum(&*taken), sum(&store)),
             (Ok(2), Ok(3), Ok(1))
         );
     }
@@ -377,15 +400,15 @@ mod tests {
             (b"", Some(b"")),
             (b"x", Some(b"x")),
         ] {
-            assert_eq!(merges.merge(b"k", operand), Ok(()));
+            assert_eq!(merges.merge(BLOCK, b"k", operand), Ok(()));
             assert_eq!(value(&store, b"k").as_deref(), becomes);
         }
         // A value that counts as missing is not there, however it was written.
         put(&store, b"put", b"x");
         put(&store, b"put", b"y-");
         assert_eq!(value(&store, b"put"), None);
-        assert_eq!(store.len(), Ok(1));
-        assert_eq!(merges.merge(b"k", b"!"), Err(Error::Merge));
+        assert_eq!(store.len(BLOCK), Ok(1));
+        assert_eq!(merges.merge(BLOCK, b"k", b"!"), Err(Error::Merge));
         assert_eq!(value(&store, b"k").as_deref(), Some(&b"x"[..]));
         assert!(BTreeStore::new().merges().is_none());
     }

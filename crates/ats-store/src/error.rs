@@ -8,8 +8,8 @@ pub enum Error {
     /// A key is held by another change, or a lock was held for too long. Try again later, best after giving
     /// the processor away.
     Busy,
-    /// The call would have to wait for a device, or for a call that does, and the caller has said that it must not.
-    WouldWait,
+    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has changed.
+    WouldBlock,
     /// Stores of this kind cannot do this.
     Unsupported,
     /// The system did not read or write what it was asked for.
@@ -35,7 +35,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Busy => f.write_str("another operation holds a key; try again"),
-            Error::WouldWait => f.write_str("the call would have to wait"),
+            Error::WouldBlock => f.write_str("the call would block"),
             Error::Unsupported => f.write_str("stores of this kind do not have this operation"),
             Error::Io(error) => write!(f, "input or output failed: {error}"),
             Error::Corrupt => f.write_str("what was read is not what was written"),

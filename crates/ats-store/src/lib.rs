@@ -10,7 +10,8 @@
 //! | [`scan`] | [`ScanPosition`], [`SlotAnswer`], [`Skipped`] |
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
-//! | [`store`] | [`Store`], and the abilities that some stores have besides |
+//! | [`store`] | [`Store`], the abilities that some stores have besides, and [`StoreRef`] |
+//! | [`may_block`] | [`MayBlock`], the capability to block |
 //! | [`bags`] | [`Bags`]: several values of one key |
 //! | [`error`] | [`Error`], [`SystemError`] |
 //! | [`btree`] | [`BTreeStore`], the store that others are compared with |
@@ -22,6 +23,7 @@ pub mod bags;
 pub mod btree;
 pub mod change;
 pub mod error;
+pub mod may_block;
 pub mod merge;
 pub mod range;
 pub mod scan;
@@ -31,7 +33,8 @@ pub use bags::{AddRule, BagValues};
 pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
 pub use error::{Error, SystemError};
+pub use may_block::MayBlock;
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange, successor};
 pub use scan::{ScanPosition, Skipped, SlotAnswer};
-pub use store::{Bags, Merges, Store};
+pub use store::{Bags, Merges, Store, StoreRef};

@@ -48,7 +48,8 @@ pub use ats_merge::Merge;
 #[cfg(feature = "rivals")]
 pub use ats_rivals::Rival;
 pub use ats_store::{
-    BTreeStore, BagValues, Bags, Direction, End, KeyRange, Skipped, SlotAnswer, Store,
+    BTreeStore, BagValues, Bags, Direction, End, KeyRange, MayBlock, Skipped, SlotAnswer, Store,
+    StoreRef,
 };
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;

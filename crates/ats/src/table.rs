@@ -10,7 +10,7 @@ use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, Values, record, stored};
 use ats_mem::{Adaptation, Buckets, Neighbour, NoSuchKey, RecordBox, ShortKey};
-use ats_store::{Direction, SlotAnswer};
+use ats_store::{Direction, MayBlock, SlotAnswer, StoreRef};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ats_term::image::{Built, Host, Packer};
@@ -135,7 +135,8 @@ impl<H: Host> Table<H> {
     }
 
     /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec` says how objects
-    /// become bytes.
+    /// become bytes, and `may_block` whether the calling thread may block: `|| Some(MayBlock::here())`
+    /// where all threads may.
     ///
     /// It answers as another table does, and shows the errors of the store as [`Error::Storage`].
     /// Types without order are walked in the order of the bytes of their keys. Counters are not changed in
@@ -147,14 +148,15 @@ impl<H: Host> Table<H> {
     /// # Panics
     /// If `key_position` is 0.
     pub fn on_store(
-        store: Box<dyn ats_store::Store>,
+        store: Box<dyn StoreRef>,
+        may_block: fn() -> Option<MayBlock>,
         codec: Arc<dyn Codec<H>>,
         table_type: TableType,
         key_position: usize,
         zeros: Zeros,
     ) -> Self {
         let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
-        let records = Records::Bytes(Portable::new(store, codec, ordered, is_bag));
+        let records = Records::Bytes(Portable::new(store, may_block, codec, ordered, is_bag));
         Self::on(records, table_type, key_position, zeros)
     }
 

@@ -7,7 +7,7 @@ use ats::{
     TermHost, Workspace, Zeros,
 };
 use ats_disk::{BagStore, DiskStore, Options};
-use ats_store::{Direction, KeyRange, MergeOperator, Store};
+use ats_store::{Direction, KeyRange, MayBlock, MergeOperator, StoreRef};
 use ats_term::{Term, etf, order};
 use std::fs;
 use std::ops::ControlFlow;
@@ -54,7 +54,7 @@ fn make(path: &Path, description: &Description) {
     let codec = Arc::new(TermCodec { zeros });
     let has_objects = table_type.is_bag() && !description.has_shared;
     let files = store(path, description);
-    let records: Box<dyn Store> = match has_objects {
+    let records: Box<dyn StoreRef> = match has_objects {
         true => {
             let identity =
                 ObjectIdentity::new(Arc::clone(&codec) as Arc<dyn Codec<TermHost>>, zeros);
@@ -62,7 +62,14 @@ fn make(path: &Path, description: &Description) {
         }
         false => Box::new(BTreeStore::new()),
     };
-    let table = Table::<TermHost>::on_store(records, codec, table_type, position, zeros);
+    let table = Table::<TermHost>::on_store(
+        records,
+        || Some(MayBlock::here()),
+        codec,
+        table_type,
+        position,
+        zeros,
+    );
     for number in 0..RECORDS {
         let mut elements = vec![Term::from("other"); position - 1];
         elements.extend([number.into(), 7.into()]);

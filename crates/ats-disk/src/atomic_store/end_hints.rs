@@ -16,9 +16,9 @@
 //! It costs a load for each write until an end is asked for the first time; from then on, a lock that is held for some
 //! comparisons of keys.
 
+use crate::blocking;
 use crate::error::Error;
-use crate::waiting;
-use ats_store::{End, KeyRange, successor};
+use ats_store::{End, KeyRange, MayBlock, successor};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,10 +142,11 @@ impl EndHints {
     /// Says that records with these keys are written from now on. The caller has locked the keys.
     ///
     /// # Errors
-    /// [`Error::WouldWait`], for a thread that must not wait, if an end is claimed.
+    /// [`Error::WouldBlock`], without [`MayBlock`], if an end is claimed.
     #[inline]
     pub(crate) fn write<'k>(
         &self,
+        may_block: Option<MayBlock>,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
     ) -> Result<Written<'_>, Error> {
         let mut written = Written {
@@ -154,7 +155,7 @@ impl EndHints {
         };
         // A search for an end locks all keys after it has set this: so all that are locked later see it.
         if self.is_active.load(Ordering::Relaxed) {
-            self.tell(keys, &mut written)?;
+            self.tell(may_block, keys, &mut written)?;
         }
         Ok(written)
     }
@@ -162,10 +163,12 @@ impl EndHints {
     #[cold]
     fn tell<'k>(
         &self,
+        may_block: Option<MayBlock>,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
         written: &mut Written<'_>,
     ) -> Result<(), Error> {
-        let mut known = self.wait_while(|known| keys.clone().any(|key| known.keeps(key)))?;
+        let mut known =
+            self.wait_while(may_block, |known| keys.clone().any(|key| known.keeps(key)))?;
         let Known {
             ends,
             watched,
@@ -191,10 +194,14 @@ impl EndHints {
     }
 
     /// Waits as long as something is so.
-    fn wait_while(&self, is_so: impl Fn(&Known) -> bool) -> Result<MutexGuard<'_, Known>, Error> {
+    fn wait_while(
+        &self,
+        may_block: Option<MayBlock>,
+        is_so: impl Fn(&Known) -> bool,
+    ) -> Result<MutexGuard<'_, Known>, Error> {
         let mut known = self.known.lock();
         while is_so(&known) {
-            waiting::wait(&self.changed, &mut known)?;
+            blocking::wait(may_block, &self.changed, &mut known)?;
         }
         Ok(known)
     }
@@ -203,11 +210,16 @@ impl EndHints {
     /// caller has [walked](EndHints::walk) to the end before.
     ///
     /// # Errors
-    /// [`Error::WouldWait`], for a thread that must not wait, if a record is being written there.
-    pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
+    /// [`Error::WouldBlock`], without [`MayBlock`], if a record is being written there.
+    pub(crate) fn claim(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        key: &[u8],
+    ) -> Result<Claim<'_>, Error> {
         if !self.is_ready.load(Ordering::Acquire) {
             // Not all writers tell what they write: the walk could not wait for them.
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         self.known.lock().claimed.push((end, key.to_vec()));
         let claim = Claim {
@@ -216,7 +228,7 @@ impl EndHints {
             key: key.to_vec(),
         };
         let is_beyond = |written: &Vec<u8>| is_beyond(end, written, key);
-        drop(self.wait_while(|known| known.written.iter().any(is_beyond))?);
+        drop(self.wait_while(may_block, |known| known.written.iter().any(is_beyond))?);
         Ok(claim)
     }
 
@@ -297,6 +309,7 @@ impl Drop for Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocking::BLOCK;
     use std::thread;
     use std::time::Duration;
 
@@ -319,7 +332,7 @@ mod tests {
         hints.walk(End::Last, || true).note(b"k");
         assert_eq!(from(&hints, End::First).as_deref(), Some("k"));
         assert_eq!(from(&hints, End::Last).as_deref(), Some("k\0"));
-        drop(hints.write(keys(&["m", "i"])).unwrap());
+        drop(hints.write(BLOCK, keys(&["m", "i"])).unwrap());
         assert_eq!(from(&hints, End::First).as_deref(), Some("i"));
         assert_eq!(from(&hints, End::Last).as_deref(), Some("m\0"));
     }
@@ -329,14 +342,14 @@ mod tests {
         let hints = EndHints::default();
         drop(hints.walk(End::First, || true));
         // It is being written when the walk begins,
-        let written = hints.write(keys(&["c"])).unwrap();
+        let written = hints.write(BLOCK, keys(&["c"])).unwrap();
         let mut walk = hints.walk(End::First, || true);
         drop(written);
         walk.note(b"k");
         assert_eq!(from(&hints, End::First).as_deref(), Some("c"));
         // or is written meanwhile.
         let mut walk = hints.walk(End::First, || true);
-        drop(hints.write(keys(&["x", "e", "g"])).unwrap());
+        drop(hints.write(BLOCK, keys(&["x", "e", "g"])).unwrap());
         walk.note(b"k");
         assert_eq!(from(&hints, End::First).as_deref(), Some("e"));
         // Of two walks, one moves the end.
@@ -351,23 +364,23 @@ mod tests {
     #[test]
     fn nothing_is_written_beyond_a_claimed_key() {
         let hints = EndHints::default();
-        assert!(hints.claim(End::First, b"k").is_err());
+        assert!(hints.claim(BLOCK, End::First, b"k").is_err());
         drop(hints.walk(End::First, || true));
-        let written = hints.write(keys(&["c"])).unwrap();
-        waiting::without_waiting(|| {
-            assert!(hints.claim(End::First, b"k").is_err());
-            let _claimed = hints.claim(End::First, b"b").unwrap();
-            let _other = hints.claim(End::Last, b"m").unwrap();
-            assert!(hints.write(keys(&["a"])).is_err());
-            assert!(hints.write(keys(&["c", "n"])).is_err());
-            drop(hints.write(keys(&["b", "d", "m"])).unwrap());
-        });
+        let written = hints.write(BLOCK, keys(&["c"])).unwrap();
+        {
+            assert!(hints.claim(None, End::First, b"k").is_err());
+            let _claimed = hints.claim(None, End::First, b"b").unwrap();
+            let _other = hints.claim(None, End::Last, b"m").unwrap();
+            assert!(hints.write(None, keys(&["a"])).is_err());
+            assert!(hints.write(None, keys(&["c", "n"])).is_err());
+            drop(hints.write(None, keys(&["b", "d", "m"])).unwrap());
+        }
         thread::scope(|scope| {
-            let claiming = scope.spawn(|| hints.claim(End::First, b"k").unwrap());
+            let claiming = scope.spawn(|| hints.claim(BLOCK, End::First, b"k").unwrap());
             thread::sleep(Duration::from_millis(2));
             drop(written);
             let claim = claiming.join().unwrap();
-            let writing = scope.spawn(|| drop(hints.write(keys(&["a"])).unwrap()));
+            let writing = scope.spawn(|| drop(hints.write(BLOCK, keys(&["a"])).unwrap()));
             thread::sleep(Duration::from_millis(2));
             assert!(!writing.is_finished());
             drop(claim);

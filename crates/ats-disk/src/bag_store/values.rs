@@ -2,15 +2,15 @@
 
 use super::identity::{push_value, split_values};
 use super::layout::{Record, end_of};
+use crate::blocking;
 use crate::error::Error;
 use crate::read::{Scan, Snapshot};
-use crate::waiting;
 use ats_store::store::Visit;
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::ControlFlow;
 use std::ops::Range;
 
-/// A thread that must not wait leaves a key with more values to one that may.
+/// A caller that may not block leaves a key with more values to one that may.
 const MOST_AT_ONCE: usize = 512;
 
 /// The values of one key. Keeps its memory.
@@ -53,9 +53,14 @@ impl KeyValues {
         }
     }
 
-    fn add(&mut self, record_key: &[u8], record: &Record<'_>) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        may_block: Option<MayBlock>,
+        record_key: &[u8],
+        record: &Record<'_>,
+    ) -> Result<(), Error> {
         if self.values.len() >= MOST_AT_ONCE {
-            waiting::check()?;
+            blocking::check(may_block)?;
         }
         match record {
             Record::Alone { place, value, .. } => self.push(*place, value, record_key),
@@ -135,13 +140,14 @@ impl KeyValues {
     /// Reads the values of a key, by a walk over its records.
     pub(super) fn read(
         mut self,
+        may_block: Option<MayBlock>,
         key: &[u8],
         scan: impl FnOnce(KeyRange<'_>) -> Result<Scan, Error>,
     ) -> Result<Self, Error> {
         self.begin(key);
         let mut scan = with_records_of(key, scan)?;
-        while let Some((record_key, bytes)) = scan.next()? {
-            self.add(record_key, &Record::read(record_key, bytes)?)?;
+        while let Some((record_key, bytes)) = scan.try_next(may_block)? {
+            self.add(may_block, record_key, &Record::read(record_key, bytes)?)?;
         }
         self.sort();
         Ok(self)
@@ -159,13 +165,18 @@ pub(super) fn with_records_of<R>(key: &[u8], read: impl FnOnce(KeyRange<'_>) -> 
 
 /// Visits the keys of a range, each with all its values, until `visit` breaks.
 pub(super) fn scan(
+    may_block: Option<MayBlock>,
     snapshot: &Snapshot,
     key_range: KeyRange<'_>,
     direction: Direction,
     visit: &mut Visit<'_>,
 ) -> Result<(), Error> {
-    let low = key_range.low.map(|low| bound_of_records(snapshot, low));
-    let high = key_range.high.map(|high| bound_of_records(snapshot, high));
+    let low = key_range
+        .low
+        .map(|low| bound_of_records(may_block, snapshot, low));
+    let high = key_range
+        .high
+        .map(|high| bound_of_records(may_block, snapshot, high));
     let (low, high) = (low.transpose()?, high.transpose()?);
     let range = KeyRange {
         low: low.as_deref(),
@@ -173,7 +184,7 @@ pub(super) fn scan(
     };
     let mut scan = snapshot.scan(range, direction)?;
     let (mut group, mut values) = (KeyValues::default(), Vec::new());
-    while let Some((record_key, bytes)) = scan.next()? {
+    while let Some((record_key, bytes)) = scan.try_next(may_block)? {
         let record = Record::read(record_key, bytes)?;
         if group.is_empty() || group.key != record.key() {
             if show(&mut group, &mut values, visit)?.is_break() {
@@ -181,7 +192,7 @@ pub(super) fn scan(
             }
             group.begin(record.key());
         }
-        group.add(record_key, &record)?;
+        group.add(may_block, record_key, &record)?;
     }
     show(&mut group, &mut values, visit).map(drop)
 }
@@ -201,13 +212,17 @@ fn show(
 
 /// The bound of records that separates those of keys below a bound from the others. It is the
 /// bound itself, unless it lies among the records of a key below it. O(log n).
-fn bound_of_records(snapshot: &Snapshot, bound: &[u8]) -> Result<Vec<u8>, Error> {
+fn bound_of_records(
+    may_block: Option<MayBlock>,
+    snapshot: &Snapshot,
+    bound: &[u8],
+) -> Result<Vec<u8>, Error> {
     let above = KeyRange {
         low: Some(bound),
         high: None,
     };
     let mut scan = snapshot.scan(above, Direction::Up)?;
-    if let Some((record_key, bytes)) = scan.next()? {
+    if let Some((record_key, bytes)) = scan.try_next(may_block)? {
         let key = Record::read(record_key, bytes)?.key();
         if key < bound {
             return Ok(end_of(key));

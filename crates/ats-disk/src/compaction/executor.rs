@@ -15,7 +15,7 @@ use crate::flush::Flusher;
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Reserved, Run, RunFile};
-use ats_store::{Direction, MergeOperator};
+use ats_store::{Direction, MayBlock, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -185,7 +185,11 @@ impl Executor {
         });
         let _buffers = Reserved::new(&self.files.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergeCursor::new(sources(inputs, &is_taken)?);
-        cursor.seek(Direction::Up, compaction.resume.as_deref())?;
+        cursor.seek(
+            Some(MayBlock::here()),
+            Direction::Up,
+            compaction.resume.as_deref(),
+        )?;
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, compaction.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
@@ -225,7 +229,7 @@ impl Executor {
                     }
                 }
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
             steps += 1;
             let mut is_step = steps.is_multiple_of(KEYS_PER_STEP)
                 || progress.done >= last_step.saturating_add(BYTES_PER_STEP);

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Run, RunFile, file_name};
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::sync::Arc;
 
 /// Bytes of a file that are read at a time.
@@ -174,7 +174,7 @@ impl Compactor {
                         is_empty = false;
                     }
                 }
-                cursor.advance()?;
+                cursor.advance(Some(MayBlock::here()))?;
             }
             match is_empty && deletes.is_empty() {
                 true => Ok(None),
@@ -241,7 +241,7 @@ impl Purge {
             .files
             .first()
             .and_then(|file| file.meta().first_key.as_deref());
-        cursor.seek(Direction::Up, first)?;
+        cursor.seek(Some(MayBlock::here()), Direction::Up, first)?;
         Ok(cursor)
     }
 
@@ -265,7 +265,7 @@ impl Purge {
                     left += (key.len() + source.entry(entry).1.len()) as u64;
                 }
             }
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
         }
         Ok((content.saturating_sub(left), content))
     }

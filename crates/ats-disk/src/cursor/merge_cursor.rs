@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::keys::head;
 use crate::range_deletes::Deleted;
-use ats_store::{Direction, KeyRange, MergeOperator};
+use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
 use std::cmp::Ordering;
 
 /// The number of deleted keys that are passed one by one; the rest of the deleted range is then
@@ -65,20 +65,26 @@ impl MergeCursor {
     }
 
     /// Does what [`Cursor::seek`] does.
-    pub(crate) fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
-        self.start(direction, bound)?;
-        self.settle()
+    pub(crate) fn seek(
+        &mut self,
+        may_block: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.start(may_block, direction, bound)?;
+        self.settle(may_block)
     }
 
     /// Goes on to the next key. Not at the end.
-    pub(crate) fn advance(&mut self) -> Result<(), Error> {
-        self.step()?;
-        self.settle()
+    pub(crate) fn advance(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
+        self.step(may_block)?;
+        self.settle(may_block)
     }
 
     /// Like [`seek`](MergeCursor::seek), also to a key that is deleted with a range.
     pub(crate) fn start(
         &mut self,
+        may_block: Option<MayBlock>,
         direction: Direction,
         bound: Option<&[u8]>,
     ) -> Result<(), Error> {
@@ -87,7 +93,9 @@ impl MergeCursor {
         self.passed = 0;
         self.is_over.fill(false);
         for index in 0..self.sources.len() {
-            self.sources[index].cursor.seek(direction, bound)?;
+            self.sources[index]
+                .cursor
+                .seek(may_block, direction, bound)?;
             self.on_moved(index);
         }
         self.find();
@@ -96,11 +104,11 @@ impl MergeCursor {
 
     /// Like [`advance`](MergeCursor::advance), also to a key that is deleted with a range.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         self.passed = 0;
         for at in 0..self.here.len() {
             let index = self.here[at];
-            self.sources[index].cursor.advance()?;
+            self.sources[index].cursor.advance(may_block)?;
             self.on_moved(index);
         }
         self.find();
@@ -115,9 +123,9 @@ impl MergeCursor {
     }
 
     /// Goes to the next key of which something is not deleted with a range.
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         while let Some(source) = self.deleting_source() {
-            self.pass(source)?;
+            self.pass(may_block, source)?;
         }
         Ok(())
     }
@@ -142,7 +150,7 @@ impl MergeCursor {
     }
 
     /// Passes the present key, which a range of this source has, and mostly all that is left of the range.
-    pub(crate) fn pass(&mut self, source: usize) -> Result<(), Error> {
+    pub(crate) fn pass(&mut self, may_block: Option<MayBlock>, source: usize) -> Result<(), Error> {
         let deletes = self.sources[source].range_deletes.as_ref();
         let range = match (self.key(), deletes) {
             (Some(key), Some(deletes)) if self.passed >= STEPS => deletes.find_covering(key),
@@ -161,8 +169,8 @@ impl MergeCursor {
             let index = self.here[at];
             let cursor = &mut self.sources[index].cursor;
             match end {
-                None => cursor.advance()?,
-                Some(true) => cursor.seek(self.direction, Some(&self.end))?,
+                None => cursor.advance(may_block)?,
+                Some(true) => cursor.seek(may_block, self.direction, Some(&self.end))?,
                 Some(false) => self.is_over[index] = true,
             }
             self.on_moved(index);

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use ats_mem::{Backend, Ordered};
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -214,14 +214,19 @@ impl Copied {
 }
 
 impl Cursor for MemtableCursor {
-    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+    fn seek(
+        &mut self,
+        _: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
         self.direction = direction;
         self.keys = FIRST_KEYS;
         self.is_used_up = true;
         self.fill(Start::Bound(bound))
     }
 
-    fn advance(&mut self) -> Result<(), Error> {
+    fn advance(&mut self, _: Option<MayBlock>) -> Result<(), Error> {
         self.at += 1;
         if self.at < self.copied.keys.len() || self.is_used_up {
             return Ok(());

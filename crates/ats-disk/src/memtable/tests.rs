@@ -210,7 +210,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     assert_eq!(lookup(2, false), Lookup::Complete);
     assert_eq!(entries_at(&memtable, b"k", 4).1[0].1, b"4");
     let mut cursor = MemtableCursor::new(Arc::new(memtable), 2, false);
-    assert_eq!(cursor.seek(Direction::Up, None), Ok(()));
+    assert_eq!(cursor.seek(None, Direction::Up, None), Ok(()));
     assert_eq!(cursor.entry(0), (Kind::Put, &b"5"[..]));
 }
 
@@ -231,10 +231,10 @@ fn a_cursor_without_a_snapshot_expires() {
     }
     let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1, false);
     assert!(cursor.key().is_none());
-    assert_eq!(cursor.seek(Direction::Up, None), Err(Error::Expired));
+    assert_eq!(cursor.seek(None, Direction::Up, None), Err(Error::Expired));
     assert!(cursor.key().is_none());
     let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 2, false);
-    assert_eq!(cursor.seek(Direction::Down, None), Ok(()));
+    assert_eq!(cursor.seek(None, Direction::Down, None), Ok(()));
     assert_eq!(cursor.key(), Some(&b"k"[..]));
 }
 
@@ -261,13 +261,13 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
     let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1_000_000, true);
     let mut walk = |direction, bound: Option<&[u8]>| {
         let mut keys = Vec::new();
-        cursor.seek(direction, bound).unwrap();
+        cursor.seek(None, direction, bound).unwrap();
         while let Some(key) = cursor.key() {
             assert_eq!(cursor.entries(), 1);
             let number = u64::from_be_bytes(key.try_into().unwrap()) / 2;
             assert_eq!(cursor.entry(0).1[0], number as u8);
             keys.push(number);
-            cursor.advance().unwrap();
+            cursor.advance(None).unwrap();
         }
         keys
     };

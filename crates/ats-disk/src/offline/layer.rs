@@ -15,7 +15,7 @@ use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::file_name;
 use crate::run_file::{FileMeta, Identity};
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::sync::Arc;
 
 /// The sequence numbers of the first and the last of some changes.
@@ -130,7 +130,7 @@ impl Layers {
         }
         for layer in &mut all.layers {
             if let Some(cursor) = &mut layer.cursor {
-                cursor.seek(Direction::Up, None)?;
+                cursor.seek(Some(MayBlock::here()), Direction::Up, None)?;
             }
         }
         Ok(all)
@@ -321,7 +321,7 @@ impl Layers {
             if let Some(cursor) = &mut layer.cursor
                 && cursor.key() == Some(key)
             {
-                cursor.advance()?;
+                cursor.advance(Some(MayBlock::here()))?;
             }
         }
         Ok(is_outdated)

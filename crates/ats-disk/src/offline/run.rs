@@ -19,7 +19,7 @@ use crate::run_file::part::Part;
 use crate::run_file::{
     BlockCursor, Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, is_upper, open_frame,
 };
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -560,12 +560,17 @@ impl ScannedFile {
 
 impl Cursor for ScanCursor {
     /// Only to the beginning.
-    fn seek(&mut self, _direction: Direction, _bound: Option<&[u8]>) -> Result<(), Error> {
+    fn seek(
+        &mut self,
+        _: Option<MayBlock>,
+        _direction: Direction,
+        _bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
         self.next = (0, 0);
         self.next_block()
     }
 
-    fn advance(&mut self) -> Result<(), Error> {
+    fn advance(&mut self, _: Option<MayBlock>) -> Result<(), Error> {
         let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::up);
         match up {
             Ok(true) => Ok(()),

@@ -5,12 +5,13 @@ use super::scan::Scan;
 use crate::core::Version;
 use crate::error::Error;
 use crate::median::{FEW, Median};
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 
 /// The median of the memtable or the run that has the most entries in a range, or a key of the first
 /// records if all have few; `None` if there is no record. The range is not empty.
 pub(crate) fn median(
+    may_block: Option<MayBlock>,
     pinned: &Arc<Pinned>,
     version: &Version,
     key_range: KeyRange<'_>,
@@ -20,7 +21,10 @@ pub(crate) fn median(
     let memtables = version
         .memtables()
         .map(|memtable| Ok(memtable.median(low, high)));
-    let runs = version.runs.iter().map(|run| run.run.median(low, high));
+    let runs = version
+        .runs
+        .iter()
+        .map(|run| run.run.median(may_block, low, high));
     for median in memtables.chain(runs) {
         let Some(median) = median? else { continue };
         if largest
@@ -32,15 +36,18 @@ pub(crate) fn median(
     }
     match largest {
         Some(median) => Ok(Some(median.bound)),
-        None => median_of_few(Scan::new(Arc::clone(pinned), key_range, Direction::Up)?),
+        None => median_of_few(
+            may_block,
+            Scan::new(Arc::clone(pinned), key_range, Direction::Up)?,
+        ),
     }
 }
 
 /// The key in the middle of the first records of a walk.
-fn median_of_few(mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
+fn median_of_few(may_block: Option<MayBlock>, mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
     let mut keys = Vec::new();
     while keys.len() < 2 * FEW {
-        match scan.next() {
+        match scan.try_next(may_block) {
             Ok(Some((key, _))) => keys.push(key.to_vec()),
             Ok(None) => break,
             // The key is there, and its value is none of the walk's business.

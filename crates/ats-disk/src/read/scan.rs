@@ -13,8 +13,7 @@ use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::Deleted;
-use crate::waiting;
-use ats_store::{Direction, KeyRange, successor};
+use ats_store::{Direction, KeyRange, MayBlock, successor};
 use std::sync::Arc;
 
 /// A key and its value.
@@ -76,7 +75,7 @@ enum Beginning {
 const FIRST_PASSED: u32 = 4;
 /// Most keys that are passed for each delete, to find gaps for later walks.
 const PASSED_PER_DELETE: u32 = 4;
-/// After so many passed keys a thread that must not wait leaves the walk to one that may.
+/// After so many passed keys a caller that may not block leaves the walk to one that may.
 const MOST_AT_ONCE: u32 = 4096;
 
 /// A walk that may add gaps.
@@ -159,7 +158,15 @@ impl Scan {
         reason = "what it lends lives until the next call"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        match self.step() {
+        self.try_next(Some(MayBlock::here()))
+    }
+
+    /// Like [`next`](Scan::next), but blocks only if it may.
+    ///
+    /// # Errors
+    /// Those of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at its end.
+    pub fn try_next(&mut self, may_block: Option<MayBlock>) -> Result<Option<Record<'_>>, Error> {
+        match self.step(may_block) {
             Ok(()) => {}
             Err(Error::Merge) => return Err(Error::Merge),
             Err(error) => {
@@ -176,16 +183,16 @@ impl Scan {
     }
 
     /// Goes to the next key that has a value.
-    fn step(&mut self) -> Result<(), Error> {
+    fn step(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         self.pinned.check()?;
         match self.place {
             Place::End => return Ok(()),
-            Place::Before => self.start()?,
+            Place::Before => self.start(may_block)?,
             Place::OnEntry | Place::OnMade => {
                 if self.passed.is_begun {
                     self.passed = Passed::default();
                 }
-                self.cursor.step()?;
+                self.cursor.step(may_block)?;
             }
         }
         while self.place != Place::End {
@@ -202,8 +209,8 @@ impl Scan {
                 return Ok(());
             }
             if let Some(source) = self.cursor.deleting_source() {
-                if !self.pass()? {
-                    self.cursor.pass(source)?;
+                if !self.pass(may_block)? {
+                    self.cursor.pass(may_block, source)?;
                 }
                 continue;
             }
@@ -231,15 +238,15 @@ impl Scan {
                 }
                 return Ok(());
             }
-            if !self.pass()? {
-                self.cursor.step()?;
+            if !self.pass(may_block)? {
+                self.cursor.step(may_block)?;
             }
         }
         Ok(())
     }
 
     /// Goes to the first key, or behind the gap in which it would be.
-    fn start(&mut self) -> Result<(), Error> {
+    fn start(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         // From now on the walk goes on from where the cursor is.
         self.place = Place::OnMade;
         self.passed = Passed {
@@ -256,34 +263,35 @@ impl Scan {
             && let Some(behind) =
                 gaps.find_behind(self.direction, bound.as_deref(), self.pinned.seq())
         {
-            return self.go_behind(&behind);
+            return self.go_behind(may_block, &behind);
         }
-        self.cursor.start(self.direction, bound.as_deref())
+        self.cursor
+            .start(may_block, self.direction, bound.as_deref())
     }
 
     /// Counts the present key, which has no value. Whether the walk has gone on behind a gap in which it is.
     #[inline]
-    fn pass(&mut self) -> Result<bool, Error> {
+    fn pass(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         self.passed.is_begun = true;
         self.passed.keys = self.passed.keys.wrapping_add(1);
         match self.passed.keys % LEAST_PASSED {
-            FIRST_PASSED => self.look_for_gap(),
+            FIRST_PASSED => self.look_for_gap(may_block),
             _ => Ok(false),
         }
     }
 
     #[cold]
-    fn look_for_gap(&mut self) -> Result<bool, Error> {
+    fn look_for_gap(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         let Some(key) = self.cursor.key() else {
             return Ok(false);
         };
         if self.passed.keys == FIRST_PASSED && self.passed.from == Beginning::Unknown {
             self.passed.from = Beginning::Key(bound_at(key, self.direction));
         }
-        if self.passed.keys > MOST_AT_ONCE && !waiting::is_allowed() {
+        if self.passed.keys > MOST_AT_ONCE && may_block.is_none() {
             // The next walk begins behind what this one has passed.
             self.add_gap(false);
-            return waiting::check().map(|()| false);
+            return Err(Error::WouldBlock);
         }
         if self.passed.keys > self.most_passed {
             self.on_passed(false);
@@ -297,11 +305,11 @@ impl Scan {
         let Some(behind) = gaps.find_behind(self.direction, Some(key), self.pinned.seq()) else {
             return Ok(false);
         };
-        self.go_behind(&behind)?;
+        self.go_behind(may_block, &behind)?;
         Ok(true)
     }
 
-    fn go_behind(&mut self, behind: &Behind) -> Result<(), Error> {
+    fn go_behind(&mut self, may_block: Option<MayBlock>, behind: &Behind) -> Result<(), Error> {
         self.passed.gaps += 1;
         let bound = match behind {
             Behind::Bound(bound) => &**bound,
@@ -318,7 +326,7 @@ impl Scan {
             self.end();
             return Ok(());
         }
-        self.cursor.start(self.direction, Some(bound))
+        self.cursor.start(may_block, self.direction, Some(bound))
     }
 
     /// Ends the walk: there is no record any more in the range.
@@ -439,13 +447,11 @@ fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
         low: None,
         high: Some(&above),
     };
-    let passed = waiting::without_waiting(|| {
-        [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
-            let mut scan = Scan::of(core, range, direction).ok()?;
-            scan.most_passed = most_passed;
-            let _ended = scan.next();
-            Some(scan.passed.keys)
-        })
+    let passed = [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
+        let mut scan = Scan::of(core, range, direction).ok()?;
+        scan.most_passed = most_passed;
+        let _ended = scan.try_next(None);
+        Some(scan.passed.keys)
     });
     core.gaps.note_search(passed.into_iter().flatten().sum());
 }

@@ -7,7 +7,7 @@ use super::scan::Scan;
 use super::{Moment, get_in};
 use crate::core::Core;
 use crate::error::Error;
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 
 /// The store as it was when this was taken.
@@ -57,16 +57,33 @@ impl Snapshot {
     /// # Errors
     /// As those of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        self.try_get(Some(MayBlock::here()), key, read)
+    }
+
+    /// Like [`get_with`](Snapshot::get_with), but blocks only if it may.
+    ///
+    /// # Errors
+    /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
+    pub fn try_get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
         let version = self.pinned.version()?;
         let moment = Moment::At(self.pinned.seq());
-        get_in(self.pinned.core(), &version, key, moment, read)
+        get_in(may_block, self.pinned.core(), &version, key, moment, read)
     }
 
     /// Sum of what `weigh` says of each value.
-    pub(crate) fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+    pub(crate) fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, Error> {
         let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
         let mut sum = 0;
-        while let Some((_, value)) = scan.next()? {
+        while let Some((_, value)) = scan.try_next(may_block)? {
             sum += weigh(value);
         }
         Ok(sum)
@@ -79,10 +96,22 @@ impl Snapshot {
     /// # Errors
     /// Those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        self.try_median(Some(MayBlock::here()), key_range)
+    }
+
+    /// Like [`median`](Snapshot::median), but blocks only if it may.
+    ///
+    /// # Errors
+    /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
+    pub fn try_median(
+        &self,
+        may_block: Option<MayBlock>,
+        key_range: KeyRange<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let version = self.pinned.version()?;
         match key_range.is_empty() {
             true => Ok(None),
-            false => median(&self.pinned, &version, key_range),
+            false => median(may_block, &self.pinned, &version, key_range),
         }
     }
 

@@ -60,10 +60,10 @@ impl SnapshotList {
     /// The number of records, if that is known.
     ///
     /// # Errors
-    /// [`Error::WouldWait`] for a thread that must not wait, if the system has stopped one that publishes.
+    /// [`Error::WouldBlock`] if the system has stopped a thread that publishes, for long.
     pub(crate) fn count(&self) -> Result<Option<usize>, Error> {
         match self.count.read() {
-            None => Err(Error::WouldWait),
+            None => Err(Error::WouldBlock),
             Some(RecordCount::UNKNOWN) => Ok(None),
             Some(records) => Ok(Some(usize::try_from(records).unwrap_or(0))),
         }

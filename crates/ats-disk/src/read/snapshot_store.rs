@@ -2,10 +2,10 @@
 
 use super::scan::Scan;
 use super::snapshot::Snapshot;
+use crate::blocking;
 use crate::error::Error;
-use crate::waiting;
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Direction, End, KeyRange, Store};
+use ats_store::{BatchPlan, Direction, End, KeyRange, MayBlock, Store};
 use std::ops::ControlFlow;
 
 /// A way in which the records of a snapshot are seen.
@@ -14,11 +14,17 @@ pub(crate) trait SnapshotView: Send + Sync {
     fn snapshot(&self) -> &Snapshot;
 
     /// Lends the value of a key to `read`. Returns `true` if there is one.
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error>;
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error>;
 
     /// Visits the keys of a range until `visit` breaks.
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
@@ -31,23 +37,33 @@ impl SnapshotView for Snapshot {
         self
     }
 
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.get_with(key, read)
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        self.try_get(may_block, key, read)
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        visit_each(self.scan(key_range, direction)?, visit)
+        visit_each(may_block, self.scan(key_range, direction)?, visit)
     }
 }
 
 /// Visits the records of a walk until `visit` breaks.
-pub(crate) fn visit_each(mut scan: Scan, visit: &mut Visit<'_>) -> Result<(), Error> {
-    while let Some((key, value)) = scan.next()? {
+pub(crate) fn visit_each(
+    may_block: Option<MayBlock>,
+    mut scan: Scan,
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
+    while let Some((key, value)) = scan.try_next(may_block)? {
         if let ControlFlow::Break(()) = visit(key, value) {
             break;
         }
@@ -67,53 +83,78 @@ impl Snapshot {
 pub(crate) struct SnapshotStore<V>(pub(crate) V);
 
 impl<V: SnapshotView> Store for SnapshotStore<V> {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(self.0.get(key, read)?)
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, ats_store::Error> {
+        Ok(self.0.get(may_block, key, read)?)
     }
 
     fn update(
         &self,
+        _: Option<MayBlock>,
         _keys: &[&[u8]],
         _plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
         Err(ats_store::Error::Unsupported)
     }
 
-    fn update_end(&self, _end: End, _decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+    fn update_end(
+        &self,
+        _: Option<MayBlock>,
+        _end: End,
+        _decide: &mut DecideEnd<'_>,
+    ) -> Result<(), ats_store::Error> {
         Err(ats_store::Error::Unsupported)
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
-        Ok(self.0.scan(key_range, direction, visit)?)
+        Ok(self.0.scan(may_block, key_range, direction, visit)?)
     }
 
     /// The bound that divides the records, which divides the keys as well.
-    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
-        Ok(self.0.snapshot().median(key_range)?)
+    fn median(
+        &self,
+        may_block: Option<MayBlock>,
+        key_range: KeyRange<'_>,
+    ) -> Result<Option<Vec<u8>>, ats_store::Error> {
+        Ok(self.0.snapshot().try_median(may_block, key_range)?)
     }
 
     /// Number of keys. O(n).
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.sum(&|_| 1)
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
+        self.sum(may_block, &|_| 1)
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, ats_store::Error> {
         // However little of it is on disk, it takes long.
-        waiting::check()?;
+        blocking::check(may_block)?;
         let mut sum = 0;
-        self.scan(KeyRange::default(), Direction::Up, &mut |_, value| {
-            sum += weigh(value);
-            ControlFlow::Continue(())
-        })?;
+        self.scan(
+            may_block,
+            KeyRange::default(),
+            Direction::Up,
+            &mut |_, value| {
+                sum += weigh(value);
+                ControlFlow::Continue(())
+            },
+        )?;
         Ok(sum)
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+    fn take_all(&self, _: Option<MayBlock>) -> Result<Box<dyn Store>, ats_store::Error> {
         Err(ats_store::Error::Unsupported)
     }
 

@@ -9,7 +9,7 @@ use crate::coding::Damaged;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -49,6 +49,13 @@ struct Window {
     max_ahead: usize,
 }
 
+/// A piece of the file that is wanted: its offset and its length.
+struct Wanted {
+    piece: (u64, u64),
+    /// The beginning and the end of what is read ahead.
+    limits: (u64, u64),
+}
+
 impl Window {
     fn new(max_ahead: usize) -> Self {
         Window {
@@ -60,18 +67,19 @@ impl Window {
     }
 
     /// Returns what `make` makes of the content of a frame. If the window does not have the frame,
-    /// it moves there and has then what follows in the direction, too, but not beyond `limits`.
+    /// it moves there and has then what follows in the direction, too, but not beyond the limits.
     fn frame<T>(
         &mut self,
+        may_block: Option<MayBlock>,
         file: &RunFile,
         direction: Direction,
-        (offset, length): (u64, u64),
-        limits: (u64, u64),
+        wanted: &Wanted,
         content: Content,
         make: impl FnOnce(&[u8]) -> Result<T, Damaged>,
     ) -> Result<T, Error> {
+        let (offset, length) = wanted.piece;
         if self.get(offset, length).is_none() {
-            self.read(file, direction, (offset, length), limits)?;
+            self.read(may_block, file, direction, wanted)?;
         }
         let frame = self.get(offset, length).ok_or(Damaged("ends early"));
         let seed = file.identity().seed(offset);
@@ -90,11 +98,15 @@ impl Window {
     /// Moves to a piece, and reads it with what follows in the direction.
     fn read(
         &mut self,
+        may_block: Option<MayBlock>,
         file: &RunFile,
         direction: Direction,
-        (offset, length): (u64, u64),
-        limits: (u64, u64),
+        wanted: &Wanted,
     ) -> Result<(), Error> {
+        let Wanted {
+            piece: (offset, length),
+            limits,
+        } = *wanted;
         let ahead = length.max(self.ahead as u64);
         let end = offset.saturating_add(length);
         let (start, end) = match direction {
@@ -104,7 +116,7 @@ impl Window {
         let doubled = self.ahead.saturating_mul(2).max(FIRST_AHEAD_BYTES);
         self.ahead = doubled.min(self.max_ahead);
         self.offset = start;
-        file.read_to(start, end - start, &mut self.bytes)
+        file.read_to(may_block, start, end - start, &mut self.bytes)
             .inspect_err(|_| self.bytes.clear())
     }
 }
@@ -128,7 +140,11 @@ impl FileCursor {
     }
 
     /// Makes the part with this number the one in which it is.
-    fn enter_part(&mut self, number: usize) -> Result<Option<Arc<Part>>, Error> {
+    fn enter_part(
+        &mut self,
+        may_block: Option<MayBlock>,
+        number: usize,
+    ) -> Result<Option<Arc<Part>>, Error> {
         let Some(top) = self.file.top() else {
             return Ok(None);
         };
@@ -141,12 +157,16 @@ impl FileCursor {
             return Ok(Some(Arc::clone(part)));
         }
         let part = match self.use_cache {
-            true => self.file.part(top, number)?.into_arc(),
+            true => self.file.part(may_block, top, number)?.into_arc(),
             false => {
                 let (file, direction) = (&self.file, self.direction);
-                let (piece, limits) = (top.piece(number), top.extent());
+                let wanted = &Wanted {
+                    piece: top.piece(number),
+                    limits: top.extent(),
+                };
                 let parts = &mut self.parts;
-                let part = parts.frame(file, direction, piece, limits, Content::Part, Part::new);
+                let part =
+                    parts.frame(may_block, file, direction, wanted, Content::Part, Part::new);
                 Arc::new(part?)
             }
         };
@@ -155,9 +175,14 @@ impl FileCursor {
     }
 
     /// Makes a block of a part the one in which it is.
-    fn enter_block(&mut self, part: &Part, number: usize) -> Result<&mut BlockCursor, Error> {
+    fn enter_block(
+        &mut self,
+        may_block: Option<MayBlock>,
+        part: &Part,
+        number: usize,
+    ) -> Result<&mut BlockCursor, Error> {
         let (offset, length) = part.blocks.piece(number);
-        let block = self.load_block(offset, length)?;
+        let block = self.load_block(may_block, offset, length)?;
         self.block = number;
         self.offset = offset;
         Ok(match &mut self.walk {
@@ -169,16 +194,31 @@ impl FileCursor {
         })
     }
 
-    fn load_block(&mut self, offset: u64, length: u64) -> Result<Block, Error> {
+    fn load_block(
+        &mut self,
+        may_block: Option<MayBlock>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Block, Error> {
         if self.use_cache
             && let Some(block) = self.file.cached_block(offset)
         {
             return Ok(block);
         }
         let (file, direction) = (&self.file, self.direction);
-        let (piece, limits) = ((offset, length), file.blocks_extent());
+        let wanted = &Wanted {
+            piece: (offset, length),
+            limits: file.blocks_extent(),
+        };
         let blocks = &mut self.blocks;
-        let block = blocks.frame(file, direction, piece, limits, Content::Block, Block::new)?;
+        let block = blocks.frame(
+            may_block,
+            file,
+            direction,
+            wanted,
+            Content::Block,
+            Block::new,
+        )?;
         if self.use_cache {
             self.file.keep_block(offset, &block);
         }
@@ -186,7 +226,7 @@ impl FileCursor {
     }
 
     /// Goes to the first key of the next block in the direction that has one, or to the end.
-    fn next_block(&mut self) -> Result<bool, Error> {
+    fn next_block(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         loop {
             let Some((part_number, part)) = self.part.clone() else {
                 return Ok(false);
@@ -202,7 +242,9 @@ impl FileCursor {
                         Direction::Up => part_number.checked_add(1),
                         Direction::Down => part_number.checked_sub(1),
                     };
-                    let next = next.map(|number| self.enter_part(number)).transpose()?;
+                    let next = next
+                        .map(|number| self.enter_part(may_block, number))
+                        .transpose()?;
                     let Some(part) = next.flatten() else {
                         return Ok(false);
                     };
@@ -214,7 +256,7 @@ impl FileCursor {
                 }
             };
             let direction = self.direction;
-            let walk = self.enter_block(&part, block)?;
+            let walk = self.enter_block(may_block, &part, block)?;
             let found = match direction {
                 Direction::Up => walk.seek_up(None),
                 Direction::Down => walk.seek_down(None),
@@ -225,7 +267,12 @@ impl FileCursor {
         }
     }
 
-    fn try_seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<bool, Error> {
+    fn try_seek(
+        &mut self,
+        may_block: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<bool, Error> {
         self.direction = direction;
         self.blocks.ahead = match self.use_cache {
             true => 0,
@@ -240,7 +287,7 @@ impl FileCursor {
             (None, Direction::Up) => 0,
             (None, Direction::Down) => top.len() - 1,
         };
-        let Some(part) = self.enter_part(number)? else {
+        let Some(part) = self.enter_part(may_block, number)? else {
             return Ok(false);
         };
         let number = match (bound, direction) {
@@ -248,7 +295,7 @@ impl FileCursor {
             (None, Direction::Up) => 0,
             (None, Direction::Down) => part.blocks.len() - 1,
         };
-        let walk = self.enter_block(&part, number)?;
+        let walk = self.enter_block(may_block, &part, number)?;
         let found = match direction {
             Direction::Up => walk.seek_up(bound),
             Direction::Down => walk.seek_down(bound),
@@ -256,11 +303,11 @@ impl FileCursor {
         match found.map_err(|why| self.file.damage(self.offset, why))? {
             true => Ok(true),
             // All keys of the block are beyond the bound. The next block has no such keys.
-            false => self.next_block(),
+            false => self.next_block(may_block),
         }
     }
 
-    fn try_advance(&mut self) -> Result<bool, Error> {
+    fn try_advance(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         let Some(walk) = &mut self.walk else {
             return Ok(false);
         };
@@ -270,7 +317,7 @@ impl FileCursor {
         };
         match found.map_err(|why| self.file.damage(self.offset, why))? {
             true => Ok(true),
-            false => self.next_block(),
+            false => self.next_block(may_block),
         }
     }
 
@@ -302,17 +349,22 @@ impl FileCursor {
 }
 
 impl Cursor for FileCursor {
-    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+    fn seek(
+        &mut self,
+        may_block: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
         self.stands = false;
-        self.stands = self.try_seek(direction, bound)?;
+        self.stands = self.try_seek(may_block, direction, bound)?;
         Ok(())
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<(), Error> {
+    fn advance(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         let stood = std::mem::replace(&mut self.stands, false);
         if stood {
-            self.stands = self.try_advance()?;
+            self.stands = self.try_advance(may_block)?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::fs;
 use crate::median::{Median, middle};
 use crate::operator_id::OperatorId;
 use crate::range_deletes::RangeSet;
-use crate::waiting;
+use ats_store::MayBlock;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -152,6 +152,7 @@ impl RunFile {
 
     /// Reads the end of the file from disk, and checks that it is the file that is expected.
     pub(super) fn read_end(&self) -> Result<End, Error> {
+        let may_block = Some(MayBlock::here());
         let name = format!("run file {}", self.identity.number);
         let bytes = self.file.len();
         let bytes = bytes.map_err(|error| Error::io(&error, format_args!("measure {name}")))?;
@@ -161,7 +162,11 @@ impl RunFile {
                 "{name} has {bytes} bytes, not {wanted}"
             )));
         }
-        let mut end = self.read(bytes - bytes.min(END_BYTES), bytes.min(END_BYTES))?;
+        let mut end = self.read(
+            may_block,
+            bytes - bytes.min(END_BYTES),
+            bytes.min(END_BYTES),
+        )?;
         let ends_early = || self.damage(0, Damaged("ends early"));
         let last = end
             .last_chunk::<FOOTER_END_BYTES>()
@@ -169,7 +174,7 @@ impl RunFile {
         let length = Footer::length(last, &name)?;
         let offset = bytes.checked_sub(length).ok_or_else(ends_early)?;
         if length > end.len() as u64 {
-            end = self.read(offset, length)?;
+            end = self.read(may_block, offset, length)?;
         }
         let footer = Footer::decode(&end[end.len() - length as usize..], bytes);
         let footer = footer.map_err(|why| self.damage(offset, why))?;
@@ -190,13 +195,13 @@ impl RunFile {
             ..End::default()
         };
         if footer.meta.entries > 0 {
-            let top = self.read_of_end(&end, footer.top, Content::Top)?;
+            let top = self.read_of_end(may_block, &end, footer.top, Content::Top)?;
             let top = Index::decode(&mut Decoder::new(&top));
             read.top = Some(top.map_err(|why| self.damage(footer.top.0, why))?);
         }
         if footer.meta.range_deletes > 0 {
             let extent = footer.range_deletes;
-            let ranges = self.read_of_end(&end, extent, Content::RangeDeletes)?;
+            let ranges = self.read_of_end(may_block, &end, extent, Content::RangeDeletes)?;
             let ranges = RangeSet::decode(&ranges);
             read.range_deletes = Arc::new(ranges.map_err(|why| self.damage(extent.0, why))?);
         }
@@ -206,6 +211,7 @@ impl RunFile {
     /// The content of a frame. `end` is what was read of the end of the file, which has the frame or not.
     fn read_of_end(
         &self,
+        may_block: Option<MayBlock>,
         end: &[u8],
         (offset, length): Extent,
         content: Content,
@@ -220,7 +226,9 @@ impl RunFile {
                 let opened = opened.map_err(|why| self.damage(offset, why))?;
                 Ok(opened.into_owned())
             }
-            None => self.read_frame(offset, length, content, |content| Ok(content.to_vec())),
+            None => self.read_frame(may_block, offset, length, content, |content| {
+                Ok(content.to_vec())
+            }),
         }
     }
 
@@ -231,20 +239,31 @@ impl RunFile {
     }
 
     /// Bytes of the file.
-    pub(super) fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(
+        &self,
+        may_block: Option<MayBlock>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        self.read_to(offset, length, &mut bytes)?;
+        self.read_to(may_block, offset, length, &mut bytes)?;
         Ok(bytes)
     }
 
     /// Bytes of the file, in place of those that `out` has.
-    pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn read_to(
+        &self,
+        may_block: Option<MayBlock>,
+        offset: u64,
+        length: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let length = self.room(offset, length)?;
         out.clear();
         // Each reads about as much as the one before: no room is to be made for more.
         out.reserve_exact(length);
         out.resize(length, 0);
-        self.fill(offset, out)
+        self.fill(may_block, offset, out)
     }
 
     /// Memory for bytes at an offset, if there may be so many: the length was read from a file, so
@@ -258,8 +277,8 @@ impl RunFile {
     }
 
     /// Fills `out` with bytes of the file.
-    fn fill(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        if !waiting::is_allowed() {
+    fn fill(&self, may_block: Option<MayBlock>, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        if may_block.is_none() {
             return self.fill_at_once(offset, out);
         }
         let read = self.file.read_at(out, offset).map_err(|error| {
@@ -278,17 +297,18 @@ impl RunFile {
     /// Does what [`fill`](Self::fill) does, from the memory of the system.
     fn fill_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         if out.len() > AT_ONCE_BYTES {
-            return Err(Error::WouldWait);
+            return Err(Error::WouldBlock);
         }
         match self.file.read_at_once(out, offset) {
             Ok(Some(read)) if read == out.len() => Ok(()),
-            _ => Err(Error::WouldWait),
+            _ => Err(Error::WouldBlock),
         }
     }
 
     /// Reads a frame from disk. What `make` makes of its content.
     fn read_frame<T>(
         &self,
+        may_block: Option<MayBlock>,
         offset: u64,
         length: u64,
         content: Content,
@@ -296,7 +316,7 @@ impl RunFile {
     ) -> Result<T, Error> {
         let length = self.room(offset, length)?;
         with_buffer(length, |frame| {
-            self.fill(offset, frame)?;
+            self.fill(may_block, offset, frame)?;
             let opened = frame::open(frame, content, self.identity.seed(offset));
             let made = opened.and_then(|content| make(&content));
             made.map_err(|why| self.damage(offset, why))
@@ -306,43 +326,63 @@ impl RunFile {
     /// A part that is not cached. With the first one of a file, the system is asked to read the others, too: they
     /// lie beside each other and are a hundredth of the file, and without them each read of a block waits for a part.
     #[cold]
-    pub(super) fn read_part(&self, offset: u64, length: u64) -> Result<Arc<Part>, Error> {
+    pub(super) fn read_part(
+        &self,
+        may_block: Option<MayBlock>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Arc<Part>, Error> {
         if let Some(top) = self.top()
             && !self.parts_are_read.swap(true, Ordering::Relaxed)
         {
             let (first, end) = top.extent();
             self.file.will_read(first, end - first);
         }
-        self.read_frame(offset, length, Content::Part, Part::new)
+        self.read_frame(may_block, offset, length, Content::Part, Part::new)
             .map(Arc::new)
     }
 
     #[cold]
-    fn read_block(&self, offset: u64, length: u64) -> Result<Block, Error> {
-        self.read_frame(offset, length, Content::Block, Block::new)
+    fn read_block(
+        &self,
+        may_block: Option<MayBlock>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Block, Error> {
+        self.read_frame(may_block, offset, length, Content::Block, Block::new)
     }
 
     /// The part with this number, from memory or for it.
     #[inline]
-    pub(super) fn part(&self, top: &Index, number: usize) -> Result<FoundPart<'_>, Error> {
+    pub(super) fn part(
+        &self,
+        may_block: Option<MayBlock>,
+        top: &Index,
+        number: usize,
+    ) -> Result<FoundPart<'_>, Error> {
         match self.parts[number].get() {
             Some(part) => {
                 self.cache.on_held();
                 Ok(FoundPart::Held(part))
             }
-            None => self.part_to_hold(top, number),
+            None => self.part_to_hold(may_block, top, number),
         }
     }
 
     /// The part with this number, which the file then holds, or the cache, if the file must not.
     #[cold]
-    fn part_to_hold(&self, top: &Index, number: usize) -> Result<FoundPart<'_>, Error> {
+    fn part_to_hold(
+        &self,
+        may_block: Option<MayBlock>,
+        top: &Index,
+        number: usize,
+    ) -> Result<FoundPart<'_>, Error> {
         let (offset, length) = top.piece(number);
         let cached = self.cache.get(self.cache_file, offset);
         let (part, is_cached) = match cached {
             Some(Cached::Part(part)) => (part, true),
             _ => {
-                let part = self.read_part(offset, length)?;
+                let part = self.read_part(may_block, offset, length)?;
                 self.cache.on_read();
                 (part, false)
             }
@@ -409,6 +449,7 @@ impl RunFile {
     /// [`Error::Io`], [`Error::Corrupt`].
     pub(crate) fn get(
         &self,
+        may_block: Option<MayBlock>,
         key: &[u8],
         hash: u64,
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
@@ -416,23 +457,23 @@ impl RunFile {
         let Some(top) = &self.end.top else {
             return Ok(());
         };
-        let part = self.part(top, top.find(key))?;
+        let part = self.part(may_block, top, top.find(key))?;
         if !part.filter.may_contain(hash) {
             return Ok(());
         }
         let (offset, length) = part.blocks.piece(part.blocks.find(key));
-        let block = self.block(offset, length)?;
+        let block = self.block(may_block, offset, length)?;
         let shown = block.get(key, visit);
         shown.map_err(|why| self.damage(offset, why))
     }
 
     /// A block, from the cache or for it.
     #[inline]
-    fn block(&self, offset: u64, length: u64) -> Result<Block, Error> {
+    fn block(&self, may_block: Option<MayBlock>, offset: u64, length: u64) -> Result<Block, Error> {
         if let Some(block) = self.cached_block(offset) {
             return Ok(block);
         }
-        let block = self.read_block(offset, length)?;
+        let block = self.read_block(may_block, offset, length)?;
         self.keep_block(offset, &block);
         Ok(block)
     }
@@ -442,7 +483,12 @@ impl RunFile {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
-    pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Result<Option<Median>, Error> {
+    pub(crate) fn median(
+        &self,
+        may_block: Option<MayBlock>,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Option<Median>, Error> {
         let Some(top) = self.top() else {
             return Ok(None);
         };
@@ -454,14 +500,14 @@ impl RunFile {
         if !parts.is_empty() {
             return Ok(Some(median(top, &parts, self.meta.entries)));
         }
-        let part = self.part(top, parts.start)?;
+        let part = self.part(may_block, top, parts.start)?;
         let blocks = part.blocks.find_within(low, high);
         if !blocks.is_empty() {
             let entries = self.meta.entries / top.len() as u64;
             return Ok(Some(median(&part.blocks, &blocks, entries)));
         }
         let (offset, length) = part.blocks.piece(blocks.start);
-        let median = self.block(offset, length)?.median(low, high);
+        let median = self.block(may_block, offset, length)?.median(low, high);
         median.map_err(|why| self.damage(offset, why))
     }
 

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::keys::compare;
 use crate::median::{Median, middle};
 use crate::range_deletes::RangeSet;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -94,13 +94,14 @@ impl Run {
     #[inline]
     pub(crate) fn get(
         &self,
+        may_block: Option<MayBlock>,
         key: &[u8],
         hash: u64,
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         match &self.bounds {
             Some([first, last]) if compare(first, key).is_le() && compare(key, last).is_le() => {
-                self.files[self.find(key)].get(key, hash, visit)
+                self.files[self.find(key)].get(may_block, key, hash, visit)
             }
             _ => Ok(()),
         }
@@ -110,7 +111,12 @@ impl Run {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
-    pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Result<Option<Median>, Error> {
+    pub(crate) fn median(
+        &self,
+        may_block: Option<MayBlock>,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Option<Median>, Error> {
         let Some([first, last]) = &self.bounds else {
             return Ok(None);
         };
@@ -120,7 +126,7 @@ impl Run {
         let within = self.separators.find_within(low, high);
         let files = &self.files[self.keyless + within.start..=self.keyless + within.end];
         match files {
-            [file] => file.median(low, high),
+            [file] => file.median(may_block, low, high),
             files => Ok(Some(Median {
                 bound: self.separators.get(middle(&within)),
                 entries: files.iter().map(|file| file.meta().entries).sum(),
@@ -190,7 +196,7 @@ impl RunCursor {
     }
 
     /// Goes on to the first key of the next file that has one, if the current one has no more.
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         while let Some((number, cursor)) = &self.current
             && cursor.key().is_none()
         {
@@ -204,7 +210,7 @@ impl RunCursor {
                 return Ok(());
             };
             let direction = self.direction;
-            let sought = self.enter(next).seek(direction, None);
+            let sought = self.enter(next).seek(may_block, direction, None);
             self.end_after(sought)?;
         }
         Ok(())
@@ -217,7 +223,12 @@ impl RunCursor {
 }
 
 impl Cursor for RunCursor {
-    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+    fn seek(
+        &mut self,
+        may_block: Option<MayBlock>,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
         self.direction = direction;
         if self.run.bounds.is_none() {
             return Ok(());
@@ -227,19 +238,19 @@ impl Cursor for RunCursor {
             (None, Direction::Up) => self.run.keyless,
             (None, Direction::Down) => self.run.files.len() - 1,
         };
-        let sought = self.enter(number).seek(direction, bound);
+        let sought = self.enter(number).seek(may_block, direction, bound);
         self.end_after(sought)?;
-        self.settle()
+        self.settle(may_block)
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<(), Error> {
+    fn advance(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         let Some((_, cursor)) = &mut self.current else {
             return Ok(());
         };
-        match cursor.advance() {
+        match cursor.advance(may_block) {
             Ok(()) if cursor.key().is_some() => Ok(()),
-            Ok(()) => self.settle(),
+            Ok(()) => self.settle(may_block),
             Err(error) => self.end_after(Err(error)),
         }
     }

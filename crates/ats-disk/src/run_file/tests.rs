@@ -6,6 +6,7 @@ mod io;
 mod model;
 
 use super::*;
+use crate::blocking::BLOCK;
 use crate::coding::Decoder;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -187,7 +188,7 @@ fn open(memory: &Memory, meta: &FileMeta) -> Arc<RunFile> {
 /// The entries that a lookup shows of a key.
 fn get(file: &RunFile, key: &[u8]) -> Result<Entries, Error> {
     let mut entries = Entries::new();
-    file.get(key, key_hash(key), &mut |kind, value| {
+    file.get(BLOCK, key, key_hash(key), &mut |kind, value| {
         entries.push((kind, value.to_vec()));
         ControlFlow::Continue(())
     })?;
@@ -210,12 +211,12 @@ fn walk(
     keys: usize,
 ) -> Result<Vec<(Vec<u8>, Entries)>, Error> {
     let mut shown = Vec::new();
-    cursor.seek(direction, bound)?;
+    cursor.seek(BLOCK, direction, bound)?;
     while shown.len() < keys
         && let Some(record) = current(cursor)
     {
         shown.push(record);
-        cursor.advance()?;
+        cursor.advance(BLOCK)?;
     }
     Ok(shown)
 }

@@ -9,7 +9,7 @@ use crate::coding::Damaged;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
-use ats_store::Direction;
+use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl RunFile {
         let mut counts = Counts::default();
         let mut cursor = FileCursor::new(Arc::clone(self), false, READ_BYTES);
         let mut before: Option<Vec<u8>> = None;
-        cursor.seek(Direction::Up, None)?;
+        cursor.seek(Some(MayBlock::here()), Direction::Up, None)?;
         while let Some(key) = cursor.key() {
             let wrong = |why| Err(self.damage(cursor.offset(), Damaged(why)));
             let first = before.is_none();
@@ -54,7 +54,7 @@ impl RunFile {
             let before = before.get_or_insert_default();
             before.clear();
             before.extend_from_slice(key);
-            cursor.advance()?;
+            cursor.advance(Some(MayBlock::here()))?;
         }
         let meta = self.meta();
         let counted = Counts {
@@ -87,7 +87,7 @@ impl RunFile {
         if let Some(top) = &end.top {
             let mut blocks_end = 0;
             for (offset, length) in (0..top.len()).map(|number| top.piece(number)) {
-                let part = self.read_part(offset, length)?;
+                let part = self.read_part(Some(MayBlock::here()), offset, length)?;
                 let (start, end) = part.blocks.extent();
                 if start != blocks_end {
                     let why = Damaged("has blocks that do not follow those of the part before");

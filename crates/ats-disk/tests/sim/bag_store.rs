@@ -7,7 +7,7 @@ use super::model::{Change, apply};
 use super::subject::{Content, Setup, Subject};
 use ats_disk::{BagStore, DiskStore, Error};
 use ats_store::bags::{push_value, split_values};
-use ats_store::{BagValues, Change as Becomes, Direction, KeyRange, Store};
+use ats_store::{BagValues, Change as Becomes, Direction, KeyRange, MayBlock, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -74,16 +74,21 @@ fn collect(store: &dyn Store, range: KeyRange<'_>, direction: Direction) -> Resu
         high: high.as_deref(),
     };
     let mut content = Vec::new();
-    let scanned = store.scan(range, direction, &mut |key, values| {
-        content.push((model_key(key), model_value(values)));
-        ControlFlow::Continue(())
-    });
+    let scanned = store.scan(
+        Some(MayBlock::here()),
+        range,
+        direction,
+        &mut |key, values| {
+            content.push((model_key(key), model_value(values)));
+            ControlFlow::Continue(())
+        },
+    );
     scanned.map(|()| content).map_err(of_store)
 }
 
 fn value_of(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let mut found = None;
-    let read = store.get(&stored_key(key), &mut |values| {
+    let read = store.get(Some(MayBlock::here()), &stored_key(key), &mut |values| {
         found = Some(model_value(values))
     });
     read.map(|_| found).map_err(of_store)
@@ -151,7 +156,10 @@ impl Subject for BagStore {
         let keys: Vec<_> = keys_of(changes).into_iter().collect();
         let stored: Vec<_> = keys.iter().map(|key| stored_key(key)).collect();
         let stored: Vec<_> = stored.iter().map(Vec::as_slice).collect();
-        let updated = self.update(&stored, &mut |index: usize, current: Option<&[u8]>| {
+        let updated = self.update(Some(MayBlock::here()), &stored, &mut |index: usize,
+                                                                         current: Option<
+            &[u8],
+        >| {
             let key = &keys[index];
             let before = current.map(|values| (key.clone(), model_value(values)));
             let before = Arc::new(BTreeMap::from_iter(before));

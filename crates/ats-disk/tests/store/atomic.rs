@@ -3,7 +3,7 @@
 use crate::append::Append;
 use crate::cases;
 use crate::directory::Directory;
-use crate::{open, random};
+use crate::{BLOCK, open, random};
 use ats_disk::{AtomicStore, Options};
 use ats_store::{BTreeStore, BatchPlan, Change, Direction, End, KeyRange, Store};
 use proptest::prelude::*;
@@ -122,7 +122,7 @@ fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {
             let mut found = None;
-            let read = store.get(key, &mut |value| found = Some(value.to_vec()));
+            let read = store.get(BLOCK, key, &mut |value| found = Some(value.to_vec()));
             format!("{read:?} {found:?}")
         }
         Op::Update(changes) => {
@@ -131,13 +131,13 @@ fn run(store: &dyn Store, op: &Op) -> String {
                 decisions: changes.iter().map(|(_, decision)| decision).collect(),
                 seen: Vec::new(),
             };
-            let updated = store.update(&keys, &mut plan);
+            let updated = store.update(BLOCK, &keys, &mut plan);
             format!("{updated:?} {:?}", plan.seen)
         }
         Op::UpdateEnd(first, decision) => {
             let end = if *first { End::First } else { End::Last };
             let mut seen = None;
-            let updated = store.update_end(end, &mut |record| {
+            let updated = store.update_end(BLOCK, end, &mut |record| {
                 seen = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
                 match decision {
                     Decision::Later(_) => Change::Keep,
@@ -154,24 +154,27 @@ fn run(store: &dyn Store, op: &Op) -> String {
             };
             format!("{:?}", scan(store, range, direction, *most))
         }
-        Op::Len => format!("{:?} {:?}", store.len(), store.is_empty()),
+        Op::Len => format!("{:?} {:?}", store.len(BLOCK), store.is_empty(BLOCK)),
         Op::TakeAll(key) => {
-            let taken = store.take_all().expect("it has room");
-            let len = store.len();
-            let put = store.update(&[key], &mut |_: usize, _: Option<&[u8]>| {
+            let taken = store.take_all(BLOCK).expect("it has room");
+            let len = store.len(BLOCK);
+            let put = store.update(BLOCK, &[key], &mut |_: usize, _: Option<&[u8]>| {
                 Change::Put(b"after".to_vec())
             });
             let up = scan(&*taken, KeyRange::default(), Direction::Up, usize::MAX);
             let down = scan(&*taken, KeyRange::default(), Direction::Down, 2);
-            let bytes = (taken.sum(&<[u8]>::len), store.sum(&<[u8]>::len));
+            let bytes = (
+                taken.sum(BLOCK, &<[u8]>::len),
+                store.sum(BLOCK, &<[u8]>::len),
+            );
             format!(
                 "{len:?} {put:?} {up:?} {down:?} {:?} {bytes:?}",
-                taken.len()
+                taken.len(BLOCK)
             )
         }
         Op::Merge(key, operand) => {
             let merges = store.merges().expect("it has an operator");
-            format!("{:?}", merges.merge(key, operand))
+            format!("{:?}", merges.merge(BLOCK, key, operand))
         }
         Op::Flush | Op::Work => String::new(),
     }
@@ -184,7 +187,7 @@ fn scan(
     most: usize,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
-    let scanned = store.scan(range, direction, &mut |key, value| {
+    let scanned = store.scan(BLOCK, range, direction, &mut |key, value| {
         found.push((key.to_vec(), value.to_vec()));
         match found.len() > most {
             true => ControlFlow::Break(()),
@@ -226,7 +229,7 @@ proptest! {
         let store = AtomicStore::new(open(directory.path(), &options()));
         let all = |store: &dyn Store| scan(store, KeyRange::default(), Direction::Up, usize::MAX);
         prop_assert_eq!(all(&store), all(&tree));
-        prop_assert_eq!(store.len(), tree.len());
+        prop_assert_eq!(store.len(BLOCK), tree.len(BLOCK));
     }
 }
 
@@ -254,17 +257,18 @@ fn changes_depend_on_what_is_there() {
                     let second = [b'b' + (change % 3) as u8];
                     let own = [b'x', thread as u8, change as u8];
                     let keys: [&[u8]; 3] = [b"a", &second, &own];
-                    let updated = store.update(&keys, &mut |_: usize, value: Option<&[u8]>| {
-                        Change::Put((number(value) + 1).to_be_bytes().to_vec())
-                    });
+                    let updated =
+                        store.update(BLOCK, &keys, &mut |_: usize, value: Option<&[u8]>| {
+                            Change::Put((number(value) + 1).to_be_bytes().to_vec())
+                        });
                     assert_eq!(updated, Ok(true));
                     if change % 10 == 0 {
-                        let len = store.len().expect("counted") as u64;
+                        let len = store.len(BLOCK).expect("counted") as u64;
                         assert!((3..=4 + THREADS * 256).contains(&len));
                     }
                     if change % 4 == 0 {
                         let mut remove = |_: usize, _: Option<&[u8]>| Change::Remove;
-                        assert_eq!(store.update(&[&own], &mut remove), Ok(true));
+                        assert_eq!(store.update(BLOCK, &[&own], &mut remove), Ok(true));
                     }
                 }
             });
@@ -272,14 +276,14 @@ fn changes_depend_on_what_is_there() {
     });
     let get = |key: &[u8]| {
         let mut found = 0;
-        let read = store.get(key, &mut |value| found = number(Some(value)));
+        let read = store.get(BLOCK, key, &mut |value| found = number(Some(value)));
         assert_eq!(read, Ok(true));
         found
     };
     assert_eq!(get(b"a"), THREADS * CHANGES);
     assert_eq!(get(b"b") + get(b"c") + get(b"d"), THREADS * CHANGES);
     let all = scan(&store, KeyRange::default(), Direction::Up, usize::MAX);
-    assert_eq!(store.len(), Ok(all.len()));
+    assert_eq!(store.len(BLOCK), Ok(all.len()));
 }
 
 /// The record at an end is removed by one thread only.
@@ -290,7 +294,10 @@ fn ends_are_taken_once() {
     let store = AtomicStore::new(open(directory.path(), &options()));
     for number in 0..RECORDS {
         let mut put = |_: usize, _: Option<&[u8]>| Change::Put(b"v".to_vec());
-        assert_eq!(store.update(&[&number.to_be_bytes()], &mut put), Ok(true));
+        assert_eq!(
+            store.update(BLOCK, &[&number.to_be_bytes()], &mut put),
+            Ok(true)
+        );
     }
     let mut taken: Vec<Vec<u8>> = thread::scope(|scope| {
         let take = |end| {
@@ -299,7 +306,7 @@ fn ends_are_taken_once() {
                 let mut taken = Vec::new();
                 loop {
                     let mut key = None;
-                    let done = store.update_end(end, &mut |record| {
+                    let done = store.update_end(BLOCK, end, &mut |record| {
                         key = record.map(|(key, _)| key.to_vec());
                         Change::Remove
                     });
@@ -318,7 +325,7 @@ fn ends_are_taken_once() {
     taken.sort();
     let expected = (0..RECORDS).map(|number| number.to_be_bytes().to_vec());
     assert!(taken.into_iter().eq(expected));
-    assert_eq!(store.len(), Ok(0));
+    assert_eq!(store.len(BLOCK), Ok(0));
 }
 
 /// Taking all records from one end takes time in proportion to them, though deletes stay where they were.
@@ -344,7 +351,7 @@ fn a_queue_does_not_slow_down() {
                 }
                 None => Change::Keep,
             };
-            store.update_end(end, take).expect("taken");
+            store.update_end(BLOCK, end, take).expect("taken");
         }
         let took = start.elapsed();
         assert!(took < Duration::from_secs(5), "{took:?}");
@@ -354,14 +361,14 @@ fn a_queue_does_not_slow_down() {
         assert!(taken.into_iter().eq(0..RECORDS));
         // What comes beyond the end is found there.
         let mut plan = Put(b"outermost");
-        assert_eq!(store.update(&[&[7]], &mut plan), Ok(true));
+        assert_eq!(store.update(BLOCK, &[&[7]], &mut plan), Ok(true));
         for end in [end, other] {
             let mut found = None;
             let look = &mut |record: Option<(&[u8], &[u8])>| {
                 found = record.map(|(key, _)| key.to_vec());
                 Change::Keep
             };
-            store.update_end(end, look).expect("looked");
+            store.update_end(BLOCK, end, look).expect("looked");
             assert_eq!(found, Some(vec![7]));
         }
     }
@@ -389,7 +396,7 @@ fn nothing_is_overlooked_at_an_end() {
             scope.spawn(move || {
                 for number in 0..EACH {
                     let key = random((producer, number)).to_be_bytes();
-                    assert_eq!(store.update(&[&key], &mut Put(b"v")), Ok(true));
+                    assert_eq!(store.update(BLOCK, &[&key], &mut Put(b"v")), Ok(true));
                 }
             });
         }
@@ -406,7 +413,7 @@ fn nothing_is_overlooked_at_an_end() {
                         }
                         None => Change::Keep,
                     };
-                    store.update_end(end, take).expect("taken");
+                    store.update_end(BLOCK, end, take).expect("taken");
                 }
                 taken
             })
@@ -433,13 +440,13 @@ fn all_records_are_replaced() {
     let store = AtomicStore::new(open(directory.path(), &Options::default()));
     put_all(&store, &[b"a", b"b", b"z"]);
     let before = store.freeze();
-    let refused = store.replace_all(|visit| {
+    let refused = store.replace_all(BLOCK, |visit| {
         let _ = visit(b"m", b"new");
         Err(ats_store::Error::Corrupt)
     });
     assert_eq!(refused, Err(ats_store::Error::Corrupt));
     assert_eq!(keys(&store), [b"a", b"b", b"z"]);
-    let replaced = store.replace_all(|visit| {
+    let replaced = store.replace_all(BLOCK, |visit| {
         for key in [b"b", b"m"] {
             let _ = visit(key, b"new");
         }
@@ -447,7 +454,7 @@ fn all_records_are_replaced() {
     });
     assert_eq!(replaced, Ok(()));
     assert_eq!(
-        (keys(&store), store.len()),
+        (keys(&store), store.len(BLOCK)),
         (vec![b"b".to_vec(), b"m".to_vec()], Ok(2))
     );
     assert_eq!(keys(&*before), [b"a", b"b", b"z"]);
@@ -458,13 +465,13 @@ fn all_records_are_replaced() {
 
 fn put_all(store: &AtomicStore, keys: &[&[u8]]) {
     for key in keys {
-        store.put_unread(key, b"old").expect("it is written");
+        store.put_unread(BLOCK, key, b"old").expect("it is written");
     }
 }
 
 fn keys(store: &dyn Store) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
-    let scanned = store.scan(KeyRange::default(), Direction::Up, &mut |key, _| {
+    let scanned = store.scan(BLOCK, KeyRange::default(), Direction::Up, &mut |key, _| {
         keys.push(key.to_vec());
         ControlFlow::Continue(())
     });

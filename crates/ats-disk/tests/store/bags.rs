@@ -1,6 +1,7 @@
 //! A store in which keys have several values, beside a tree that has all values of a key in one
 //! record.
 
+use crate::BLOCK;
 use crate::cases;
 use crate::directory::Directory;
 use crate::open;
@@ -136,7 +137,7 @@ fn records(
     most: usize,
 ) -> Vec<(Vec<u8>, Vec<String>)> {
     let mut found = Vec::new();
-    let scanned = store.scan(range, direction, &mut |key, values| {
+    let scanned = store.scan(BLOCK, range, direction, &mut |key, values| {
         found.push((key.to_vec(), texts(values)));
         match found.len() > most {
             true => ControlFlow::Break(()),
@@ -155,7 +156,7 @@ fn all(store: &dyn Store) -> Vec<(Vec<u8>, Vec<String>)> {
 fn add(tree: &BTreeStore, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
     let groups: Vec<_> = values.chunk_by(|one, other| one.0 == other.0).collect();
     let keys: Vec<_> = groups.iter().map(|group| group[0].0).collect();
-    tree.update(&keys, &mut |index: usize, current: Option<&[u8]>| {
+    tree.update(BLOCK, &keys, &mut |index: usize, current: Option<&[u8]>| {
         if rule.only_to_new_keys && current.is_some() {
             return Change::Abort;
         }
@@ -179,7 +180,7 @@ fn remove(
     most: usize,
 ) -> Result<Option<usize>, Error> {
     let mut removed = 0;
-    tree.update(&[key], &mut |_: usize, current: Option<&[u8]>| {
+    tree.update(BLOCK, &[key], &mut |_: usize, current: Option<&[u8]>| {
         let all: Vec<_> = split_values(current.unwrap_or_default())
             .map(Result::unwrap)
             .collect();
@@ -202,7 +203,7 @@ fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {
             let mut found = None;
-            let read = store.get(key, &mut |values| found = Some(texts(values)));
+            let read = store.get(BLOCK, key, &mut |values| found = Some(texts(values)));
             format!("{read:?} {found:?}")
         }
         Op::Update(changes) => {
@@ -211,35 +212,38 @@ fn run(store: &dyn Store, op: &Op) -> String {
             changes.dedup_by(|one, other| one.0 == other.0);
             let keys: Vec<&[u8]> = changes.iter().map(|(key, ..)| &key[..]).collect();
             let mut seen = Vec::new();
-            let updated = store.update(&keys, &mut |index: usize, current: Option<&[u8]>| {
-                let current = current.unwrap_or_default();
-                seen.push(texts(current));
-                let (_, bits, new) = &changes[index];
-                let old = split_values(current)
-                    .map(|value| value.expect("a value"))
-                    .enumerate();
-                let kept = old.filter(|(index, _)| bits & 1 << (index % 8) != 0);
-                put(joined(
-                    kept.map(|(_, value)| value)
-                        .chain(new.iter().map(Vec::as_slice)),
-                ))
-            });
+            let updated =
+                store.update(BLOCK, &keys, &mut |index: usize, current: Option<&[u8]>| {
+                    let current = current.unwrap_or_default();
+                    seen.push(texts(current));
+                    let (_, bits, new) = &changes[index];
+                    let old = split_values(current)
+                        .map(|value| value.expect("a value"))
+                        .enumerate();
+                    let kept = old.filter(|(index, _)| bits & 1 << (index % 8) != 0);
+                    put(joined(
+                        kept.map(|(_, value)| value)
+                            .chain(new.iter().map(Vec::as_slice)),
+                    ))
+                });
             format!("{updated:?} {seen:?}")
         }
         Op::Delete(key) => {
-            let deleted = store.update(
-                &[key],
-                &mut |_: usize, current: Option<&[u8]>| match current {
-                    Some(_) => Change::Remove,
-                    None => Change::Keep,
-                },
-            );
+            let deleted =
+                store.update(
+                    BLOCK,
+                    &[key],
+                    &mut |_: usize, current: Option<&[u8]>| match current {
+                        Some(_) => Change::Remove,
+                        None => Change::Keep,
+                    },
+                );
             format!("{deleted:?}")
         }
         Op::UpdateEnd(first, removes) => {
             let end = if *first { End::First } else { End::Last };
             let mut seen = None;
-            let updated = store.update_end(end, &mut |record| {
+            let updated = store.update_end(BLOCK, end, &mut |record| {
                 seen = record.map(|(key, values)| (key.to_vec(), texts(values)));
                 let rest = record.map_or(&[][..], |(_, values)| values);
                 let mut rest = split_values(rest).map(|value| value.expect("a value"));
@@ -258,10 +262,14 @@ fn run(store: &dyn Store, op: &Op) -> String {
                 records(store, KeyRange { low, high }, direction, *most)
             )
         }
-        Op::Len => format!("{:?} {:?}", store.len(), store.sum(&<[u8]>::len)),
+        Op::Len => format!(
+            "{:?} {:?}",
+            store.len(BLOCK),
+            store.sum(BLOCK, &<[u8]>::len)
+        ),
         Op::TakeAll => {
-            let taken = store.take_all().expect("it has room");
-            format!("{:?} {:?} {:?}", all(store), all(&*taken), taken.len())
+            let taken = store.take_all(BLOCK).expect("it has room");
+            format!("{:?} {:?} {:?}", all(store), all(&*taken), taken.len(BLOCK))
         }
         _ => String::new(),
     }
@@ -283,7 +291,7 @@ fn bags(directory: &Path, has_shared: bool) -> BagStore {
 }
 
 fn count(store: &dyn Store) -> usize {
-    let count = store.sum(&|values| split_values(values).count());
+    let count = store.sum(BLOCK, &|values| split_values(values).count());
     count.expect("it can be read")
 }
 
@@ -301,8 +309,8 @@ proptest! {
         add(&tree, &sorted(&old), any).expect("there is room");
         // As a store was written in which all values of a key are one record.
         let before = AtomicStore::new(open(directory.path(), &options()));
-        tree.scan(KeyRange::default(), Direction::Up, &mut |key, values| {
-            before.put_unread(key, values).expect("put");
+        tree.scan(BLOCK, KeyRange::default(), Direction::Up, &mut |key, values| {
+            before.put_unread(BLOCK, key, values).expect("put");
             ControlFlow::Continue(())
         }).expect("scanned");
         drop(before);
@@ -313,21 +321,21 @@ proptest! {
                 Op::Add(values, distinct, new) => {
                     let rule = AddRule { distinct: *distinct, only_to_new_keys: *new };
                     let values = sorted(values);
-                    prop_assert_eq!(Bags::add(&store, &values, rule), add(&tree, &values, rule));
+                    prop_assert_eq!(Bags::add(&store, BLOCK, &values, rule), add(&tree, &values, rule));
                 }
                 Op::Remove(key, value, most) => prop_assert_eq!(
-                    Bags::remove(&store, key, value, *most),
+                    Bags::remove(&store, BLOCK, key, value, *most),
                     remove(&tree, key, value, *most)
                 ),
                 Op::Replace(values) => {
                     let new = BTreeStore::new();
                     add(&new, &sorted(values), any).expect("there is room");
-                    let replaced: Result<(), ats_disk::Error> = store.replace_all(|visit| {
-                        new.scan(KeyRange::default(), Direction::Up, visit).expect("scanned");
+                    let replaced: Result<(), ats_disk::Error> = store.replace_all(BLOCK, |visit| {
+                        new.scan(BLOCK, KeyRange::default(), Direction::Up, visit).expect("scanned");
                         Ok(())
                     });
                     prop_assert_eq!(replaced, Ok(()));
-                    drop(tree.take_all());
+                    drop(tree.take_all(BLOCK));
                     add(&tree, &sorted(values), any).expect("there is room");
                 }
                 Op::Rewrite => {
@@ -343,7 +351,7 @@ proptest! {
                 }
                 op => prop_assert_eq!(run(&store, op), run(&tree, op), "{:?}", op),
             }
-            prop_assert_eq!(store.values(), Ok(count(&tree)), "{:?}", op);
+            prop_assert_eq!(store.values(BLOCK), Ok(count(&tree)), "{:?}", op);
         }
         let frozen = store.freeze();
         prop_assert_eq!(all(&*frozen), all(&tree));
@@ -351,8 +359,8 @@ proptest! {
         drop(store);
         let store = bags(directory.path(), has_shared);
         prop_assert_eq!(all(&store), all(&tree));
-        prop_assert_eq!(store.len(), tree.len());
-        prop_assert_eq!(store.values(), Ok(count(&tree)));
+        prop_assert_eq!(store.len(BLOCK), tree.len(BLOCK));
+        prop_assert_eq!(store.values(BLOCK), Ok(count(&tree)));
     }
 }
 
@@ -383,14 +391,16 @@ fn threads_change_the_same_keys() {
                     let upper = value.to_ascii_uppercase();
                     let keys: [&[u8]; 2] = [b"k", if number % 2 == 0 { b"m" } else { b"n" }];
                     let values = keys.map(|key| (key, value.as_bytes()));
-                    assert_eq!(store.add(&values, rule(true)), Ok(true));
+                    assert_eq!(store.add(BLOCK, &values, rule(true)), Ok(true));
                     let again = keys.map(|key| (key, upper.as_bytes()));
-                    assert_eq!(store.add(&again, rule(true)), Ok(true));
+                    assert_eq!(store.add(BLOCK, &again, rule(true)), Ok(true));
                     // Values are taken from these only: a thread adds one before it takes one.
                     let at_ends = [&b"a"[..], b"z"].map(|key| (key, value.as_bytes()));
-                    assert_eq!(store.add(&at_ends, rule(true)), Ok(true));
+                    assert_eq!(store.add(BLOCK, &at_ends, rule(true)), Ok(true));
                     if number % 3 == 0 {
-                        let gone = store.remove(b"k", upper.as_bytes(), 5).expect("removed");
+                        let gone = store
+                            .remove(BLOCK, b"k", upper.as_bytes(), 5)
+                            .expect("removed");
                         removed.fetch_add(gone.expect("not too many"), Ordering::Relaxed);
                     }
                     if number % 5 == 0 {
@@ -400,7 +410,7 @@ fn threads_change_the_same_keys() {
                             End::Last
                         };
                         let mut took = 0;
-                        let updated = store.update_end(end, &mut |record| {
+                        let updated = store.update_end(BLOCK, end, &mut |record| {
                             let values = record.expect("there are some").1;
                             let mut rest = split_values(values).map(Result::unwrap);
                             took = usize::from(rest.next().is_some());
@@ -415,7 +425,7 @@ fn threads_change_the_same_keys() {
     });
     let gone = taken.into_inner() + removed.into_inner();
     let left = 4 * THREADS * VALUES - gone;
-    assert_eq!((store.values(), count(&store)), (Ok(left), left));
+    assert_eq!((store.values(BLOCK), count(&store)), (Ok(left), left));
     for (_, values) in all(&store) {
         let mut last = [None; THREADS];
         for value in values {
@@ -442,7 +452,9 @@ fn places_ascend_when_the_store_is_opened_anew() {
     for round in 0..20 {
         let store = bags(directory.path(), false);
         for value in ["x", "y", "x"] {
-            store.add(&[(b"k", value.as_bytes())], rule).expect("added");
+            store
+                .add(BLOCK, &[(b"k", value.as_bytes())], rule)
+                .expect("added");
             expected.push(value.to_owned());
         }
         match round % 4 {
@@ -465,12 +477,16 @@ fn places_ascend_in_a_salvaged_store() {
     };
     let store = bags(directory.path(), false);
     for _ in 0..100 {
-        store.add(&[(b"a", b"other")], rule).expect("added");
+        store.add(BLOCK, &[(b"a", b"other")], rule).expect("added");
     }
-    let removed = store.remove(b"a", b"other", usize::MAX).expect("removed");
+    let removed = store
+        .remove(BLOCK, b"a", b"other", usize::MAX)
+        .expect("removed");
     assert_eq!(removed, Some(100));
     for value in ["x", "y"] {
-        store.add(&[(b"k", value.as_bytes())], rule).expect("added");
+        store
+            .add(BLOCK, &[(b"k", value.as_bytes())], rule)
+            .expect("added");
     }
     store.records().store().compact().expect("compacted");
     store.records().store().close().expect("closed");
@@ -480,7 +496,9 @@ fn places_ascend_in_a_salvaged_store() {
     salvage(&survey, target.path(), options(), &[], go_on).expect("salvaged");
     let store = bags(target.path(), false);
     for value in ["x", "z"] {
-        store.add(&[(b"k", value.as_bytes())], rule).expect("added");
+        store
+            .add(BLOCK, &[(b"k", value.as_bytes())], rule)
+            .expect("added");
     }
     let expected = ["x", "y", "x", "z"].map(str::to_owned).to_vec();
     assert_eq!(all(&store), [(b"k".to_vec(), expected)]);
@@ -493,7 +511,7 @@ fn the_last_key_is_found_after_a_replacement() {
     let store = bags(directory.path(), false);
     let last = |store: &BagStore| {
         let mut found = None;
-        let updated = store.update_end(End::Last, &mut |record| {
+        let updated = store.update_end(BLOCK, End::Last, &mut |record| {
             found = record.map(|(key, _)| key.to_vec());
             Change::Keep
         });
@@ -501,7 +519,7 @@ fn the_last_key_is_found_after_a_replacement() {
     };
     assert_eq!(last(&store), Ok(None));
     for key in [&b"k"[..], &[0xFF, 0xFE, 1], b"a"] {
-        let replaced: Result<(), ats_disk::Error> = store.replace_all(|visit| {
+        let replaced: Result<(), ats_disk::Error> = store.replace_all(BLOCK, |visit| {
             let _go_on = visit(key, &joined([&b"x"[..]].into_iter()));
             Ok(())
         });

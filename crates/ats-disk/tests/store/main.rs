@@ -4,6 +4,7 @@
 mod append;
 mod atomic;
 mod bags;
+mod blocking;
 #[path = "../support/cases.rs"]
 mod cases;
 mod closing;
@@ -31,15 +32,16 @@ mod settling;
 mod snapshots;
 #[cfg(target_os = "linux")]
 mod threads;
-mod waiting;
 mod writers;
 
-use ats_disk::{DiskStore, Options, Scan};
+use ats_disk::{DiskStore, MayBlock, Options, Scan};
 use ats_store::{Direction, KeyRange};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+
+const BLOCK: Option<MayBlock> = Some(MayBlock::here());
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 

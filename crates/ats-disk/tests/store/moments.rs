@@ -1,5 +1,6 @@
 //! The number of records, and the record at an end, as of one moment: in the order of all that readers see.
 
+use crate::BLOCK;
 use crate::append::Append;
 use crate::directory::Directory;
 use crate::open;
@@ -11,22 +12,25 @@ use std::thread;
 
 fn put(store: &AtomicStore, number: u32) {
     let mut put = |_: usize, _: Option<&[u8]>| Change::Put(b"v".to_vec());
-    assert_eq!(store.update(&[&number.to_be_bytes()], &mut put), Ok(true));
+    assert_eq!(
+        store.update(BLOCK, &[&number.to_be_bytes()], &mut put),
+        Ok(true)
+    );
 }
 
 fn remove(store: &AtomicStore, number: u32) {
     let mut remove = |_: usize, _: Option<&[u8]>| Change::Remove;
-    let removed = store.update(&[&number.to_be_bytes()], &mut remove);
+    let removed = store.update(BLOCK, &[&number.to_be_bytes()], &mut remove);
     assert_eq!(removed, Ok(true));
 }
 
 fn is_there(store: &AtomicStore, number: u32) -> bool {
-    let read = store.get(&number.to_be_bytes(), &mut |_| {});
+    let read = store.get(BLOCK, &number.to_be_bytes(), &mut |_| {});
     read.expect("read")
 }
 
 fn len(store: &AtomicStore) -> u32 {
-    u32::try_from(store.len().expect("counted")).expect("few")
+    u32::try_from(store.len(BLOCK).expect("counted")).expect("few")
 }
 
 /// One thread adds records and then removes them again, in the order of their keys. Others look which is the last one
@@ -102,7 +106,7 @@ fn what_is_counted_is_of_one_moment() {
             });
             // A moment that comes while they count, in some rounds.
             (0..round * 50).for_each(|_| std::hint::spin_loop());
-            drop(store.take_all().expect("taken"));
+            drop(store.take_all(BLOCK).expect("taken"));
             (0..3).for_each(|number| put(&store, number));
             let numbers = counting.join().expect("no panic");
             let could_be = |number: &u32| *number == RECORDS || *number <= 3;
@@ -110,8 +114,12 @@ fn what_is_counted_is_of_one_moment() {
         });
         // An operand says nothing about whether its key was there.
         let merges = store.merges().expect("it has an operator");
-        merges.merge(&7_u32.to_be_bytes(), b"+").expect("merged");
-        merges.merge(&1_u32.to_be_bytes(), b"+").expect("merged");
+        merges
+            .merge(BLOCK, &7_u32.to_be_bytes(), b"+")
+            .expect("merged");
+        merges
+            .merge(BLOCK, &1_u32.to_be_bytes(), b"+")
+            .expect("merged");
         put(&store, 8);
         assert_eq!(len(&store), 5);
         remove(&store, 8);
@@ -155,7 +163,7 @@ fn what_is_taken_from_an_end_is_the_outermost() {
                 }
                 None => Change::Keep,
             };
-            store.update_end(End::First, take).expect("taken");
+            store.update_end(BLOCK, End::First, take).expect("taken");
         }
         (taken, seeing.join().expect("no panic"))
     });

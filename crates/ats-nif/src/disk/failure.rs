@@ -36,7 +36,7 @@ impl From<Error> for Failure {
             Error::ReadOnly(_) => KnownAtom::ReadOnly,
             Error::Merge => KnownAtom::MergeFailed,
             Error::TooLong { .. } => KnownAtom::TooLong,
-            Error::Expired | Error::NoOperator | Error::Option { .. } | Error::WouldWait => {
+            Error::Expired | Error::NoOperator | Error::Option { .. } | Error::WouldBlock => {
                 KnownAtom::Storage
             }
         };

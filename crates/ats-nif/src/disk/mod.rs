@@ -7,7 +7,6 @@ mod failure;
 mod merging;
 mod opened;
 mod pending;
-mod polite;
 mod replace;
 #[cfg(feature = "forcing")]
 mod restless;

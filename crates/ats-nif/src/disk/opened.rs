@@ -9,7 +9,6 @@ use super::described::{description, not_a_table};
 use super::failure::Failure;
 use super::merging::Merging;
 use super::pending::Pending;
-use super::polite::{Holder, Polite};
 use super::settings::{Access, Settings};
 use super::table_store::TableStore;
 use crate::atoms::KnownAtom;
@@ -18,7 +17,7 @@ use crate::process;
 use ats::program_merge::{Program, ProgramMerge};
 use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::{DiskStore, Error, Info, Snapshot, StoreDirectory};
-use ats_store::{Direction, KeyRange, Store};
+use ats_store::{Direction, KeyRange, Store, StoreRef};
 use ats_sync::thread;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -38,7 +37,7 @@ pub struct Opened {
 /// A table as it was at a moment.
 pub struct Frozen {
     /// Its store as a table sees it that is on it.
-    pub store: Box<dyn Store>,
+    pub store: Box<dyn StoreRef>,
     /// The same where a program says what keys have, if one does.
     pub pending: Option<Arc<Pending<Box<dyn Store>>>>,
     /// The owners of the files and of the memory.
@@ -143,13 +142,10 @@ impl Opened {
     }
 
     /// The store as a table sees it that is on it.
-    pub fn as_table(self: &Arc<Self>) -> Box<dyn Store> {
+    pub fn as_table(self: &Arc<Self>) -> Box<dyn StoreRef> {
         match self.program() {
-            None => Box::new(Polite(Arc::clone(self))),
-            Some(merge) => {
-                let pending = Pending::new(Arc::clone(self), Arc::clone(merge));
-                Box::new(Polite(Arc::new(pending)))
-            }
+            None => Box::new(Arc::clone(self)),
+            Some(merge) => Box::new(Pending::new(Arc::clone(self), Arc::clone(merge))),
         }
     }
 
@@ -157,11 +153,11 @@ impl Opened {
     pub fn freeze(&self) -> Frozen {
         let snapshot = self.store().files().snapshot();
         let frozen = self.store().freeze(snapshot.clone());
-        let (store, pending): (Box<dyn Store>, _) = match self.program() {
-            None => (Box::new(Polite(frozen)), None),
+        let (store, pending): (Box<dyn StoreRef>, _) = match self.program() {
+            None => (Box::new(frozen), None),
             Some(merge) => {
                 let pending = Arc::new(Pending::new(frozen, Arc::clone(merge)));
-                (Box::new(Polite(Arc::clone(&pending))), Some(pending))
+                (Box::new(Arc::clone(&pending)), Some(pending))
             }
         };
         Frozen {
@@ -246,8 +242,8 @@ impl Opened {
     }
 }
 
-impl Holder for Arc<Opened> {
-    fn held(&self) -> &dyn Store {
+impl StoreRef for Opened {
+    fn store(&self) -> &dyn Store {
         self.store().keys()
     }
 }
@@ -261,7 +257,7 @@ impl Drop for Opened {
             drop(store);
             drop(files);
         };
-        if process::on_dirty_scheduler() && process::may_wait_for_devices() {
+        if process::on_dirty_scheduler() && process::may_block().is_some() {
             return drop_in_order();
         }
         // If there can be no thread, the store is dropped here.

@@ -7,10 +7,11 @@
 //! goes on from the key at which it ended. The next window takes the place of this one, so a walk
 //! takes no more memory than a window does, and time in proportion to what it reads.
 
-use super::polite::{Holder, politely};
 use ats::program_merge::{ProgramMerge, merged};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Change, Direction, End, Error, KeyRange, Store, successor};
+use ats_store::{
+    BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreRef, successor,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// A store whose values may be pending.
-pub struct Pending<H> {
-    store: H,
+pub struct Pending<R> {
+    store: R,
     merge: Arc<ProgramMerge>,
     window: Mutex<Window>,
 }
@@ -52,9 +53,9 @@ struct Empty {
 const MOST_BYTES: usize = 1 << 20;
 const MOST_KEYS: usize = 1024;
 
-impl<H: Holder> Pending<H> {
-    /// The store that `store` holds, whose values `merge` puts one behind the other.
-    pub fn new(store: H, merge: Arc<ProgramMerge>) -> Self {
+impl<R: StoreRef> Pending<R> {
+    /// A store whose values `merge` puts one behind the other.
+    pub fn new(store: R, merge: Arc<ProgramMerge>) -> Self {
         Pending {
             store,
             merge,
@@ -114,7 +115,7 @@ impl<H: Holder> Pending<H> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn next_window(&self) -> Result<Vec<Record>, Error> {
+    pub fn next_window(&self, may_block: Option<MayBlock>) -> Result<Vec<Record>, Error> {
         let (met, direction, most) = {
             let mut window = self.window();
             let most = window.keys;
@@ -133,8 +134,9 @@ impl<H: Holder> Pending<H> {
                 high: Some(&behind),
             },
         };
-        let scan = || {
-            self.store.held().scan(range, direction, &mut |key, value| {
+        self.store
+            .store()
+            .scan(may_block, range, direction, &mut |key, value| {
                 let is_pending = merged(value).is_none();
                 // What is merged already is passed as fast as it comes, but not for ever.
                 bytes += match is_pending {
@@ -148,9 +150,7 @@ impl<H: Holder> Pending<H> {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
-            })
-        };
-        politely(scan)?;
+            })?;
         Ok(found)
     }
 
@@ -160,15 +160,14 @@ impl<H: Holder> Pending<H> {
     /// Those of the store.
     pub fn first(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         read: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
-        politely(|| {
-            let store = self.store.held();
-            store.scan(key_range, Direction::Up, &mut |key, value| {
-                read(key, value);
-                ControlFlow::Break(())
-            })
+        let store = self.store.store();
+        store.scan(may_block, key_range, Direction::Up, &mut |key, value| {
+            read(key, value);
+            ControlFlow::Break(())
         })
     }
 
@@ -235,11 +234,16 @@ impl BatchPlan<[u8], Vec<u8>> for Merged<'_> {
     }
 }
 
-impl<H: Holder> Store for Pending<H> {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+impl<R: StoreRef> Store for Pending<R> {
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
         let mut seen = Ok(false);
-        let store = self.store.held();
-        store.get(key, &mut |value| {
+        let store = self.store.store();
+        store.get(may_block, key, &mut |value| {
             seen = self.see((key, value), Direction::Up, read);
         })?;
         seen
@@ -247,6 +251,7 @@ impl<H: Holder> Store for Pending<H> {
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
@@ -254,28 +259,35 @@ impl<H: Holder> Store for Pending<H> {
             plan,
             met_pending: false,
         };
-        let done = self.store.held().update(keys, &mut plan)?;
+        let done = self.store.store().update(may_block, keys, &mut plan)?;
         match plan.met_pending {
             true => Err(Error::Pending),
             false => Ok(done),
         }
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), Error> {
         let mut met_pending = false;
-        self.store.held().update_end(end, &mut |found| {
-            let found = match found {
-                None => None,
-                Some((key, value)) => match merged(value) {
-                    Some(value) => Some((key, value)),
-                    None => {
-                        met_pending = true;
-                        return Change::Keep;
-                    }
-                },
-            };
-            decide(found)
-        })?;
+        self.store
+            .store()
+            .update_end(may_block, end, &mut |found| {
+                let found = match found {
+                    None => None,
+                    Some((key, value)) => match merged(value) {
+                        Some(value) => Some((key, value)),
+                        None => {
+                            met_pending = true;
+                            return Change::Keep;
+                        }
+                    },
+                };
+                decide(found)
+            })?;
         match met_pending {
             true => Err(Error::Pending),
             false => Ok(()),
@@ -284,6 +296,7 @@ impl<H: Holder> Store for Pending<H> {
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
@@ -306,8 +319,8 @@ impl<H: Holder> Store for Pending<H> {
         };
         let mut failed = Ok(());
         let (mut last, mut has_read) = (Vec::new(), false);
-        let store = self.store.held();
-        store.scan(key_range, direction, &mut |key, value| {
+        let store = self.store.store();
+        store.scan(may_block, key_range, direction, &mut |key, value| {
             let mut flow = ControlFlow::Continue(());
             let mut see = |value: &[u8]| flow = visit(key, value);
             match self.see((key, value), direction, &mut see) {
@@ -330,35 +343,37 @@ impl<H: Holder> Store for Pending<H> {
         failed
     }
 
-    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        self.store.held().median(key_range)
+    fn median(
+        &self,
+        may_block: Option<MayBlock>,
+        key_range: KeyRange<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.store.store().median(may_block, key_range)
     }
 
     /// Pending keys count, also those that will count as missing.
-    fn len(&self) -> Result<usize, Error> {
-        self.store.held().len()
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+        self.store.store().len(may_block)
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-        self.store.held().sum(weigh)
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, Error> {
+        self.store.store().sum(may_block, weigh)
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        let taken = self.store.held().take_all()?;
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, Error> {
+        let taken = self.store.store().take_all(may_block)?;
         Ok(Box::new(Pending::new(taken, Arc::clone(&self.merge))))
     }
 
     fn bytes(&self) -> usize {
-        self.store.held().bytes()
+        self.store.store().bytes()
     }
 
     fn most_bytes(&self) -> usize {
-        self.store.held().most_bytes()
-    }
-}
-
-impl<H: Holder> Holder for Arc<Pending<H>> {
-    fn held(&self) -> &dyn Store {
-        &**self
+        self.store.store().most_bytes()
     }
 }

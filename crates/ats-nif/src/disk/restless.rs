@@ -4,12 +4,13 @@
 //! and opened, left as a process leaves it that is killed, flushed, or merged into one run. It takes its directory with
 //! it when it is dropped.
 
-use super::polite::{Polite, politely};
 use super::table_store::TableStore;
 use crate::process;
-use ats_disk::{DiskStore, Options};
+use ats_disk::{DiskStore, MAX_BYTES, Options};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{AddRule, BagValues, Bags, BatchPlan, Direction, End, Error, KeyRange, Store};
+use ats_store::{
+    AddRule, BagValues, Bags, BatchPlan, Direction, End, Error, KeyRange, MayBlock, Store,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,41 +67,47 @@ impl Restless {
         })
     }
 
-    fn read<R>(&self, read: impl FnOnce(&TableStore) -> Result<R, Error>) -> Result<R, Error> {
-        let store = match process::may_wait_for_devices() {
-            true => self.store.read().unwrap_or_else(PoisonError::into_inner),
-            false => match self.store.try_read() {
+    fn read<R>(
+        &self,
+        may_block: Option<MayBlock>,
+        read: impl FnOnce(&TableStore) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let store = match may_block {
+            Some(_) => self.store.read().unwrap_or_else(PoisonError::into_inner),
+            None => match self.store.try_read() {
                 Ok(store) => store,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return Err(Error::WouldWait),
+                Err(TryLockError::WouldBlock) => return Err(Error::WouldBlock),
             },
         };
-        politely(|| read(store.as_ref().expect("it was opened")))
+        read(store.as_ref().expect("it was opened"))
     }
 
-    fn change<R>(&self, change: impl FnOnce(&TableStore) -> Result<R, Error>) -> Result<R, Error> {
+    fn change<R>(
+        &self,
+        may_block: Option<MayBlock>,
+        change: impl FnOnce(&TableStore) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let due = self.changes.load(Ordering::Relaxed) / EVERY;
         if self.done.load(Ordering::Relaxed) < due {
-            if !process::may_wait_for_devices() {
-                return Err(Error::WouldWait);
-            }
+            let may_block = may_block.ok_or(Error::WouldBlock)?;
             if self.done.swap(due, Ordering::Relaxed) < due {
-                self.happen(due)?;
+                self.happen(may_block, due)?;
             }
         }
-        let changed = self.read(change)?;
+        let changed = self.read(may_block, change)?;
         self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(changed)
     }
 
     /// Makes the event of a moment with this number happen.
-    fn happen(&self, number: usize) -> Result<(), Error> {
+    fn happen(&self, may_block: MayBlock, number: usize) -> Result<(), Error> {
         match number % 7 {
             1 | 4 => self.reopen(number.is_multiple_of(2))?,
-            2 => self.read(|store| Ok(store.files().flush()?))?,
-            5 => self.read(|store| Ok(store.files().compact()?))?,
+            2 => self.read(Some(may_block), |store| Ok(store.files().flush()?))?,
+            5 => self.read(Some(may_block), |store| Ok(store.files().compact()?))?,
             _ => {
-                let _done = self.read(|store| Ok(store.files().work()?))?;
+                let _done = self.read(Some(may_block), |store| Ok(store.files().work()?))?;
             }
         }
         Ok(())
@@ -127,52 +134,74 @@ impl Drop for Restless {
 }
 
 impl Store for Restless {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.read(|store| store.keys().get(key, read))
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        self.read(may_block, |store| store.keys().get(may_block, key, read))
     }
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
-        self.change(|store| store.keys().update(keys, plan))
+        self.change(may_block, |store| {
+            store.keys().update(may_block, keys, plan)
+        })
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
-        self.change(|store| store.keys().update_end(end, decide))
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), Error> {
+        self.change(may_block, |store| {
+            store.keys().update_end(may_block, end, decide)
+        })
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        self.read(|store| store.keys().scan(key_range, direction, visit))
+        self.read(may_block, |store| {
+            store.keys().scan(may_block, key_range, direction, visit)
+        })
     }
 
-    fn len(&self) -> Result<usize, Error> {
-        self.read(|store| store.keys().len())
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+        self.read(may_block, |store| store.keys().len(may_block))
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-        self.read(|store| store.keys().sum(weigh))
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, Error> {
+        self.read(may_block, |store| store.keys().sum(may_block, weigh))
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        let taken = self.change(|store| store.keys().take_all())?;
-        Ok(Box::new(Polite(taken)))
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, Error> {
+        self.change(may_block, |store| store.keys().take_all(may_block))
     }
 
     fn bytes(&self) -> usize {
-        self.read(|store| Ok(store.keys().bytes())).unwrap_or(0)
+        self.read(process::may_block(), |store| Ok(store.keys().bytes()))
+            .unwrap_or(0)
     }
 
     fn most_bytes(&self) -> usize {
-        self.read(|store| Ok(store.keys().most_bytes()))
-            .unwrap_or(0)
+        MAX_BYTES
     }
+
     fn bags(&self) -> Option<&dyn Bags> {
         self.identity.is_some().then_some(self as &dyn Bags)
     }
@@ -185,15 +214,30 @@ fn bags_of(store: &TableStore) -> &dyn Bags {
 }
 
 impl Bags for Restless {
-    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
-        self.change(|store| bags_of(store).add(values, rule))
+    fn add(
+        &self,
+        may_block: Option<MayBlock>,
+        values: &[(&[u8], &[u8])],
+        rule: AddRule,
+    ) -> Result<bool, Error> {
+        self.change(may_block, |store| {
+            bags_of(store).add(may_block, values, rule)
+        })
     }
 
-    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error> {
-        self.change(|store| bags_of(store).remove(key, value, most))
+    fn remove(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        value: &[u8],
+        most: usize,
+    ) -> Result<Option<usize>, Error> {
+        self.change(may_block, |store| {
+            bags_of(store).remove(may_block, key, value, most)
+        })
     }
 
-    fn values(&self) -> Result<usize, Error> {
-        self.read(|store| bags_of(store).values())
+    fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+        self.read(may_block, |store| bags_of(store).values(may_block))
     }
 }

@@ -1,10 +1,9 @@
 //! The store of a table in a directory: one record for each key, or for each object of a bag.
 
-use super::polite::politely;
 use super::replace::Replace;
 use ats_disk::{AtomicStore, BagStore, DiskStore, Snapshot};
 use ats_store::store::Visit;
-use ats_store::{BagValues, Error, Merges, Store};
+use ats_store::{BagValues, Error, MayBlock, Merges, Store};
 use std::sync::Arc;
 
 /// The store of a table in a directory.
@@ -60,32 +59,47 @@ impl TableStore {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn read(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        politely(|| self.keys().get(key, read))
+    pub fn read(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        self.keys().get(may_block, key, read)
     }
 
     /// Merges an operand with the value of a key, without reading it.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
-        politely(|| self.records().merge(key, operand))
+    pub fn merge(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<(), Error> {
+        self.records().merge(may_block, key, operand)
     }
 
     /// Gives a key a value, without reading what is there.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        politely(|| Ok(self.records().put_unread(key, value)?))
+    pub fn put_unread(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        Ok(self.records().put_unread(may_block, key, value)?)
     }
 
     /// Removes a key, without reading what is there.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
-        politely(|| Ok(self.records().delete_unread(key)?))
+    pub fn delete_unread(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<(), Error> {
+        Ok(self.records().delete_unread(may_block, key)?)
     }
 
     /// Replaces the value of a key, or its beginning. Returns `false` if the value is another one
@@ -93,8 +107,13 @@ impl TableStore {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn replace(&self, key: &[u8], mut by: Replace<'_>) -> Result<bool, Error> {
-        politely(|| self.keys().update(&[key], &mut by))
+    pub fn replace(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        mut by: Replace<'_>,
+    ) -> Result<bool, Error> {
+        self.keys().update(may_block, &[key], &mut by)
     }
 
     /// Replaces all records by those that `scan` shows; see [`AtomicStore::replace_all`].
@@ -103,11 +122,12 @@ impl TableStore {
     /// Those of `scan` and of the store; nothing has changed then.
     pub fn replace_all(
         &self,
+        may_block: Option<MayBlock>,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        politely(|| match self {
-            TableStore::Keys(store) => store.replace_all(scan),
-            TableStore::Objects(store) => store.replace_all(scan),
-        })
+        match self {
+            TableStore::Keys(store) => store.replace_all(may_block, scan),
+            TableStore::Objects(store) => store.replace_all(may_block, scan),
+        }
     }
 }

@@ -9,7 +9,8 @@ use crate::portable::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::select::Slice;
-use ats::{BagValues, ObjectIdentity, Store, TableType, Zeros};
+use ats::{BagValues, ObjectIdentity, TableType, Zeros};
+use ats_store::StoreRef;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -48,7 +49,7 @@ pub(super) fn store_of(
     backend: VmWord<'_>,
     kind: TableType,
     zeros: Zeros,
-) -> Result<Option<Box<dyn Store>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
     let Some([_disk, directory]) = VmTerm::of(env, backend).tuple_words() else {
         return Ok(None);
     };

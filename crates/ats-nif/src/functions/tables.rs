@@ -17,6 +17,8 @@ use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
 use ats::{BTreeStore, Table, TableType, Zeros};
+#[cfg(feature = "forcing")]
+use ats_store::StoreRef;
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -101,6 +103,7 @@ fn empty<'e>(
     if let Some(store) = store_for_tests(env, backend, kind, zeros)? {
         return Ok(Table::on_store(
             store,
+            process::may_block,
             Arc::new(VmCodec),
             kind,
             position,
@@ -112,7 +115,14 @@ fn empty<'e>(
     }
     if KnownAtom::Btree.is(backend.0) {
         let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
-        return Ok(Table::on_store(store, codec, kind, position, zeros));
+        return Ok(Table::on_store(
+            store,
+            process::may_block,
+            codec,
+            kind,
+            position,
+            zeros,
+        ));
     }
     on_rival(env, backend.0, kind, position, zeros)
 }
@@ -136,7 +146,7 @@ fn store_for_tests(
     backend: Term<'_>,
     kind: TableType,
     zeros: Zeros,
-) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
     super::forcing::store_of(env, backend.0, kind, zeros)
 }
 
@@ -146,7 +156,7 @@ fn store_for_tests(
     _backend: Term<'_>,
     _kind: TableType,
     _zeros: Zeros,
-) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
     Ok(None)
 }
 

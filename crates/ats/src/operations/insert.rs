@@ -141,7 +141,8 @@ impl<H: Host> Table<H> {
         } = work;
         if let Some((records, bags)) = self.store(&guard).bags() {
             let bytes = records.object_bytes(image.object())?;
-            return Ok(bags.add(&[(key, &bytes)], self.add_rule(existing))?);
+            let rule = self.add_rule(existing);
+            return Ok(bags.add(records.may_block(), &[(key, &bytes)], rule)?);
         }
         let mut done = true;
         let mut object = NewObject {

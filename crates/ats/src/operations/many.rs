@@ -187,7 +187,8 @@ impl<H: Host> Table<H> {
         }
         let keys = many.objects.iter().map(|object| many.keys.get(object.key));
         let values: Vec<_> = keys.zip(values.iter().map(Vec::as_slice)).collect();
-        Ok(bags.add(&values, self.add_rule(existing))?)
+        let may_block = records.may_block();
+        Ok(bags.add(may_block, &values, self.add_rule(existing))?)
     }
 }
 

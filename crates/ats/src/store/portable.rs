@@ -16,7 +16,8 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
 use ats_store::{
-    Bags, Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store, successor,
+    Bags, Change, Direction, End, KeyRange, MayBlock, ScanPosition, SlotAnswer, Store, StoreRef,
+    successor,
 };
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Object, ObjectListBuilder};
@@ -26,7 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of a table that a store keeps as bytes.
 pub(crate) struct Portable<H: Host> {
-    store: Box<dyn Store>,
+    store: Box<dyn StoreRef>,
+    /// The capability to block, if the calling thread has it.
+    may_block: fn() -> Option<MayBlock>,
     codec: Arc<dyn Codec<H>>,
     keys: Keys,
     fixation: Mutex<Fixation>,
@@ -64,23 +67,35 @@ type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Portable<H> {
     pub(crate) fn new(
-        store: Box<dyn Store>,
+        store: Box<dyn StoreRef>,
+        may_block: fn() -> Option<MayBlock>,
         codec: Arc<dyn Codec<H>>,
         ordered: bool,
         is_bag: bool,
     ) -> Self {
         Portable {
             store,
+            may_block,
             codec,
             keys: Keys { ordered, is_bag },
             fixation: Mutex::default(),
         }
     }
 
+    fn store(&self) -> &dyn Store {
+        self.store.store()
+    }
+
+    /// The capability to block, if the calling thread has it.
+    pub(crate) fn may_block(&self) -> Option<MayBlock> {
+        (self.may_block)()
+    }
+
     /// Takes all records out.
     pub(crate) fn take_all(&self) -> Result<Self, Error> {
         Ok(Portable {
-            store: self.store.take_all()?,
+            store: Box::new(self.store().take_all(self.may_block())?),
+            may_block: self.may_block,
             codec: Arc::clone(&self.codec),
             keys: self.keys,
             fixation: Mutex::default(),
@@ -94,12 +109,14 @@ impl<H: Host> Portable<H> {
         direction: Direction,
         visit: &mut ats_store::store::Visit<'_>,
     ) -> Result<(), Error> {
-        Ok(self.store.scan(key_range, direction, visit)?)
+        Ok(self
+            .store()
+            .scan(self.may_block(), key_range, direction, visit)?)
     }
 
     /// A bound that divides the records of a range.
     pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.store.median(key_range)?)
+        Ok(self.store().median(self.may_block(), key_range)?)
     }
 
     fn fixation(&self) -> MutexGuard<'_, Fixation> {
@@ -127,13 +144,13 @@ impl<H: Host> Portable<H> {
 
     /// The ability of the store to change objects of a bag alone, if it has it.
     pub(crate) fn bags(&self) -> Option<&dyn Bags> {
-        self.keys.is_bag.then(|| self.store.bags()).flatten()
+        self.keys.is_bag.then(|| self.store().bags()).flatten()
     }
 
     /// The bytes of an object.
     pub(crate) fn object_bytes(&self, object: Object<'_, H>) -> Result<Vec<u8>, Error> {
         // What is too long is found out before it is copied.
-        let (len, limit) = (least_bytes(object), self.store.most_bytes());
+        let (len, limit) = (least_bytes(object), self.store().most_bytes());
         if len > limit {
             return Err(ats_store::Error::TooLong { len, limit }.into());
         }
@@ -151,9 +168,12 @@ impl<H: Host> Portable<H> {
         object: &[u8],
         most: usize,
     ) -> Result<bool, Error> {
-        let removed = bags.remove(key, object, most)?;
+        let removed = bags.remove(self.may_block(), key, object, most)?;
         let mut fixation = self.fixation();
-        if fixation.fixed && removed > Some(0) && !self.store.get(key, &mut |_| {})? {
+        if fixation.fixed
+            && removed > Some(0)
+            && !self.store().get(self.may_block(), key, &mut |_| {})?
+        {
             fixation.removed.insert(key.to_vec());
         }
         Ok(removed.is_some())
@@ -163,7 +183,7 @@ impl<H: Host> Portable<H> {
     fn value(&self, record: &Rec<H>) -> Result<Vec<u8>, Error> {
         let mut value = Vec::new();
         let mut written = Ok(());
-        let limit = self.store.most_bytes();
+        let limit = self.store().most_bytes();
         let _all = Found::new(record).each(&mut UnpackBuffer::new(), |object| {
             // What is too long is found out before it is copied.
             written = match value.len().saturating_add(least_bytes(object)) {
@@ -206,7 +226,9 @@ impl<H: Host> Portable<H> {
             decide,
             failed: Ok(()),
         };
-        let done = self.store.update(keys, &mut translating)?;
+        let done = self
+            .store()
+            .update(self.may_block(), keys, &mut translating)?;
         translating.failed.map(|()| done)
     }
 
@@ -217,7 +239,7 @@ impl<H: Host> Portable<H> {
     ) -> Result<Option<&'g Rec<H>>, Error> {
         let mut found = None;
         let mut read = |value: &[u8]| found = Some(self.record(key, value));
-        self.store.get(key, &mut read)?;
+        self.store().get(self.may_block(), key, &mut read)?;
         Ok(found.transpose()?.map(|record| record.lend(guard)))
     }
 
@@ -269,18 +291,19 @@ impl<H: Host> Portable<H> {
         decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
     ) -> Result<(), Error> {
         let mut failed = Ok(());
-        self.store.update_end(end, &mut |found| {
-            let key = found.map_or(&[][..], |(key, _)| key);
-            let current = found.map(|(key, value)| self.record(key, value));
-            let change = current.transpose().and_then(|current| {
-                let change = decide(current.map(|record| record.lend(guard)));
-                self.translated(key, change)
-            });
-            change.unwrap_or_else(|error| {
-                failed = Err(error);
-                Change::Keep
-            })
-        })?;
+        self.store()
+            .update_end(self.may_block(), end, &mut |found| {
+                let key = found.map_or(&[][..], |(key, _)| key);
+                let current = found.map(|(key, value)| self.record(key, value));
+                let change = current.transpose().and_then(|current| {
+                    let change = decide(current.map(|record| record.lend(guard)));
+                    self.translated(key, change)
+                });
+                change.unwrap_or_else(|error| {
+                    failed = Err(error);
+                    Change::Keep
+                })
+            })?;
         failed
     }
 
@@ -300,7 +323,8 @@ impl<H: Host> Portable<H> {
                 ControlFlow::Break(())
             }
         };
-        self.store.scan(key_range, direction, &mut visit)?;
+        self.store()
+            .scan(self.may_block(), key_range, direction, &mut visit)?;
         failed
     }
 
@@ -332,7 +356,7 @@ impl<H: Host> Portable<H> {
     /// Checks that a walk may go on from this key.
     fn check_step(&self, key: &[u8]) -> Result<Result<(), NoSuchKey>, Error> {
         let is_known = self.keys.ordered
-            || self.store.get(key, &mut |_| {})?
+            || self.store().get(self.may_block(), key, &mut |_| {})?
             || self.fixation().removed.contains(key);
         Ok(match is_known {
             true => Ok(()),
@@ -427,28 +451,29 @@ impl<H: Host> Portable<H> {
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<'g, Values<H>>, Error> {
         let (mut skipped, mut ended) = (0, None);
-        self.store.scan(key_range, direction, &mut |key, value| {
-            let weight = match self.keys.ordered && self.keys.is_bag {
-                true => objects(value).count(),
-                false => 1,
-            };
-            let within = most - skipped;
-            if within < weight {
-                let next = self.record(key, value);
-                ended = Some(next.map(|record| Skipped::At(record.lend(guard), within)));
-                return ControlFlow::Break(());
-            }
-            skipped += weight;
-            if pause().is_continue() {
-                return ControlFlow::Continue(());
-            }
-            let bound = match direction {
-                Direction::Up => successor(key),
-                Direction::Down => key.to_vec(),
-            };
-            ended = Some(Ok(Skipped::Paused { skipped, bound }));
-            ControlFlow::Break(())
-        })?;
+        self.store()
+            .scan(self.may_block(), key_range, direction, &mut |key, value| {
+                let weight = match self.keys.ordered && self.keys.is_bag {
+                    true => objects(value).count(),
+                    false => 1,
+                };
+                let within = most - skipped;
+                if within < weight {
+                    let next = self.record(key, value);
+                    ended = Some(next.map(|record| Skipped::At(record.lend(guard), within)));
+                    return ControlFlow::Break(());
+                }
+                skipped += weight;
+                if pause().is_continue() {
+                    return ControlFlow::Continue(());
+                }
+                let bound = match direction {
+                    Direction::Up => successor(key),
+                    Direction::Down => key.to_vec(),
+                };
+                ended = Some(Ok(Skipped::Paused { skipped, bound }));
+                ControlFlow::Break(())
+            })?;
         ended.unwrap_or(Ok(Skipped::All(skipped)))
     }
 
@@ -474,21 +499,23 @@ impl<H: Host> Portable<H> {
     }
 
     pub(crate) fn len(&self) -> Result<usize, Error> {
-        Ok(self.store.len()?)
+        Ok(self.store().len(self.may_block())?)
     }
 
     /// Number of objects. O(records) if a key can have several, and the store does not count them.
     pub(crate) fn objects(&self) -> Result<usize, Error> {
         match self.bags() {
-            Some(bags) => Ok(bags.values()?),
-            None if self.keys.is_bag => Ok(self.store.sum(&|value| objects(value).count())?),
+            Some(bags) => Ok(bags.values(self.may_block())?),
+            None if self.keys.is_bag => Ok(self
+                .store()
+                .sum(self.may_block(), &|value| objects(value).count())?),
             None => self.len(),
         }
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.store.bytes()
+        self.store().bytes()
     }
 
     pub(crate) fn fix(&self) {

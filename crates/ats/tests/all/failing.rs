@@ -3,8 +3,8 @@
 use crate::common::{ALL_TYPES, TermTable, everything, on_store};
 use ats::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
 use ats::{
-    BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, Merge, Merging,
-    Store, TableType, TermHost, Workspace,
+    BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, MayBlock, Merge,
+    Merging, Store, TableType, TermHost, Workspace,
 };
 use ats_match::{Environment, FunctionSet, Program, Words, parse};
 use ats_store::BatchPlan;
@@ -62,50 +62,67 @@ impl Failing {
 }
 
 impl Store for Failing {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, ats_store::Error> {
         self.call()?;
         self.check(key)?;
-        self.records.get(key, read)
+        self.records.get(may_block, key, read)
     }
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
         self.call()?;
-        self.records.update(keys, plan)
+        self.records.update(may_block, keys, plan)
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), ats_store::Error> {
         self.call()?;
-        self.records.update_end(end, decide)
+        self.records.update_end(may_block, end, decide)
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         self.call()?;
         let mut checked = Ok(());
-        self.records.scan(key_range, direction, &mut |key, value| {
-            checked = self.check(key);
-            match checked {
-                Ok(()) => visit(key, value),
-                Err(_) => ControlFlow::Break(()),
-            }
-        })?;
+        self.records
+            .scan(may_block, key_range, direction, &mut |key, value| {
+                checked = self.check(key);
+                match checked {
+                    Ok(()) => visit(key, value),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            })?;
         checked
     }
 
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.records.len()
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
+        self.records.len(may_block)
     }
 
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        self.records.sum(weigh)
+    fn sum(
+        &self,
+        may_block: Option<MayBlock>,
+        weigh: &dyn Fn(&[u8]) -> usize,
+    ) -> Result<usize, ats_store::Error> {
+        self.records.sum(may_block, weigh)
     }
 
     fn bytes(&self) -> usize {
@@ -116,9 +133,9 @@ impl Store for Failing {
         self.most_bytes
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, ats_store::Error> {
         self.call()?;
-        self.records.take_all()
+        self.records.take_all(may_block)
     }
 }
 
@@ -437,7 +454,10 @@ fn bytes_that_are_no_object_are_an_error() {
             let mut bytes = Vec::new();
             TermTable::new(kind, 1).key_bytes(&Term::from(1), &mut bytes);
             let mut plan = |_: usize, _: Option<&[u8]>| ats_store::Change::Put(value.to_vec());
-            assert_eq!(store.update(&[&bytes], &mut plan), Ok(true));
+            assert_eq!(
+                store.update(Some(MayBlock::here()), &[&bytes], &mut plan),
+                Ok(true)
+            );
             let table = on_store(store, kind, 1);
             let mut work = Workspace::new();
             let corrupt = Error::Storage(ats_store::Error::Corrupt);

@@ -143,12 +143,12 @@ impl Model<'_> {
             for bound in 0..=KEYS {
                 let walk = |cursor: &mut MemtableCursor, direction| {
                     let mut found = Vec::new();
-                    cursor.seek(direction, Some(&[bound])).unwrap();
+                    cursor.seek(None, direction, Some(&[bound])).unwrap();
                     while let Some(key) = cursor.key() {
                         let entries = (0..cursor.entries()).map(|index| cursor.entry(index));
                         let entries = entries.map(|(kind, value)| (kind, value.to_vec()));
                         found.push((key[0], entries.collect::<Vec<_>>()));
-                        cursor.advance().unwrap();
+                        cursor.advance(None).unwrap();
                     }
                     found
                 };

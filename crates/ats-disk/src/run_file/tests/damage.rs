@@ -154,7 +154,7 @@ fn a_block_at_a_wrong_place_is_refused() {
     let (memory, meta) = write(IDENTITY, &numbered(100, 20), &[], &settings(64));
     let file = open(&memory, &meta);
     let part = file
-        .part(file.top().expect("it has keys"), 0)
+        .part(BLOCK, file.top().expect("it has keys"), 0)
         .expect("it is not damaged");
     let (first, second) = (part.blocks.piece(1), part.blocks.piece(2));
     assert_eq!(first.1, second.1);

@@ -1,6 +1,7 @@
 //! The reads and writes, their moments, and the effects of errors of the system.
 
 use super::*;
+use crate::blocking::BLOCK;
 use crate::run_file::index::Index;
 use crate::run_file::part::Part;
 use std::sync::OnceLock;
@@ -252,9 +253,9 @@ fn a_cursor_goes_on_after_an_error_if_it_is_sought_again() {
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let file = open(&memory, &meta);
     let mut cursor = FileCursor::new(Arc::clone(&file), false, 0);
-    assert_eq!(cursor.seek(Direction::Up, None), Ok(()));
+    assert_eq!(cursor.seek(BLOCK, Direction::Up, None), Ok(()));
     memory.0.lock().fails_after = Some(0);
-    let failed = (0..1000).find_map(|_| cursor.advance().err());
+    let failed = (0..1000).find_map(|_| cursor.advance(BLOCK).err());
     assert!(failed.is_some_and(|error| error.to_string().contains("run file 42 at offset")));
     assert_eq!(cursor.key(), None);
     memory.0.lock().fails_after = None;

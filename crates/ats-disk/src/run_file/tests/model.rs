@@ -1,6 +1,7 @@
 //! Files and runs of random records, compared with a plain map.
 
 use super::*;
+use crate::blocking::BLOCK;
 use crate::run_file::bounds::{is_lower, is_upper};
 use crate::run_file::index::Index;
 use proptest::prelude::*;
@@ -166,7 +167,7 @@ proptest! {
         prop_assert_eq!(deleted, Some(&ranges).filter(|ranges| !ranges.is_empty()));
         for key in records.keys().chain(&missing) {
             let mut shown = Entries::new();
-            let done = run.get(key, key_hash(key), &mut |kind, value| {
+            let done = run.get(BLOCK, key, key_hash(key), &mut |kind, value| {
                 shown.push((kind, value.to_vec()));
                 ControlFlow::Continue(())
             });
@@ -186,7 +187,7 @@ fn a_lookup_ends_where_it_is_told_to() {
     let records = Records::from([(b"k".to_vec(), chain)]);
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let mut shown = 0;
-    let done = open(&memory, &meta).get(b"k", key_hash(b"k"), &mut |_, value| {
+    let done = open(&memory, &meta).get(BLOCK, b"k", key_hash(b"k"), &mut |_, value| {
         shown += 1;
         match value {
             [2] => ControlFlow::Break(()),

@@ -1,4 +1,4 @@
-//! The open directory that a call is about, and the schedulers on which it may wait.
+//! The open directory that a call is about, and the schedulers on which it may block.
 
 use crate::atoms::KnownAtom;
 use crate::call::NoReply;
@@ -8,14 +8,12 @@ use crate::functions::access::existing;
 use crate::handle::Shared;
 use crate::process;
 use crate::vm_term::VmTerm;
+use ats_store::MayBlock;
 use std::sync::Arc;
 
-/// Calls are made again where they may wait.
-pub(super) fn on_dirty_io() -> Result<(), NoReply> {
-    match process::may_wait_for_devices() {
-        true => Ok(()),
-        false => Err(NoReply::DirtyIo),
-    }
+/// The capability to block. Without it, the call is made again where it has it.
+pub(super) fn on_dirty_io() -> Result<MayBlock, NoReply> {
+    process::may_block().ok_or(NoReply::DirtyIo)
 }
 
 /// The open directory of a table.

@@ -72,12 +72,13 @@ pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
 /// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met last, as a list of
 /// records `{Key, Value}`.
 fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    on_dirty_io()?;
+    let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let frozen = shared.frozen.clone().ok_or(KnownAtom::Pending)?;
     drop(guard);
-    let records = frozen.next_window().map_err(Error::from)?;
+    let records = frozen.next_window(Some(may_block));
+    let records = records.map_err(Error::from)?;
     let words: Vec<_> = records
         .iter()
         .map(|(key, value)| record(env, key, value))

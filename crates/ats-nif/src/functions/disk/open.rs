@@ -14,9 +14,10 @@ use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
 use crate::owner::Owner;
 use crate::portable::VmCodec;
 use crate::vm_term::VmTerm;
-use crate::{lifetime, nif, release, sys};
-use ats::{Store, Table};
+use crate::{lifetime, nif, process, release, sys};
+use ats::Table;
 use ats_disk::{Compression, Durability};
+use ats_store::StoreRef;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,7 +138,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
 /// The parts of a table on the store of an open directory, or on a moment of one.
 pub(super) fn recipe(
     opened: &Arc<Opened>,
-    store: Box<dyn Store>,
+    store: Box<dyn StoreRef>,
     protection: Protection,
     owner: VmWord<'_>,
 ) -> Recipe {
@@ -145,6 +146,7 @@ pub(super) fn recipe(
     Recipe {
         table: Table::on_store(
             store,
+            process::may_block,
             Arc::new(VmCodec),
             description.table_type,
             description.key_position,

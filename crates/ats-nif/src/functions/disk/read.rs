@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::functions::access::readable;
 use crate::functions::reading::write_key;
 use crate::vm_term::VmTerm;
-use crate::{nif, scratch, sys};
+use crate::{nif, process, scratch, sys};
 use ats::Error;
 use ats::program_merge::{merged, objects};
 
@@ -40,16 +40,18 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
         let mut found = None;
-        let read = opened.store().read(bytes, &mut |value| {
-            let object = match opened.program() {
-                Some(_) => merged(value),
-                None => Some(value),
-            };
-            found = Some(match object {
-                Some(value) => terms(env, value),
-                None => tagged(env, KnownAtom::Pending, bytes, value),
+        let read = opened
+            .store()
+            .read(process::may_block(), bytes, &mut |value| {
+                let object = match opened.program() {
+                    Some(_) => merged(value),
+                    None => Some(value),
+                };
+                found = Some(match object {
+                    Some(value) => terms(env, value),
+                    None => tagged(env, KnownAtom::Pending, bytes, value),
+                });
             });
-        });
         read.map_err(Error::from)?;
         found.unwrap_or_else(|| Ok(env.list(&[])))
     })
@@ -63,7 +65,10 @@ pub(super) fn with_value<R>(
 ) -> Result<Option<R>, NoReply> {
     let (mut work, mut found) = (Some(work), None);
     let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
-    opened.store().read(key, &mut see).map_err(Error::from)?;
+    opened
+        .store()
+        .read(process::may_block(), key, &mut see)
+        .map_err(Error::from)?;
     Ok(found)
 }
 

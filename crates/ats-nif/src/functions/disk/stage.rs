@@ -38,7 +38,7 @@ fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 /// `disk_exchange(Table, Stage)`: replaces all objects of a table by those of a stage that was made for it.
 fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    on_dirty_io()?;
+    let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?.hold();
     let stage = writable(env, stage, &guard)?.hold();
@@ -48,7 +48,7 @@ fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult
         return Err(KnownAtom::TableType.into());
     }
     shared.table.replace_all(|| {
-        let replaced = opened.store().replace_all(|visit| {
+        let replaced = opened.store().replace_all(Some(may_block), |visit| {
             let all = KeyRange::default();
             let shown = stage.table.scan_bytes(all, Direction::Up, visit);
             shown.map_err(|_| ats_store::Error::Corrupt)

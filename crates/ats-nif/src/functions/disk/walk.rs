@@ -190,7 +190,9 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
     };
     match &shared.frozen {
         // Which key is next does not depend on how it is merged.
-        Some(frozen) => frozen.first(behind, &mut read).map_err(Error::from)?,
+        Some(frozen) => frozen
+            .first(process::may_block(), behind, &mut read)
+            .map_err(Error::from)?,
         None => shared
             .table
             .scan_bytes(behind, Direction::Up, &mut |key, value| {

@@ -80,7 +80,10 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
             let Some(operand) = merge.operand(value) else {
                 return Ok(KnownAtom::Operand.word());
             };
-            opened.store().merge(key, &operand).map_err(Error::from)?;
+            opened
+                .store()
+                .merge(process::may_block(), key, &operand)
+                .map_err(Error::from)?;
             Ok(KnownAtom::Written.word())
         })
     })
@@ -108,8 +111,12 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
             let (_len, object) = value.split_at(size_of::<u32>());
             let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
             let write = || match how {
-                Written::Object => opened.store().put_unread(key, &written),
-                Written::Present | Written::Unknown => opened.store().merge(key, &written),
+                Written::Object => opened
+                    .store()
+                    .put_unread(process::may_block(), key, &written),
+                Written::Present | Written::Unknown => {
+                    opened.store().merge(process::may_block(), key, &written)
+                }
             };
             let done = program.with_version(version, write);
             if done.map_err(Error::from)?.is_none() {
@@ -152,7 +159,10 @@ fn delete_unread(shared: &Shared, key: VmTerm<'_>) -> Result<(), NoReply> {
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
-        Ok(opened.store().delete_unread(bytes).map_err(Error::from)?)
+        Ok(opened
+            .store()
+            .delete_unread(process::may_block(), bytes)
+            .map_err(Error::from)?)
     })
 }
 
@@ -179,7 +189,10 @@ fn disk_replace<'e>(
             how_much: expected,
             by: new,
         };
-        let replaced = opened.store().replace(key, by).map_err(Error::from)?;
+        let replaced = opened
+            .store()
+            .replace(process::may_block(), key, by)
+            .map_err(Error::from)?;
         Ok(atoms::boolean(replaced))
     })
 }

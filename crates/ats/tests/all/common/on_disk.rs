@@ -4,7 +4,7 @@
 mod directory;
 
 use super::{TermTable, on_store};
-use ats::{Direction, End, KeyRange, ObjectIdentity, Store, TableType, TermCodec, Zeros};
+use ats::{Direction, End, KeyRange, MayBlock, ObjectIdentity, Store, TableType, TermCodec, Zeros};
 use ats_disk::{AtomicStore, BagStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{AddRule, Bags, BatchPlan, Error};
@@ -90,37 +90,49 @@ impl OnDisk {
 }
 
 impl Store for OnDisk {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.read(|store| store.get(key, read))
+    fn get(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        self.read(|store| store.get(may_block, key, read))
     }
 
     fn update(
         &self,
+        may_block: Option<MayBlock>,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
-        let updated = self.read(|store| store.update(keys, plan));
+        let updated = self.read(|store| store.update(may_block, keys, plan));
         self.work();
         updated
     }
 
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
-        let updated = self.read(|store| store.update_end(end, decide));
+    fn update_end(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), Error> {
+        let updated = self.read(|store| store.update_end(may_block, end, decide));
         self.work();
         updated
     }
 
     fn scan(
         &self,
+        may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        self.read(|store| store.scan(key_range, direction, visit))
+        self.read(|store| store.scan(may_block, key_range, direction, visit))
     }
 
-    fn len(&self) -> Result<usize, Error> {
-        self.read(|store| store.len())
+    fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+        self.read(|store| store.len(may_block))
     }
 
     fn bytes(&self) -> usize {
@@ -131,8 +143,8 @@ impl Store for OnDisk {
         self.read(|store| store.most_bytes())
     }
 
-    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        self.read(|store| store.take_all())
+    fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, Error> {
+        self.read(|store| store.take_all(may_block))
     }
 
     fn bags(&self) -> Option<&dyn Bags> {
@@ -141,20 +153,31 @@ impl Store for OnDisk {
 }
 
 impl Bags for OnDisk {
-    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
-        let added = self.read_bags(|bags| bags.add(values, rule));
+    fn add(
+        &self,
+        may_block: Option<MayBlock>,
+        values: &[(&[u8], &[u8])],
+        rule: AddRule,
+    ) -> Result<bool, Error> {
+        let added = self.read_bags(|bags| bags.add(may_block, values, rule));
         self.work();
         added
     }
 
-    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error> {
-        let removed = self.read_bags(|bags| bags.remove(key, value, most));
+    fn remove(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        value: &[u8],
+        most: usize,
+    ) -> Result<Option<usize>, Error> {
+        let removed = self.read_bags(|bags| bags.remove(may_block, key, value, most));
         self.work();
         removed
     }
 
-    fn values(&self) -> Result<usize, Error> {
-        self.read_bags(|bags| bags.values())
+    fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+        self.read_bags(|bags| bags.values(may_block))
     }
 }
 

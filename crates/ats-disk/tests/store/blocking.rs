@@ -1,10 +1,10 @@
-//! Callers that must not wait.
+//! Callers that may not block.
 
 use crate::append::Append;
 use crate::directory::Directory;
 use crate::hooked::{Call, HookedFs};
-use crate::{open, random};
-use ats_disk::{AtomicStore, Batch, DiskStore, Durability, Error, Options, without_waiting};
+use crate::{BLOCK, open, random};
+use ats_disk::{AtomicStore, Batch, DiskStore, Durability, Error, MayBlock, Options};
 use ats_store::{Change, Store};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -13,50 +13,81 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 thread_local! {
-    static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
+    static MAY_NOT_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A file system that counts what threads do that must not wait, but that may wait.
+/// A file system that counts the calls that may block, of threads that may not.
 fn watched(waits: &Arc<AtomicU64>) -> Arc<HookedFs> {
     let waits = Arc::clone(waits);
     HookedFs::new(move |call, _| {
-        if MUST_NOT_WAIT.get() && call != Call::Reserve {
+        if MAY_NOT_BLOCK.get() && call != Call::Reserve {
             waits.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     })
 }
 
-fn at_once<R>(work: impl FnOnce() -> R) -> R {
-    MUST_NOT_WAIT.set(true);
-    let result = without_waiting(work);
-    MUST_NOT_WAIT.set(false);
+/// Makes a call that may not block.
+fn at_once<R>(work: impl FnOnce(Option<MayBlock>) -> R) -> R {
+    MAY_NOT_BLOCK.set(true);
+    let result = work(None);
+    MAY_NOT_BLOCK.set(false);
     result
 }
 
-/// Makes a call without waiting, and again if it would have waited. Whether it would not.
-fn call<T>(work: impl Fn() -> Result<T, ats_store::Error>) -> (T, bool) {
+/// Makes a call that may not block, and again if it would have blocked. Returns `true` if it would
+/// not have.
+fn call<T>(work: impl Fn(Option<MayBlock>) -> Result<T, ats_store::Error>) -> (T, bool) {
     match at_once(&work) {
-        Err(ats_store::Error::WouldWait) => (work().expect("done when it may wait"), false),
+        Err(ats_store::Error::WouldBlock) => (work(BLOCK).expect("done when it may block"), false),
         done => (done.expect("done at once"), true),
     }
 }
 
-fn put(store: &dyn Store, key: &[u8], value: &[u8]) -> Result<bool, ats_store::Error> {
-    store.update(&[key], &mut |_: usize, _: Option<&[u8]>| {
+fn put(
+    may_block: Option<MayBlock>,
+    store: &dyn Store,
+    key: &[u8],
+    value: &[u8],
+) -> Result<bool, ats_store::Error> {
+    store.update(may_block, &[key], &mut |_: usize, _: Option<&[u8]>| {
         Change::Put(value.to_vec())
     })
 }
 
-fn get(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, ats_store::Error> {
+fn get(
+    may_block: Option<MayBlock>,
+    store: &dyn Store,
+    key: &[u8],
+) -> Result<Option<Vec<u8>>, ats_store::Error> {
     let mut found = None;
-    store.get(key, &mut |value| found = Some(value.to_vec()))?;
+    store.get(may_block, key, &mut |value| found = Some(value.to_vec()))?;
+    Ok(found)
+}
+
+/// Gives a key of a store on disk a value, without blocking.
+fn put_at_once(
+    store: &DiskStore,
+    key: &[u8],
+    value: &[u8],
+    durability: Durability,
+) -> Result<(), Error> {
+    let mut batch = Batch::new();
+    batch.put(key, value)?;
+    at_once(|may_block| store.try_write(may_block, &batch, durability))
+}
+
+/// Reads a key of a store on disk, without blocking.
+fn get_at_once(store: &DiskStore, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    let mut found = None;
+    let mut read = |value: &[u8]| found = Some(value.to_vec());
+    at_once(|may_block| store.try_get(may_block, key, &mut read))?;
     Ok(found)
 }
 
 /// Each thread has keys of its own, so it knows what each has to be.
 #[test]
-fn calls_that_would_wait_change_nothing() {
+fn calls_that_would_block_change_nothing() {
     const THREADS: u64 = 3;
     const CALLS: u64 = 6_000;
     let directory = Directory::new();
@@ -82,24 +113,25 @@ fn calls_that_would_wait_change_nothing() {
             let value = format!("<{number}>").into_bytes();
             let is_at_once = match random >> 32 & 7 {
                 0..2 => {
-                    let (_, is_at_once) = call(|| put(&store, &key, &value));
+                    let (_, is_at_once) = call(|may_block| put(may_block, &store, &key, &value));
                     model.insert(key, value);
                     is_at_once
                 }
                 2..4 => {
                     let merges = store.merges().expect("it has an operator");
-                    let (_, is_at_once) = call(|| merges.merge(&key, &value));
+                    let (_, is_at_once) = call(|may_block| merges.merge(may_block, &key, &value));
                     model.entry(key).or_default().extend(value);
                     is_at_once
                 }
                 4 => {
                     let remove = |_: usize, _: Option<&[u8]>| Change::Remove;
-                    let (_, is_at_once) = call(|| store.update(&[&key], &mut { remove }));
+                    let (_, is_at_once) =
+                        call(|may_block| store.update(may_block, &[&key], &mut { remove }));
                     model.remove(&key);
                     is_at_once
                 }
                 _ => {
-                    let (found, is_at_once) = call(|| get(&store, &key));
+                    let (found, is_at_once) = call(|may_block| get(may_block, &store, &key));
                     assert_eq!(found.as_ref(), model.get(&key));
                     is_at_once
                 }
@@ -112,7 +144,7 @@ fn calls_that_would_wait_change_nothing() {
             count.fetch_add(1, Ordering::Relaxed);
         }
         for (key, value) in model {
-            assert_eq!(get(&store, &key), Ok(Some(value)));
+            assert_eq!(get(BLOCK, &store, &key), Ok(Some(value)));
         }
     };
     thread::scope(|scope| {
@@ -148,9 +180,9 @@ fn what_the_system_has_in_memory_may_be_read() {
     store.close().expect("closed");
     let store = opened(&directory, Durability::System);
     for key in 0..1000_u32 {
-        match at_once(|| store.get(&key.to_be_bytes())) {
+        match get_at_once(&store, &key.to_be_bytes()) {
             Ok(found) => assert_eq!(found, Some(vec![7; 100])),
-            Err(error) => assert_eq!(error, Error::WouldWait),
+            Err(error) => assert_eq!(error, Error::WouldBlock),
         }
         assert_eq!(store.get(&key.to_be_bytes()), Ok(Some(vec![7; 100])));
     }
@@ -161,10 +193,13 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     let directory = Directory::new();
     let store = opened(&directory, Durability::System);
     // The first write begins the journal.
-    assert_eq!(at_once(|| store.put(b"k", b"u")), Err(Error::WouldWait));
+    assert_eq!(
+        put_at_once(&store, b"k", b"u", Durability::System),
+        Err(Error::WouldBlock)
+    );
     assert_eq!(store.put(b"k", b"u"), Ok(()));
-    assert_eq!(at_once(|| store.put(b"k", b"v")), Ok(()));
-    assert_eq!(at_once(|| store.get(b"k")), Ok(Some(b"v".to_vec())));
+    assert_eq!(put_at_once(&store, b"k", b"v", Durability::System), Ok(()));
+    assert_eq!(get_at_once(&store, b"k"), Ok(Some(b"v".to_vec())));
     store.close().expect("closed");
     // This file system does not say what is in memory.
     let options = Options {
@@ -173,10 +208,10 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
         ..Options::default()
     };
     let store = open(directory.path(), &options);
-    for would_wait in [true, false] {
-        let found = at_once(|| store.get(b"k"));
-        match would_wait {
-            true => assert_eq!(found, Err(Error::WouldWait)),
+    for would_block in [true, false] {
+        let found = get_at_once(&store, b"k");
+        match would_block {
+            true => assert_eq!(found, Err(Error::WouldBlock)),
             false => assert_eq!(found, Ok(Some(b"v".to_vec()))),
         }
         // From now on it is cached.
@@ -190,22 +225,22 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
 fn what_is_durable_or_large_is_not_written() {
     let directory = Directory::new();
     let store = opened(&directory, Durability::Always);
-    assert_eq!(at_once(|| store.put(b"k", b"v")), Err(Error::WouldWait));
+    let refused = put_at_once(&store, b"k", b"v", Durability::Always);
+    assert_eq!(refused, Err(Error::WouldBlock));
     assert_eq!(store.get(b"k"), Ok(None));
     let mut batch = Batch::new();
     batch.put(b"k", b"w").expect("not too long");
     store.put(b"first", b"").expect("written");
-    let write = |batch: &Batch| at_once(|| store.write_with(batch, Durability::System));
+    let write =
+        |batch: &Batch| at_once(|may_block| store.try_write(may_block, batch, Durability::System));
     assert_eq!(write(&batch), Ok(()));
     assert_eq!(store.get(b"k"), Ok(Some(b"w".to_vec())));
     batch.put(b"large", &[7; 1 << 20]).expect("not too long");
-    assert_eq!(write(&batch), Err(Error::WouldWait));
+    assert_eq!(write(&batch), Err(Error::WouldBlock));
     assert_eq!(store.get(b"large"), Ok(None));
-    assert_eq!(at_once(|| store.sync()), Err(Error::WouldWait));
-    assert_eq!(at_once(|| store.flush()), Err(Error::WouldWait));
-    assert_eq!(at_once(|| store.compact()), Err(Error::WouldWait));
     let store = AtomicStore::new(store);
-    assert_eq!(at_once(|| store.len()), Err(ats_store::Error::WouldWait));
-    assert_eq!(store.len(), Ok(2));
-    assert_eq!(at_once(|| store.len()), Ok(2));
+    let len_at_once = || at_once(|may_block| store.len(may_block));
+    assert_eq!(len_at_once(), Err(ats_store::Error::WouldBlock));
+    assert_eq!(store.len(BLOCK), Ok(2));
+    assert_eq!(len_at_once(), Ok(2));
 }
