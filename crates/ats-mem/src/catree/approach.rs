@@ -12,7 +12,7 @@ use super::counting::{Counting, Portable};
 use super::counting::{Vectors, has_vectors};
 use super::kind::Kind;
 use super::link::Node;
-use super::tree::CaTree;
+use super::root::Root;
 use crate::record::Release;
 use ats_sync::Guard;
 
@@ -22,7 +22,7 @@ const TOGETHER: usize = 8;
 /// A base node whose tree is lower than this fits into the cache of a core: a few thousand keys.
 const LEAST_LEVEL: u8 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// [`approach`](crate::batch::Stepwise::approach).
     pub(super) fn approach_leaves(&self, keys: &[&[u8]], guard: &Guard) {
         for keys in keys.chunks(TOGETHER).filter(|keys| keys.len() > 1) {
@@ -45,7 +45,7 @@ impl<R: Release> CaTree<R> {
     /// For up to [`TOGETHER`] ascending keys.
     #[inline(always)]
     fn approach_by<C: Counting>(&self, keys: &[&[u8]], guard: &Guard) {
-        let mut nodes = [self.root(guard); TOGETHER];
+        let mut nodes = [self.node(guard); TOGETHER];
         let nodes = &mut nodes[..keys.len()];
         // Through route nodes, which stay in the cache.
         for (node, key) in nodes.iter_mut().zip(keys) {

@@ -9,7 +9,7 @@ use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::path::PathNode;
-use super::tree::CaTree;
+use super::root::Root;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 
@@ -21,11 +21,11 @@ pub(super) struct Place<'g, R: Release> {
     pub parent: Option<PathNode<'g, R>>,
 }
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// The base node that `key` is led to.
     #[inline(always)]
     pub(super) fn base_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Base<R> {
-        let mut node = self.root(guard);
+        let mut node = self.node(guard);
         loop {
             match node.kind() {
                 Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
@@ -38,7 +38,7 @@ impl<R: Release> CaTree<R> {
     /// The leaf that `key` is led to.
     #[inline(always)]
     fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {
-        let mut node = self.root(guard);
+        let mut node = self.node(guard);
         loop {
             node = match node.kind() {
                 Kind::Leaf(leaf) => return leaf,
@@ -128,7 +128,7 @@ impl<R: Release> CaTree<R> {
     ) -> Place<'g, R> {
         let mut fences = Fences::NONE;
         let mut parent = None;
-        let mut node = self.root(guard);
+        let mut node = self.node(guard);
         loop {
             node = match node.kind() {
                 Kind::Leaf(leaf) => {

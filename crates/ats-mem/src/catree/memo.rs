@@ -8,7 +8,7 @@
 //! Good for: few keys, of large trees, while little is retired. Else it costs a few nanoseconds more than a search.
 
 use super::known_leaf::{Identity, KnownLeaf};
-use super::tree::CaTree;
+use super::root::Root;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;
@@ -46,7 +46,7 @@ fn index_of(key: &[u8], identity: &Identity) -> usize {
     (product >> (u64::BITS - MEMOS.ilog2())) as usize
 }
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// [`get_again`](crate::Backend::get_again).
     #[inline]
     pub(super) fn get_remembered<'g>(
@@ -54,9 +54,9 @@ impl<R: Release> CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let index = index_of(key, &self.identity);
+        let index = index_of(key, self.identity());
         let memo = MEMO.with(|memos| memos[index].get());
-        if let Some(leaf) = memo.known.recall::<R>(&self.identity, guard)
+        if let Some(leaf) = memo.known.recall::<R>(self.identity(), guard)
             && let Some(record) = leaf.record(usize::from(memo.at), guard)
             && record.has_key(key)
         {
@@ -64,7 +64,7 @@ impl<R: Release> CaTree<R> {
         }
         let (leaf, at) = self.place_of(key, guard)?;
         let memo = Memo {
-            known: KnownLeaf::of(&self.identity, leaf, guard),
+            known: KnownLeaf::of(self.identity(), leaf, guard),
             at: at as u8,
         };
         MEMO.with(|memos| memos[index].set(memo));

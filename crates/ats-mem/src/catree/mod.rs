@@ -79,7 +79,6 @@
 
 mod account;
 mod adapt;
-mod adapting;
 mod approach;
 mod base;
 mod bisect;
@@ -108,11 +107,14 @@ mod order;
 mod order_statistics;
 mod path;
 mod pop;
+mod root;
+mod routes;
 mod sizes;
 mod slot;
 mod split_join;
 mod subtree_counts;
 mod sums;
+mod teardown;
 mod tree;
 mod walk;
 mod write;
@@ -124,11 +126,11 @@ use crate::backend::{
 use crate::change::{Busy, Change};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
-pub use adapting::OnFirstSplit;
 use ats_sync::Guard;
 use counting::Portable;
 #[cfg(target_arch = "x86_64")]
 use counting::has_vectors;
+pub use routes::OnFirstSplit;
 use std::ops::ControlFlow;
 pub use tree::CaTree;
 
@@ -138,14 +140,14 @@ impl<R: Release> Backend<R> for CaTree<R> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.find_by_vectors(key, guard) };
+            return unsafe { self.root().find_by_vectors(key, guard) };
         }
-        self.find::<Portable>(key, guard)
+        self.root().find::<Portable>(key, guard)
     }
 
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.get_remembered(key, guard)
+        self.root().get_remembered(key, guard)
     }
 
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
@@ -167,7 +169,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
-        self.walk_up(&[], true, guard, &mut |record| {
+        self.root().walk_up(&[], true, guard, &mut |record| {
             first = Some(record);
             ControlFlow::Break(())
         });
@@ -175,7 +177,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.below(None, guard)
+        self.root().below(None, guard)
     }
 
     fn next<'g>(
@@ -183,7 +185,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.above(key, guard))
+        Ok(self.root().above(key, guard))
     }
 
     fn prev<'g>(
@@ -191,7 +193,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.below(Some(key), guard))
+        Ok(self.root().below(Some(key), guard))
     }
 
     fn scan<'g>(
@@ -201,8 +203,8 @@ impl<R: Release> Backend<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
         match after {
-            None => self.walk_up(&[], true, guard, visit),
-            Some(key) => self.walk_up(key, false, guard, visit),
+            None => self.root().walk_up(&[], true, guard, visit),
+            Some(key) => self.root().walk_up(key, false, guard, visit),
         }
         Ok(())
     }
@@ -216,8 +218,10 @@ impl<R: Release> Backend<R> for CaTree<R> {
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         match from {
-            ScanPosition::Start | ScanPosition::At(_) => self.walk_up(&[], true, guard, visit),
-            ScanPosition::Behind(key) => self.walk_up(key, false, guard, visit),
+            ScanPosition::Start | ScanPosition::At(_) => {
+                self.root().walk_up(&[], true, guard, visit)
+            }
+            ScanPosition::Behind(key) => self.root().walk_up(key, false, guard, visit),
         }
         None
     }
@@ -237,7 +241,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         Memory {
             records: usize::try_from(records).unwrap_or(0),
             structure: size_of::<Self>()
-                + self.adapting.bytes()
+                + self.routes.shared_bytes()
                 + usize::try_from(nodes).unwrap_or(0),
         }
     }
@@ -250,7 +254,7 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.walk_up(from, true, guard, visit);
+        self.root().walk_up(from, true, guard, visit);
     }
 
     fn neighbour<'g>(
@@ -261,8 +265,8 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         will_do: &dyn Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         match direction {
-            Direction::Up => self.above_by(key, guard, &will_do),
-            Direction::Down => self.below_by(Some(key), guard, &will_do),
+            Direction::Up => self.root().above_by(key, guard, &will_do),
+            Direction::Down => self.root().below_by(Some(key), guard, &will_do),
         }
     }
 
@@ -272,7 +276,7 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.walk_down(below, guard, visit);
+        self.root().walk_down(below, guard, visit);
     }
 
     fn skip<'g>(
@@ -322,12 +326,12 @@ impl<R: Release> Fixable for CaTree<R> {
 
 impl<R: Release> Adaptive for CaTree<R> {
     fn join_idle(&self, guard: &Guard) -> bool {
-        self.join_idle_base_nodes(guard)
+        self.routes.join_idle(guard)
     }
 
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
-        self.adapting.forcing.set(splits, joins);
+        self.routes.force(splits, joins);
     }
 }
 

@@ -10,6 +10,8 @@
 //! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
+//!
+//! Uses the root, the gate, since it takes locks, and the weights of records.
 
 use super::account::Weights;
 use super::base::Base;
@@ -19,6 +21,7 @@ use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Node;
+use super::root::Root;
 use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
@@ -216,7 +219,7 @@ impl<R: Release> CaTree<R> {
         while !rest.is_empty() {
             let bound = match self.pass_base(rest, direction, &mut left, guard) {
                 Break(Stop::At(record, within)) => {
-                    let visible = self.visible(record, rest, direction, guard);
+                    let visible = visible(self.root(), record, rest, direction, guard);
                     return match visible {
                         Some(seen) => Skipped::At(seen, within as usize),
                         None => Skipped::All(most),
@@ -249,7 +252,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> ControlFlow<Stop<'g, R>, Option<&'g [u8]>> {
         let (base, fences, held) = loop {
-            let (base, fences) = self.base_at_end(key_range, direction, guard);
+            let (base, fences) = base_at_end(self.root(), key_range, direction, guard);
             let held = base.lock_to_count(&self.gate);
             if !base.header.is_dead() {
                 break (base, fences, held);
@@ -281,51 +284,51 @@ impl<R: Release> CaTree<R> {
             Direction::Down => fences.low,
         })
     }
+}
 
-    /// The base node at the near end of a range, and its range, which is that of the base node for as long as
-    /// this is not dead.
-    fn base_at_end<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> (&'g Base<R>, Fences<'g>) {
-        let mut fences = Fences::NONE;
-        let mut node = self.root(guard);
-        loop {
-            match node.kind() {
-                Kind::Base(base) => return (base, fences),
-                Kind::Inner(inner) => {
-                    let place = match direction {
-                        Direction::Up => key_range
-                            .low
-                            .map_or(0, |key| inner.child_for::<Portable>(key)),
-                        Direction::Down => key_range
-                            .high
-                            .map_or(inner.len(), |key| inner.child_below(key)),
-                    };
-                    fences = fences.of_child(inner, place);
-                    node = inner.child(place);
-                }
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+/// The base node at the near end of a range, and its range, which is that of the base node for as
+/// long as this is not dead.
+fn base_at_end<'g, R: Release>(
+    root: &'g Root<R>,
+    key_range: KeyRange<'_>,
+    direction: Direction,
+    guard: &'g Guard,
+) -> (&'g Base<R>, Fences<'g>) {
+    let mut fences = Fences::NONE;
+    let mut node = root.node(guard);
+    loop {
+        match node.kind() {
+            Kind::Base(base) => return (base, fences),
+            Kind::Inner(inner) => {
+                let place = match direction {
+                    Direction::Up => key_range
+                        .low
+                        .map_or(0, |key| inner.child_for::<Portable>(key)),
+                    Direction::Down => key_range
+                        .high
+                        .map_or(inner.len(), |key| inner.child_below(key)),
+                };
+                fences = fences.of_child(inner, place);
+                node = inner.child(place);
             }
+            Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
         }
     }
+}
 
-    /// The record that a reader sees of one that was come to: itself, the one that was there
-    /// before, or if there was none, the next.
-    fn visible<'g>(
-        &'g self,
-        record: &'g Record<R>,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
-        let beyond = || match direction {
-            Direction::Up => self.above(record.key(), guard),
-            Direction::Down => self.below(Some(record.key()), guard),
-        };
-        let seen = record.settled(guard).or_else(beyond);
-        seen.filter(|seen| key_range.has(seen.key()))
-    }
+/// The record that a reader sees of one that was come to: itself, the one that was there
+/// before, or if there was none, the next.
+fn visible<'g, R: Release>(
+    root: &'g Root<R>,
+    record: &'g Record<R>,
+    key_range: KeyRange<'_>,
+    direction: Direction,
+    guard: &'g Guard,
+) -> Option<&'g Record<R>> {
+    let beyond = || match direction {
+        Direction::Up => root.above(record.key(), guard),
+        Direction::Down => root.below(Some(record.key()), guard),
+    };
+    let seen = record.settled(guard).or_else(beyond);
+    seen.filter(|seen| key_range.has(seen.key()))
 }
