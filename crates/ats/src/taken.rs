@@ -1,7 +1,7 @@
 //! Taking all objects out of a table.
 
 use crate::error::Error;
-use crate::table::{Table, retire_store};
+use crate::table::Table;
 use ats_sync::Grace;
 use ats_term::image::Host;
 
@@ -15,10 +15,10 @@ impl<H: Host> Table<H> {
     /// [`Error::Storage`] of a store of bytes that cannot be cleared; the table is as it was then.
     pub fn take_all(&self) -> Result<TakenTable<H>, Error> {
         let guard = ats_sync::pin();
-        let store = self.exchange(&guard)?;
+        let store = self.store.take_out(&guard)?;
         Ok(TakenTable {
             grace: guard.grace(),
-            table: self.with_store(store),
+            table: self.with_store(store.into_current()),
         })
     }
 }
@@ -48,9 +48,8 @@ impl<H: Host> Drop for TakenTable<H> {
     fn drop(&mut self) {
         if !self.grace.is_over() {
             let guard = ats_sync::pin();
-            let store = self.table.give_up_store();
-            // SAFETY: unlinked when the table was taken, and now from where only we would find it.
-            unsafe { retire_store(store, &guard) };
+            // SAFETY: the table is dropped with this.
+            unsafe { self.table.store.retire(&guard) };
         }
     }
 }

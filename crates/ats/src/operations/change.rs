@@ -101,7 +101,9 @@ impl<H: Host> Table<H> {
                 .is_too_long_to_update(key, &guard, &mut decide)?
         };
         if is_long {
-            self.visit().update_long_batch(&[key], &mut Alone(decide))?;
+            self.store
+                .visit()
+                .update_long_batch(&[key], &mut Alone(decide))?;
         }
         Ok(())
     }

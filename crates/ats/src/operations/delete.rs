@@ -202,7 +202,7 @@ impl<H: Host> Table<H> {
                 return Ok(true);
             }
             drop(guard);
-            let visit = self.visit();
+            let visit = self.store.visit();
             let mut deleting = Deleting {
                 rules: self.bag_rules(),
                 key,

@@ -58,4 +58,17 @@ impl<H: Host> Table<H> {
         work.tidy_key();
         found
     }
+
+    /// Does what [`lookup`](Table::lookup) does, by the bytes of the key.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] of a store of bytes that cannot read.
+    #[inline]
+    pub fn lookup_bytes<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, Error> {
+        Ok(self.store(guard).get(key, guard)?.map(Found::new))
+    }
 }

@@ -128,7 +128,7 @@ impl<H: Host> Table<H> {
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
         if self.is_portable && self.table_type.is_bag() {
-            let visit = self.visit();
+            let visit = self.store.visit();
             if let Some((records, bags)) = visit.bags() {
                 return self.add_many(records, bags, many, existing);
             }
@@ -160,7 +160,7 @@ impl<H: Host> Table<H> {
             existing,
         };
         if is_long {
-            return self.visit().update_long_batch(keys, &mut writing);
+            return self.store.visit().update_long_batch(keys, &mut writing);
         }
         let guard = ats_sync::pin();
         let store = self.store(&guard);
