@@ -6,7 +6,7 @@
 //!
 //! All of it is given back in a [lull](crate::lull).
 
-use ats_mem::slab::{self, Kept};
+use ats_mem::slab::{self, Retained};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ const AHEAD: usize = 4 << 20;
 /// The memory that a store keeps for its memtables.
 #[derive(Default)]
 pub(crate) struct Spare {
-    held: Mutex<Option<Kept>>,
+    held: Mutex<Option<Retained>>,
     /// `true` if the background knows that memory is short.
     is_told: AtomicBool,
 }
@@ -38,7 +38,7 @@ impl Spare {
         if self.is_told.load(Ordering::Relaxed) {
             let bytes = memtable_bytes.saturating_add(AHEAD);
             let mut held = self.held.lock();
-            held.get_or_insert_with(|| Kept::new(bytes));
+            held.get_or_insert_with(|| Retained::new(bytes));
             drop(held);
             slab::prepare(AHEAD);
             self.is_told.store(false, Ordering::Relaxed);

@@ -4,13 +4,13 @@
 //! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
 
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
-use super::cut::SplitPoint;
 use super::header::FANOUT;
 use super::kind::Kind;
 use super::locked_leaf::LockedLeaf;
 use super::path::PathNode;
 use super::routes::Routes;
-use crate::forced::Forced;
+use super::split_graft::SplitPoint;
+use crate::forcing::Forced;
 use crate::record::Release;
 use ats_sync::{Guard, Held};
 use std::ops::ControlFlow;
@@ -85,7 +85,7 @@ impl<R: Release> Routes<R> {
             return false;
         };
         if other == key {
-            // A cut cannot part writers that contend for one key.
+            // A split cannot part writers that contend for one key.
             held.reset_statistics();
             return false;
         }
@@ -103,7 +103,7 @@ impl<R: Release> Routes<R> {
 
     /// Returns `true` if two new keys, which ascend, are likely of one row: of keys that each
     /// writer draws before it comes, so that they come a little out of order. Its writers would go
-    /// on to meet behind any cut.
+    /// on to meet behind any split.
     ///
     /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
     /// caller holds, it may be further to the other: so far as the row has got while a writer slept.

@@ -1,14 +1,14 @@
 //! The way of a writer: to the leaf of a key, and to the lock of the base node around it.
 
 use super::base::Base;
-use super::counting::{Counting, Portable};
-#[cfg(target_arch = "x86_64")]
-use super::counting::{Vectors, has_vectors};
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Link;
 use super::root::Root;
+#[cfg(target_arch = "x86_64")]
+use super::simd_search::{Avx2, has_avx2};
+use super::simd_search::{Baseline, Search};
 use crate::change::Busy;
 use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
@@ -62,27 +62,27 @@ impl<R: Release> Root<R> {
         guard: &'g Guard,
     ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
+        if has_avx2() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.lock_leaf_by_vectors(key, wanted, take, guard) };
+            return unsafe { self.lock_leaf_avx2(key, wanted, take, guard) };
         }
-        self.lock_leaf_by::<Portable>(key, wanted, take, guard)
+        self.lock_leaf_by::<Baseline>(key, wanted, take, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn lock_leaf_by_vectors<'g>(
+    fn lock_leaf_avx2<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
         take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
     ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
-        self.lock_leaf_by::<Vectors>(key, wanted, take, guard)
+        self.lock_leaf_by::<Avx2>(key, wanted, take, guard)
     }
 
     #[inline(always)]
-    fn lock_leaf_by<'g, C: Counting>(
+    fn lock_leaf_by<'g, C: Search>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
@@ -143,7 +143,7 @@ impl<R: Release> Root<R> {
 /// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with this
 /// word unless that is the base node.
 #[inline(always)]
-fn descend<'g, R: Release, C: Counting>(
+fn descend<'g, R: Release, C: Search>(
     base: &'g Base<R>,
     key: &[u8],
 ) -> (Leaf<'g, R>, &'g Link<R>, Option<&'g Inner<R>>) {

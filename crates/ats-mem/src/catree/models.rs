@@ -5,7 +5,7 @@
 //! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
 //! links.
 
-use super::cut::SplitPoint;
+use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};
 use crate::backend::{Direction, KeyRange, Ordered, Skipped};
 use crate::change::Change;
@@ -94,7 +94,7 @@ fn join(tree: &CaTree<Plain>, number: u64) {
 }
 
 fn bases(tree: &CaTree<Plain>) -> usize {
-    tree.sums().adaptation.base_nodes
+    tree.estimate().adaptation.base_nodes
 }
 
 type Tree = Arc<CaTree<Plain>>;

@@ -11,17 +11,18 @@
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
 //!
-//! Uses the root, the gate, since it takes locks, and the weights of records.
+//! Uses the root, the gate, since it takes locks, and the rule that says how many objects a record
+//! is.
 
-use super::account::Weights;
 use super::base::Base;
-use super::counting::Portable;
 use super::fences::Fences;
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Node;
+use super::objects_per_record::ObjectsPerRecord;
 use super::root::Root;
+use super::simd_search::Baseline;
 use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
@@ -51,7 +52,7 @@ enum Stop<'g, R: Release> {
 struct Skipping<'g> {
     guard: &'g Guard,
     direction: Direction,
-    weights: Weights,
+    objects: ObjectsPerRecord,
     /// Objects to be passed.
     left: u64,
     /// Nodes that may still be visited.
@@ -120,12 +121,12 @@ impl<'g> Skipping<'g> {
             places.filter(|place| leaf.is_live(*place))
         };
         let live = places().count() as u64;
-        let (place, within) = match self.weights {
-            Weights::One if live <= self.left => {
+        let (place, within) = match self.objects {
+            ObjectsPerRecord::One if live <= self.left => {
                 self.left -= live;
                 return Continue(());
             }
-            Weights::One => {
+            ObjectsPerRecord::One => {
                 let left = self.left as usize;
                 let place = match self.direction {
                     Direction::Up => places().nth(left),
@@ -133,10 +134,10 @@ impl<'g> Skipping<'g> {
                 };
                 (place, 0)
             }
-            Weights::Objects => {
+            ObjectsPerRecord::Stored => {
                 self.nodes = self.nodes.saturating_sub(live as usize / RECORDS_AS_NODE);
                 let mut passes = |place: &usize| {
-                    let objects = self.weights.of_place(leaf, *place, self.guard);
+                    let objects = self.objects.of_place(leaf, *place, self.guard);
                     let rest = self.left.checked_sub(objects);
                     self.left = rest.unwrap_or(self.left);
                     rest.is_some()
@@ -163,7 +164,7 @@ impl<'g> Skipping<'g> {
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
-        let first = ends.low.map_or(0, |key| inner.child_for::<Portable>(key));
+        let first = ends.low.map_or(0, |key| inner.child_for::<Baseline>(key));
         let last = ends.high.map_or(inner.len(), |key| inner.child_below(key));
         let direction = self.direction;
         let mut skip = |place| {
@@ -261,7 +262,7 @@ impl<R: Release> CaTree<R> {
         let mut skipping = Skipping {
             guard,
             direction,
-            weights: self.weights,
+            objects: self.objects,
             left: *left,
             nodes: NODES_HELD,
             bytes: 0,
@@ -303,7 +304,7 @@ fn base_at_end<'g, R: Release>(
                 let place = match direction {
                     Direction::Up => key_range
                         .low
-                        .map_or(0, |key| inner.child_for::<Portable>(key)),
+                        .map_or(0, |key| inner.child_for::<Baseline>(key)),
                     Direction::Down => key_range
                         .high
                         .map_or(inner.len(), |key| inner.child_below(key)),

@@ -5,7 +5,6 @@
 //! last of these stores makes all of the change visible at once.
 
 use super::base::Base;
-use super::counting::Portable;
 use super::fences::Fences;
 use super::header::{BASE, FANOUT};
 use super::inner::Inner;
@@ -13,6 +12,7 @@ use super::kind::Kind;
 use super::link::{Link, Node, copy_for_any_release};
 use super::nodes::{Nodes, Replacement};
 use super::root::Root;
+use super::simd_search::Baseline;
 use crate::record::Release;
 use ats_sync::Guard;
 
@@ -62,7 +62,7 @@ fn way<'g, R: Release>(
     let (mut node, mut fences) = (from, fences);
     let mut steps = Vec::new();
     while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Portable>(key);
+        let place = inner.child_for::<Baseline>(key);
         steps.push(PathNode {
             inner,
             place,

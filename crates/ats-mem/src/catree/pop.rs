@@ -81,7 +81,7 @@ impl<R: Release> CaTree<R> {
                 record.key(),
                 guard,
             );
-            // A cut cannot part threads that contend for one end.
+            // A split cannot part threads that contend for one end.
             if locked.held.statistics() > SPLIT_ABOVE {
                 locked.held.reset_statistics();
             }

@@ -1,14 +1,14 @@
 //! The root of the tree: all that reading it takes.
 //!
-//! Other files add the ways to read from here: to [one key](super::find), [from key to key](super::walk), along a
-//! [path](super::path) that is to change, and [ahead of a batch](super::approach). None of them can lock, count or
-//! adapt.
+//! Other files add the ways to read from here: to [one key](super::find), [from key to
+//! key](super::walk), along a [path](super::path) that is to change, and [ahead of a
+//! batch](super::batch_prefetch). None of them can lock, count or adapt.
 
 use super::base::Base;
 use super::fences::Fences;
 use super::header::NodePtr;
 use super::kind::Kind;
-use super::known_leaf::Identity;
+use super::leaf_hint::Identity;
 use super::link::{Link, Node};
 use super::nodes::empty_base;
 use crate::record::Release;

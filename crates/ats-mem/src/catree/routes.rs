@@ -7,8 +7,8 @@ use super::header::NodePtr;
 use super::root::Root;
 use crate::backend::Totals;
 use crate::change::Busy;
-use crate::forced::{Forced, Forcing};
-use crate::late::Late;
+use crate::forcing::{Forced, Forcing};
+use crate::lazy::Lazy;
 use crate::record::Release;
 use ats_sync::census::Turn;
 use ats_sync::count::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -25,7 +25,7 @@ pub trait OnFirstSplit: Send + Sync {
 pub(super) struct Routes<R: Release> {
     root: Root<R>,
     /// Made by the first thread that adapts, or that counts while others write.
-    shared: Late<Shared>,
+    shared: Lazy<Shared>,
     first_split: Option<Weak<dyn OnFirstSplit>>,
     forcing: Forcing,
 }
@@ -58,7 +58,7 @@ impl<R: Release> Routes<R> {
     pub(super) fn new() -> Self {
         Routes {
             root: Root::new(),
-            shared: Late::new(),
+            shared: Lazy::new(),
             first_split: None,
             forcing: Forcing::default(),
         }
@@ -72,7 +72,7 @@ impl<R: Release> Routes<R> {
 
     /// Takes the nodes out; the tree is as a new one afterwards.
     pub(super) fn take(&mut self) -> NodePtr {
-        self.shared = Late::new();
+        self.shared = Lazy::new();
         self.root.take()
     }
 

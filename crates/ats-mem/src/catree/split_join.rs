@@ -4,14 +4,14 @@
 //! (C5).
 
 use super::base::{Base, Counts};
-use super::cut::{SplitPoint, cut, graft};
 use super::fences::Fences;
 use super::kind::Kind;
-use super::leaves::without_pair;
+use super::leaf_edit::without_pair;
 use super::link::Node;
 use super::nodes::{Nodes, Replacement};
 use super::path::{PathNode, replace};
 use super::routes::Routes;
+use super::split_graft::{SplitPoint, graft, split};
 use crate::record::Release;
 use ats_sync::{Guard, Held};
 
@@ -30,7 +30,7 @@ impl<R: Release> Routes<R> {
         };
         let path = self.root().path(key, guard);
         let mut nodes = Nodes::new(guard);
-        let Some(parts) = cut(base.root(), path.base_fences, wish, &mut nodes) else {
+        let Some(parts) = split(base.root(), path.base_fences, wish, &mut nodes) else {
             held.reset_statistics();
             return false;
         };

@@ -1,7 +1,7 @@
 //! The tree itself: its parts, how it is made, and how it is freed.
 
-use super::account::Weights;
 use super::base::Base;
+use super::objects_per_record::ObjectsPerRecord;
 use super::root::Root;
 use super::routes::{OnFirstSplit, Routes};
 use super::teardown::Teardown;
@@ -15,7 +15,7 @@ pub struct CaTree<R: Release> {
     pub(super) routes: Routes<R>,
     /// The gate that writers pass, and a census closes.
     pub(super) gate: Gate,
-    pub(super) weights: Weights,
+    pub(super) objects: ObjectsPerRecord,
     /// Nodes not yet freed by `free_some`.
     teardown: Teardown<R>,
 }
@@ -35,26 +35,26 @@ impl<R: Release> Default for CaTree<R> {
 impl<R: Release> CaTree<R> {
     /// An empty store of records of which each is one object.
     pub fn new() -> Self {
-        Self::with_weights(Weights::One)
+        Self::with_objects(ObjectsPerRecord::One)
     }
 
-    /// An empty store of records of which each has as many objects as its [tally](Release::tally) says. No value
-    /// is without words.
+    /// An empty store of records of which each has as many objects as its [weight](Release::weight)
+    /// says. No value is without words.
     pub fn of_many_objects() -> Self {
-        Self::with_weights(Weights::Objects)
+        Self::with_objects(ObjectsPerRecord::Stored)
     }
 
     /// An empty store of records of the same kind.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self::with_weights(self.weights)
+        Self::with_objects(self.objects)
     }
 
-    fn with_weights(weights: Weights) -> Self {
+    fn with_objects(objects: ObjectsPerRecord) -> Self {
         CaTree {
             routes: Routes::new(),
             gate: Gate::new(),
-            weights,
+            objects,
             teardown: Teardown::new(),
         }
     }

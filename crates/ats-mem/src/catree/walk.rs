@@ -12,7 +12,7 @@
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
 use super::leaf::Leaf;
-use super::order::InOrder;
+use super::leaf_order::LeafOrder;
 use super::path::PathNode;
 use super::root::Root;
 use crate::backend::Neighbour;
@@ -47,7 +47,7 @@ fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
 fn prefetch_for_chain<R: Release>(
     met: &Neighbour<'_, R>,
     leaf: Leaf<'_, R>,
-    order: &InOrder,
+    order: &LeafOrder,
     indices: Range<usize>,
 ) {
     if matches!(met, Neighbour::Record(_)) {
@@ -245,7 +245,7 @@ impl<R: Release> Root<R> {
     fn step_up<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        order: &InOrder,
+        order: &LeafOrder,
         start: usize,
         inside: &[u8],
         guard: &'g Guard,
@@ -333,7 +333,7 @@ impl<R: Release> Root<R> {
     fn meet<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        order: &InOrder,
+        order: &LeafOrder,
         index: usize,
         inside: &[u8],
         guard: &'g Guard,
@@ -357,7 +357,7 @@ impl<R: Release> Root<R> {
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
-    ) -> (Place<'g, R>, InOrder, usize) {
+    ) -> (Place<'g, R>, LeafOrder, usize) {
         match bound {
             None => {
                 let place = self.place_by(guard, |inner| inner.len());

@@ -1,7 +1,7 @@
 //! The work of a writer at a leaf that it has locked.
 //!
 //! All parts of the tree have a share in it: the root leads to the leaf, the gate admits the writer,
-//! the weights say what it has changed, and the routes adapt.
+//! the count of objects is kept right, and the routes adapt.
 
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
@@ -9,7 +9,7 @@ use super::slot::Word;
 use super::tree::CaTree;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::record::{self, Old, Record, RecordBox, Release, Tally};
+use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -118,15 +118,15 @@ impl<R: Release> CaTree<R> {
                 None
             }
             KeyStep::Put(record) => {
-                let before = old.as_ref().map_or(Tally::NONE, Old::tally);
-                locked.base.count(R::tally(&record) - before);
-                self.weights.count_put(locked.base, old.as_ref(), &record);
+                let before = old.as_ref().map_or(Weight::NONE, Old::weight);
+                locked.base.count(R::weight(&record) - before);
+                self.objects.count_put(locked.base, old.as_ref(), &record);
                 locked.put_record(record, self.root(), guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
-                self.weights.count_put(locked.base, old.as_ref(), &record);
+                self.objects.count_put(locked.base, old.as_ref(), &record);
                 locked.put_record(record, self.root(), guard);
                 None
             }
@@ -134,8 +134,8 @@ impl<R: Release> CaTree<R> {
                 let (Some(old), Some(at)) = (old, locked.found) else {
                     return None;
                 };
-                locked.base.count(Tally::NONE - old.tally());
-                self.weights.count_removed(locked.base, key, &old);
+                locked.base.count(Weight::NONE - old.weight());
+                self.objects.count_removed(locked.base, key, &old);
                 locked.take_out(at, key, self.root(), guard);
                 Some(Gone::Removed(old))
             }
@@ -183,14 +183,14 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         Ok(())
     }
 
-    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
-        self.root().approach_leaves(keys, guard);
+    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.root().prefetch_leaves(keys, guard);
     }
 
-    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut()) {
         let locked = self.lock_leaf(key, guard);
         commit();
-        locked.base.count(tally);
+        locked.base.count(weight);
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
@@ -200,11 +200,11 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let old = Old::Seen(installed);
         match other {
             None => {
-                self.weights.count_removed(locked.base, key, &old);
+                self.objects.count_removed(locked.base, key, &old);
                 locked.take_out(at, key, self.root(), guard);
             }
             Some(record) => {
-                self.weights.count_put(locked.base, Some(&old), record);
+                self.objects.count_put(locked.base, Some(&old), record);
                 locked.leaf.put(at, Word::of(record));
             }
         }
@@ -215,9 +215,9 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         if let Some(before) = before {
-            locked.base.count(Tally::NONE - R::tally(before));
+            locked.base.count(Weight::NONE - R::weight(before));
         }
-        self.weights
+        self.objects
             .count_removed(locked.base, key, &Old::Seen(hold));
         locked.take_out(at, key, self.root(), guard);
         drop(locked);

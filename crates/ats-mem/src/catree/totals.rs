@@ -1,5 +1,4 @@
-//! Sums over all base nodes: how many objects there are, how much memory they take, how the tree has
-//! adapted.
+//! Totals over all base nodes: the number of objects, their memory, the adaptation of the tree.
 //!
 //! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
 //! adaptation keeps them as they are.
@@ -18,8 +17,8 @@ use ats_sync::{Guard, pin};
 use std::iter;
 use std::ops::ControlFlow;
 
-/// Sums as of about one moment.
-pub(super) struct Sums {
+/// The totals as of about one moment.
+pub(super) struct Estimate {
     pub counts: Counts,
     pub route_bytes: i64,
     pub adaptation: Adaptation,
@@ -84,7 +83,7 @@ impl<R: Release> CaTree<R> {
 
     /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the lock of adaptation, so
     /// that no base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn estimate(&self) -> Estimate {
         if let Some(counts) = self.counts_of_only() {
             let adaptation = Adaptation {
                 base_nodes: 1,
@@ -94,7 +93,7 @@ impl<R: Release> CaTree<R> {
                 uncontended: counts.uncontended,
                 ..Adaptation::default()
             };
-            return Sums {
+            return Estimate {
                 counts,
                 route_bytes: 0,
                 adaptation,
@@ -132,7 +131,7 @@ impl<R: Release> CaTree<R> {
         }
         adaptation.contended = counts.contended;
         adaptation.uncontended = counts.uncontended;
-        Sums {
+        Estimate {
             counts,
             route_bytes: self.routes.bytes(),
             adaptation,
