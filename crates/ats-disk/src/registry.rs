@@ -11,7 +11,7 @@
 
 use crate::error::Error;
 use crate::record_count::RecordCount;
-use ats_sync::JointNumber;
+use ats_sync::SeqlockNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ pub(crate) struct Registry {
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
     /// The number of records at that write, or [`RecordCount::UNKNOWN`].
-    records: JointNumber,
+    records: SeqlockNumber,
 }
 
 impl Registry {
@@ -28,7 +28,7 @@ impl Registry {
         Registry {
             live: Mutex::default(),
             visible: AtomicU64::new(visible),
-            records: JointNumber::new(RecordCount::UNKNOWN),
+            records: SeqlockNumber::new(RecordCount::UNKNOWN),
         }
     }
 

@@ -228,7 +228,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
             return Ok(totals(weight));
         }
         let census = self.rare().census.get_or_init(Box::default).share(|turn| {
-            let (_resizing, _) = self.rare().resizing.lock_patiently()?;
+            let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
             self.stripes.census(turn, &guard).map(totals)
         });
         census.ok_or(Busy)

@@ -222,7 +222,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         _trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let turn = self.turns.read();
             let changed = self.try_change(key, guard, decide);
@@ -232,7 +232,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
                     retire(gone, guard);
                     return Ok(());
                 }
-                Err(Held) => patience.wait()?,
+                Err(Held) => wait.wait()?,
             }
         }
     }
@@ -279,7 +279,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let alone = self.turns.write();
             let Some(outermost) = self.outermost(end, guard) else {
@@ -295,7 +295,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
                     retire(gone, guard);
                     return Ok(());
                 }
-                Err(Held) => patience.wait()?,
+                Err(Held) => wait.wait()?,
             }
         }
     }

@@ -104,14 +104,14 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         key: Option<&[u8]>,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let mut state = self.state.write();
             // SAFETY: it is in the map while the lock is held, which is after the guard was made.
             let here = find(&state.map).map(|kept| unsafe { kept.under(guard) });
             if here.is_some_and(Record::is_held) {
                 drop(state);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let step = decide(here);

@@ -199,8 +199,8 @@ impl<R: Release> Base<R> {
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
     #[inline]
-    pub(super) fn lock_patiently(&self, gate: &Gate) -> Option<Held<'_>> {
-        let taken = gate.enter_patiently(&self.writers.lock)?;
+    pub(super) fn lock_within_limit(&self, gate: &Gate) -> Option<Held<'_>> {
+        let taken = gate.enter_within_limit(&self.writers.lock)?;
         Some(self.counted(taken))
     }
 

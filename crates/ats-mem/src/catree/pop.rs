@@ -40,7 +40,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let (base, inside) = outermost_base(self.root(), end, guard);
             let held = self.lock(base).ok_or(Busy)?;
@@ -56,13 +56,13 @@ impl<R: Release> CaTree<R> {
                 let joined = base.header.is_dead();
                 drop(held);
                 if !joined {
-                    patience.wait()?;
+                    wait.wait()?;
                 }
                 continue;
             };
             if record.is_held() {
                 drop(held);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let step = KeyStep::of(decide(Some(record)));

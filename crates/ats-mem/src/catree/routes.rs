@@ -136,9 +136,9 @@ impl<R: Release> Routes<R> {
     }
 
     /// Takes the lock of adaptation, as long as the calling thread may wait for it.
-    pub(super) fn lock_patiently(&self) -> Option<RoutesHeld<'_>> {
+    pub(super) fn lock_within_limit(&self) -> Option<RoutesHeld<'_>> {
         let shared = self.shared.get_or_make();
-        let (held, _) = shared.lock.lock_patiently()?;
+        let (held, _) = shared.lock.lock_within_limit()?;
         Some(RoutesHeld {
             shared,
             _held: held,

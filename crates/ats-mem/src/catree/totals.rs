@@ -46,7 +46,7 @@ impl<R: Release> CaTree<R> {
     }
 
     fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Totals> {
-        let _routes_held = self.routes.lock_patiently()?;
+        let _routes_held = self.routes.lock_within_limit()?;
         let mut bases = Vec::new();
         self.root().for_each_base(guard, &mut |base, _| {
             bases.push(base);

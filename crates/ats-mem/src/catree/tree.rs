@@ -74,7 +74,7 @@ impl<R: Release> CaTree<R> {
     /// Takes the lock of a base node, as long as the calling thread may wait for it.
     #[inline]
     pub(super) fn lock<'g>(&self, base: &'g Base<R>) -> Option<Held<'g>> {
-        base.lock_patiently(&self.gate)
+        base.lock_within_limit(&self.gate)
     }
 
     /// Frees up to about `budget` records and nodes of those that were there when this was called first;

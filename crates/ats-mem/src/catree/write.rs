@@ -65,7 +65,7 @@ impl<R: Release> CaTree<R> {
         wanted: Wanted,
         guard: &'g Guard,
     ) -> Result<Option<FreeLeaf<'g, R>>, Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let take = |base: &'g Base<R>| self.lock(base);
             let Some(locked) = self.root().lock_leaf(key, wanted, take, guard)? else {
@@ -77,7 +77,7 @@ impl<R: Release> CaTree<R> {
                 old => return Ok(Some((locked, old))),
             }
             drop(locked);
-            patience.wait()?;
+            wait.wait()?;
         }
     }
 

@@ -30,7 +30,7 @@ use ats_sync::census::{Part, Turn};
 use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-use ats_sync::{Gate, Guard, Lock, Padded};
+use ats_sync::{CachePadded, Gate, Guard, Lock};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -143,7 +143,7 @@ pub(super) enum Stripes {
     /// One, as most tables have.
     One(SlabBox<Lines<Stripe>>),
     /// A power of two.
-    Many(Box<[Padded<Stripe>]>),
+    Many(Box<[CachePadded<Stripe>]>),
 }
 
 /// On cache lines of its own.
@@ -154,7 +154,7 @@ impl Stripes {
     fn new(count: usize) -> Self {
         match count {
             1 => Stripes::One(SlabBox::new(Lines(Stripe::new()))),
-            _ => Stripes::Many((0..count).map(|_| Padded(Stripe::new())).collect()),
+            _ => Stripes::Many((0..count).map(|_| CachePadded(Stripe::new())).collect()),
         }
     }
 
@@ -307,12 +307,12 @@ impl StripeSet {
 
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
-    pub(super) fn lock_patiently<'g>(
+    pub(super) fn lock_within_limit<'g>(
         &self,
         hash: u64,
         guard: &'g Guard,
     ) -> Result<Locked<'g>, Busy> {
-        let locked = self.lock_by(hash, guard, |lock| self.gate.enter_patiently(lock));
+        let locked = self.lock_by(hash, guard, |lock| self.gate.enter_within_limit(lock));
         locked.ok_or(Busy)
     }
 

@@ -46,14 +46,14 @@ impl<R: Release> HashTable<R> {
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
     #[inline(always)]
-    fn lock_patiently<'g>(
+    fn lock_within_limit<'g>(
         &'g self,
         key: &[u8],
         hash: u64,
         guard: &'g Guard,
     ) -> Result<LockedKey<'g, R>, Busy> {
         let approached = self.approach_to_write(hash, guard);
-        let locked = self.stripes.lock_patiently(hash, guard)?;
+        let locked = self.stripes.lock_within_limit(hash, guard)?;
         Ok(self.locked_key(key, hash, locked, approached, guard))
     }
 
@@ -219,13 +219,13 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
-            let found = self.lock_patiently(key, hash, guard)?;
+            let found = self.lock_within_limit(key, hash, guard)?;
             let current = found.live.map(|(_, word)| word.record());
             if current.is_some_and(Record::is_held) {
                 drop(found);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let gone = self.apply(&found, decide(current), guard);
