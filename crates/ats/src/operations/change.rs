@@ -144,7 +144,7 @@ impl<H: Host> Table<H> {
                 return Some(Change::Keep);
             }
             let is_long = match current {
-                Some(current) => short::is_long(current),
+                Some(current) => lock_budget::is_long(current),
                 None => default.is_some() && second.object().len_words() > most,
             };
             if is_long && !alone {

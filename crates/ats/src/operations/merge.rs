@@ -381,7 +381,7 @@ impl<H: Host> Making<'_, H> {
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
-        if self.under_lock && short::is_long(current) {
+        if self.under_lock && lock_budget::is_long(current) {
             return Err(Error::TooLarge);
         }
         // Goes on if the object stays.
