@@ -70,7 +70,7 @@ pub struct Buckets {
 /// The content of a store at one moment: see [`Backend::totals`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Objects, as the [tallies](Release::tally) of the records say that readers see.
+    /// Objects, as the [weights](Release::weight) of the records say that readers see.
     pub objects: i64,
     /// Bytes of these records, and of those that are kept for walks.
     pub bytes: i64,

@@ -86,7 +86,7 @@ use crate::backend::{
 };
 use crate::batch::KeyStep;
 use crate::change::{Busy, Change};
-use crate::record::{Record, Release, Tally};
+use crate::record::{Record, Release, Weight};
 use crate::slab;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, pin};
@@ -214,21 +214,21 @@ impl<R: Release> Backend<R> for HashTable<R> {
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.stripes.tally(&pin()).objects).unwrap_or(0)
+        usize::try_from(self.stripes.weight(&pin()).objects).unwrap_or(0)
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
         let guard = pin();
-        let totals = |tally: Tally| Totals {
-            objects: tally.objects,
-            bytes: tally.bytes,
+        let totals = |weight: Weight| Totals {
+            objects: weight.objects,
+            bytes: weight.bytes,
             structure: self.structure(&guard) as i64,
         };
-        if let Some(tally) = self.stripes.glance(&guard) {
-            return Ok(totals(tally));
+        if let Some(weight) = self.stripes.glance(&guard) {
+            return Ok(totals(weight));
         }
         let census = self.rare().census.get_or_init(Box::default).share(|turn| {
-            let (_resizing, _) = self.rare().resizing.lock_patiently()?;
+            let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
             self.stripes.census(turn, &guard).map(totals)
         });
         census.ok_or(Busy)
@@ -237,7 +237,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     fn memory(&self) -> Memory {
         let guard = pin();
         Memory {
-            records: usize::try_from(self.stripes.tally(&guard).bytes).unwrap_or(0),
+            records: usize::try_from(self.stripes.weight(&guard).bytes).unwrap_or(0),
             structure: self.structure(&guard),
         }
     }

@@ -10,9 +10,9 @@ pub mod backend;
 pub mod batch;
 pub mod catree;
 mod change;
-pub mod forced;
+pub mod forcing;
 pub mod hash;
-mod late;
+mod lazy;
 mod prefetch;
 pub mod record;
 pub mod sequence;
@@ -26,5 +26,5 @@ pub use backend::{
 pub use catree::{CaTree, OnFirstSplit};
 pub use change::{BatchPlan, Busy, Change, DecideMany};
 pub use hash::HashTable;
-pub use record::{Plain, Record, RecordBox, Release, Tally};
+pub use record::{Plain, Record, RecordBox, Release, Weight};
 pub use short_key::ShortKey;

@@ -39,12 +39,12 @@ mod header;
 mod published;
 mod release;
 mod simple;
-mod tally;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 pub use boxed::{RecordBox, retire};
 pub use published::Record;
 pub use release::{Plain, Release};
 pub(crate) use simple::{Old, Simple};
-pub use tally::Tally;
+pub use weight::Weight;

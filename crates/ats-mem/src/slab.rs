@@ -17,13 +17,13 @@
 //! visit to the pool under the lock of the pool.
 //!
 //! # Giving memory back
-//! A pool takes from its fullest runs first, so that the others can drain. A run without a used block
-//! goes back to its chunk at once, and may serve another size. A chunk without a used run goes back
-//! to the system, except one, which is kept so that a store at the border does not map and unmap all
-//! the time, and as many more as there are [`Kept`] for. What remains are blocks in the caches of threads, at most 16 KiB or
-//! two blocks for each size, and
-//! chunks that these or a few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes
-//! back what the system was told about huge pages, or it would fill them again.
+//! A pool takes from its fullest runs first, so that the others can drain. A run without a used
+//! block goes back to its chunk at once, and may serve another size. A chunk without a used run
+//! goes back to the system, except one, which is kept so that a store at the border does not map
+//! and unmap all the time, and as many more as there are [`Retained`] for. What remains are blocks
+//! in the caches of threads, at most 16 KiB or two blocks for each size, and chunks that these or a
+//! few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes back what the
+//! system was told about huge pages, or it would fill them again.
 //!
 //! # Metadata
 //! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free blocks,
@@ -59,10 +59,10 @@ mod chunk;
 mod chunks;
 mod class;
 mod corrupted;
-mod kept;
 mod list;
 mod memory;
 mod pool;
+mod retained;
 mod shared;
 mod system;
 #[cfg(all(test, not(loom)))]
@@ -72,11 +72,11 @@ pub(crate) use block::freeing;
 pub use block::{allocate, free, rounded};
 pub use boxed::SlabBox;
 pub use class::LARGEST;
-pub use kept::{Kept, free_bytes, prepare};
 pub use memory::ADDRESS_LIMIT;
 pub(crate) use memory::prefer_huge_pages;
 use pool::SLAB;
 pub use pool::Statistics;
+pub use retained::{Retained, free_bytes, prepare};
 pub use shared::SharedSlice;
 
 /// The amount of memory that is in slabs now. Locks each pool in turn, so the sum is approximate

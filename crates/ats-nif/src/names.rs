@@ -29,7 +29,7 @@
 //! change gives a name to one thing or takes it from one (N4), so between this thing and another with the same name
 //! there was a moment at which none had it, during the walk.
 
-use ats_sync::{Guard, Padded};
+use ats_sync::{CachePadded, Guard};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ pub enum Renaming {
 /// A map from names to pointers to `T`. To use what was found, keep the guard under which it was found.
 pub struct Names<T> {
     buckets: [AtomicPtr<Node<T>>; BUCKETS],
-    writing: [Padded<Mutex<()>>; LOCKS],
+    writing: [CachePadded<Mutex<()>>; LOCKS],
 }
 
 struct Node<T> {
@@ -88,7 +88,7 @@ impl<T> Names<T> {
     pub const fn new() -> Self {
         Names {
             buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
-            writing: [const { Padded(Mutex::new(())) }; LOCKS],
+            writing: [const { CachePadded(Mutex::new(())) }; LOCKS],
         }
     }
 }

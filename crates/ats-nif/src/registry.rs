@@ -8,7 +8,7 @@ use crate::handle::Shared;
 use crate::names::{Named, Names, Renaming};
 use crate::sys::Word;
 use crate::watch::{Spread, shrink};
-use ats_sync::{Guard, Padded};
+use ats_sync::{CachePadded, Guard};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr;
@@ -33,8 +33,8 @@ const PARTS: usize = 64;
 /// Tables, by address.
 type Tables = HashSet<usize, BuildHasherDefault<Spread>>;
 
-static ALL: LazyLock<[Padded<Mutex<Tables>>; PARTS]> =
-    LazyLock::new(|| std::array::from_fn(|_| Padded(Mutex::default())));
+static ALL: LazyLock<[CachePadded<Mutex<Tables>>; PARTS]> =
+    LazyLock::new(|| std::array::from_fn(|_| CachePadded(Mutex::default())));
 
 fn lock(part: &'static Mutex<Tables>) -> MutexGuard<'static, Tables> {
     // Sets are valid at every moment, so a panic elsewhere does not spoil them.

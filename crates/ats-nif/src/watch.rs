@@ -16,7 +16,7 @@
 use crate::env::{Env, VmWord};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
-use ats_sync::Padded;
+use ats_sync::CachePadded;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -103,11 +103,11 @@ const PARTS: usize = 64;
 type Part<T> = HashMap<Word, ResourceRef<Watch<T>>, BuildHasherDefault<Spread>>;
 
 /// The watches of all processes.
-pub struct Watches<T: Watching>([Padded<Mutex<Part<T>>>; PARTS]);
+pub struct Watches<T: Watching>([CachePadded<Mutex<Part<T>>>; PARTS]);
 
 impl<T: Watching> Default for Watches<T> {
     fn default() -> Self {
-        Watches(std::array::from_fn(|_| Padded(Mutex::default())))
+        Watches(std::array::from_fn(|_| CachePadded(Mutex::default())))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Locks of keys, for maps that have none of their own.
 
 use ats_sync::lock::Held;
-use ats_sync::{Lock, Padded};
+use ats_sync::{CachePadded, Lock};
 use std::hash::{BuildHasher, RandomState};
 
 /// The number of locks: so many that two threads rarely meet at one for different keys.
@@ -9,14 +9,14 @@ const LOCKS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 256 };
 
 /// A lock for each key, which it shares with the other keys of the same hash.
 pub(super) struct KeyLocks {
-    locks: Box<[Padded<Lock>]>,
+    locks: Box<[CachePadded<Lock>]>,
     hasher: Option<RandomState>,
 }
 
 impl KeyLocks {
     pub(super) fn new() -> Self {
         KeyLocks {
-            locks: (0..LOCKS).map(|_| Padded(Lock::new())).collect(),
+            locks: (0..LOCKS).map(|_| CachePadded(Lock::new())).collect(),
             // What is explored must be repeatable.
             hasher: (!cfg!(any(loom, shuttle))).then(RandomState::new),
         }

@@ -28,7 +28,7 @@
 //! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
 //!   taken it out, or the batch to which it belonged. So a thread that was pinned before it took the lock can look at
 //!   what it has found there as long as its guard lives.
-//! - V3. The tally is that of what readers see in the map, whenever the lock is free.
+//! - V3. The weight is that of what readers see in the map, whenever the lock is free.
 
 mod hash_map;
 mod in_range;

@@ -64,7 +64,7 @@ mod walk;
 use super::key_locks::KeyLocks;
 use super::shared_map::{Exchange, SharedMap};
 use super::shared_store::SharedStore;
-use ats_mem::forced::Forcing;
+use ats_mem::forcing::Forcing;
 use ats_mem::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::count::atomic::AtomicU64;

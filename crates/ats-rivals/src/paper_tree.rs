@@ -65,7 +65,7 @@ use super::record_map::Kept;
 use super::shared_map::{Exchange, SharedMap};
 use super::shared_store::SharedStore;
 use ats_mem::Adaptation;
-use ats_mem::forced::Forcing;
+use ats_mem::forcing::Forcing;
 use ats_mem::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::count::atomic::AtomicU64;

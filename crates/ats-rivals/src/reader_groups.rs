@@ -56,8 +56,8 @@ mod sleep;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+use ats_sync::cache_padded::CachePadded;
 use ats_sync::counter::{shard_count, thread_number};
-use ats_sync::padded::Padded;
 use barrier::Barrier;
 use gate::Gate;
 use group::Group;
@@ -71,10 +71,10 @@ pub const READ_PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1_000 };
 
 /// A value behind a readers-writer lock with one counter of readers for each group of threads.
 pub struct ReaderGroupLock<T: ?Sized> {
-    groups: Box<[Padded<Group>]>,
+    groups: Box<[CachePadded<Group>]>,
     /// Read by all, and changed when writing begins and ends.
-    gate: Padded<Gate>,
-    writers: Padded<Writers>,
+    gate: CachePadded<Gate>,
+    writers: CachePadded<Writers>,
     value: UnsafeCell<T>,
 }
 
@@ -101,9 +101,9 @@ impl<T> ReaderGroupLock<T> {
     pub fn with_groups(groups: usize, value: T) -> Self {
         let groups = groups.max(1).next_power_of_two();
         Self {
-            groups: (0..groups).map(|_| Padded(Group::new())).collect(),
-            gate: Padded(Gate::new()),
-            writers: Padded(Writers {
+            groups: (0..groups).map(|_| CachePadded(Group::new())).collect(),
+            gate: CachePadded(Gate::new()),
+            writers: CachePadded(Writers {
                 queue: Queue::new(),
                 barrier: Barrier::new(),
             }),

@@ -19,7 +19,7 @@ use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::shared_map::{Exchange, SharedMap};
 use crate::reader_groups::ReaderGroupLock;
 use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
-use ats_mem::record::{self, Record, RecordBox, Release, Tally};
+use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Adaptive, Backend, Busy, Change, Direction, End, Fixable, KeyRange, Memory, NoSuchKey, Ordered,
     ScanPosition, Skipped, SlotAnswer, Slots, Totals,
@@ -61,7 +61,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         &self.map
     }
 
-    fn count(&self, more: Tally) {
+    fn count(&self, more: Weight) {
         for (counter, more) in [(&self.objects, more.objects), (&self.bytes, more.bytes)] {
             if more != 0 {
                 counter.add(more);
@@ -69,8 +69,8 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         }
     }
 
-    fn tally(&self) -> Tally {
-        Tally {
+    fn weight(&self) -> Weight {
+        Weight {
             objects: self.objects.sum(),
             bytes: self.bytes.sum(),
         }
@@ -99,14 +99,14 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
             match (decide(here), here) {
                 (KeyStep::Keep, _) | (KeyStep::Remove, None) => Exchange::Keep,
                 (KeyStep::Put(record), _) => {
-                    self.count(Tally::of_put(&record, here));
+                    self.count(Weight::of_put(&record, here));
                     outcome = Ok(here);
                     Exchange::Put(given(record, guard))
                 }
                 // The batch counts it, and retires what was there, when it has committed.
                 (KeyStep::Install(record), _) => Exchange::Put(given(record, guard)),
                 (KeyStep::Remove, Some(record)) => {
-                    self.count(Tally::NONE - R::tally(record));
+                    self.count(Weight::NONE - R::weight(record));
                     outcome = Ok(here);
                     Exchange::Take
                 }
@@ -222,7 +222,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         _trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let turn = self.turns.read();
             let changed = self.try_change(key, guard, decide);
@@ -232,15 +232,15 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
                     retire(gone, guard);
                     return Ok(());
                 }
-                Err(Held) => patience.wait()?,
+                Err(Held) => wait.wait()?,
             }
         }
     }
 
-    fn commit(&self, _key: &[u8], tally: Tally, _guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(&self, _key: &[u8], weight: Weight, _guard: &Guard, commit: &mut dyn FnMut()) {
         let _turn = self.turns.read();
         commit();
-        self.count(tally);
+        self.count(weight);
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
@@ -257,7 +257,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
 
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
         let turn = self.turns.read();
-        self.count(Tally::NONE - before.map_or(Tally::NONE, R::tally));
+        self.count(Weight::NONE - before.map_or(Weight::NONE, R::weight));
         self.map.change(hold.key(), guard, &mut |here| {
             debug_assert!(here.is_some_and(|here| ptr::eq(here, hold)));
             Exchange::Take
@@ -279,7 +279,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let alone = self.turns.write();
             let Some(outermost) = self.outermost(end, guard) else {
@@ -295,7 +295,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
                     retire(gone, guard);
                     return Ok(());
                 }
-                Err(Held) => patience.wait()?,
+                Err(Held) => wait.wait()?,
             }
         }
     }
@@ -353,24 +353,24 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     fn totals(&self) -> Result<Totals, Busy> {
         let guard = pin();
         let alone = self.turns.write();
-        let tally = self.tally();
+        let weight = self.weight();
         drop(alone);
         Ok(Totals {
-            objects: tally.objects,
-            bytes: tally.bytes,
-            structure: self.structure(tally.objects, &guard) as i64,
+            objects: weight.objects,
+            bytes: weight.bytes,
+            structure: self.structure(weight.objects, &guard) as i64,
         })
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.tally().objects).unwrap_or(0)
+        usize::try_from(self.weight().objects).unwrap_or(0)
     }
 
     fn memory(&self) -> Memory {
-        let tally = self.tally();
+        let weight = self.weight();
         Memory {
-            records: usize::try_from(tally.bytes).unwrap_or(0),
-            structure: self.structure(tally.objects, &pin()),
+            records: usize::try_from(weight.bytes).unwrap_or(0),
+            structure: self.structure(weight.objects, &pin()),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use crate::reader_groups::ReaderGroupLock;
 use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
-use ats_mem::record::{self, Record, RecordBox, Release, Tally};
+use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Adaptive, Backend, Busy, Change, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer,
     Slots, Totals,
@@ -27,7 +27,7 @@ pub struct LockedMap<R: Release, M: RecordMap<R>> {
 struct State<R: Release, M: RecordMap<R>> {
     map: M,
     /// The totals that readers see.
-    tally: Tally,
+    weight: Weight,
     records: PhantomData<Kept<R>>,
 }
 
@@ -51,7 +51,7 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
         match step {
             KeyStep::Keep => None,
             KeyStep::Put(record) => {
-                self.tally += Tally::of_put(&record, here);
+                self.weight += Weight::of_put(&record, here);
                 self.exchange(key, Some(Kept::of_box(record)), Taking::Removal)
             }
             KeyStep::Install(record) => {
@@ -60,7 +60,7 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
                 None
             }
             KeyStep::Remove => {
-                self.tally += Tally::NONE - here.map_or(Tally::NONE, R::tally);
+                self.weight += Weight::NONE - here.map_or(Weight::NONE, R::weight);
                 self.exchange(key, None, Taking::Removal)
             }
         }
@@ -72,7 +72,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     pub fn new() -> Self {
         let state = State {
             map: M::default(),
-            tally: Tally::NONE,
+            weight: Weight::NONE,
             records: PhantomData,
         };
         LockedMap {
@@ -104,14 +104,14 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         key: Option<&[u8]>,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
             let mut state = self.state.write();
             // SAFETY: it is in the map while the lock is held, which is after the guard was made.
             let here = find(&state.map).map(|kept| unsafe { kept.under(guard) });
             if here.is_some_and(Record::is_held) {
                 drop(state);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let step = decide(here);
@@ -210,10 +210,10 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         self.change(guard, |map| map.get(key), Some(key), decide)
     }
 
-    fn commit(&self, _key: &[u8], tally: Tally, _guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(&self, _key: &[u8], weight: Weight, _guard: &Guard, commit: &mut dyn FnMut()) {
         let mut state = self.state.write();
         commit();
-        state.tally += tally;
+        state.weight += weight;
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, _guard: &Guard) {
@@ -229,7 +229,7 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
             None => Taking::Undoing,
         };
         let mut state = self.state.write();
-        state.tally += Tally::NONE - before.map_or(Tally::NONE, R::tally);
+        state.weight += Weight::NONE - before.map_or(Weight::NONE, R::weight);
         let gone = state.exchange(hold.key(), None, why);
         drop(state);
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));
@@ -321,20 +321,20 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
         let state = self.state.read();
         let structure = size_of::<Self>() + self.state.bytes() + state.map.bytes();
         Ok(Totals {
-            objects: state.tally.objects,
-            bytes: state.tally.bytes,
+            objects: state.weight.objects,
+            bytes: state.weight.bytes,
             structure: structure as i64,
         })
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.state.read().tally.objects).unwrap_or(0)
+        usize::try_from(self.state.read().weight.objects).unwrap_or(0)
     }
 
     fn memory(&self) -> Memory {
         let state = self.state.read();
         Memory {
-            records: usize::try_from(state.tally.bytes).unwrap_or(0),
+            records: usize::try_from(state.weight.bytes).unwrap_or(0),
             structure: size_of::<Self>() + self.state.bytes() + state.map.bytes(),
         }
     }

@@ -63,8 +63,8 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+use crate::backoff::{Backoff, SPINS};
 use crate::lock::{self, Held, Lock};
-use crate::patience::{Patience, SPINS};
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -118,10 +118,10 @@ impl Gate {
     }
 
     /// Does what [`enter`](Gate::enter) does, but a thread that [must not wait](lock::set_may_wait)
-    /// for long may give up, as in [`Lock::lock_patiently`].
+    /// for long may give up, as in [`Lock::lock_within_limit`].
     #[inline]
-    pub fn enter_patiently<'l>(&self, lock: &'l Lock) -> Option<(Held<'l>, bool)> {
-        self.enter_by(|| lock.lock_patiently(), lock::limit_of_thread)
+    pub fn enter_within_limit<'l>(&self, lock: &'l Lock) -> Option<(Held<'l>, bool)> {
+        self.enter_by(|| lock.lock_within_limit(), lock::limit_of_thread)
     }
 
     /// Does what [`enter`](Gate::enter) does; the statistics of the lock stay as they are, as in
@@ -224,11 +224,11 @@ impl Gate {
         }
         turn.rest();
         let closed = Closed::new(self, turn);
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         let mut sum = S::default();
         for part in parts() {
             while !part.lock().is_free() {
-                if !patience.wait() {
+                if !backoff.wait() {
                     return None;
                 }
             }
@@ -373,7 +373,7 @@ impl<S: Copy> Census<S> {
         // this load sees its number.
         fence(Ordering::SeqCst);
         let begun = self.begun.load(Ordering::Relaxed);
-        let (held, _) = self.lock.lock_patiently()?;
+        let (held, _) = self.lock.lock_within_limit()?;
         let last = self.last.with_mut(|last| last);
         // SAFETY: the lock is held, so no other thread uses the cell, and this reference ends before `held`.
         let last = unsafe { &mut *last };

@@ -6,7 +6,7 @@
 //! read now and then, such as how often a cache was asked; bad for numbers that are read as often as they
 //! are changed, and for those that must be right at some moment, as [`census`](crate::census) finds them.
 
-use crate::padded::Padded;
+use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicI64, Ordering};
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ const MAX_SHARDS: usize = 64;
 /// A sum spread over one shard for each processor (a power of two, at most 64).
 #[derive(Debug)]
 pub struct ShardedCounter {
-    shards: Box<[Padded<AtomicI64>]>,
+    shards: Box<[CachePadded<AtomicI64>]>,
 }
 
 impl ShardedCounter {
     /// A counter at 0.
     pub fn new() -> Self {
-        let shards = (0..shard_count()).map(|_| Padded(AtomicI64::new(0)));
+        let shards = (0..shard_count()).map(|_| CachePadded(AtomicI64::new(0)));
         Self {
             shards: shards.collect(),
         }

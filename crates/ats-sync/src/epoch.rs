@@ -23,10 +23,11 @@
 //! all threads for that (`biased`).
 //!
 //! # Advancing
-//! After 128 to 2048 retirements, as many as make the price of an attempt small (`pace`), or after retirements of
-//! objects that keep 256 KiB from being used, a thread tries to begin the next epoch. That is possible when every pinned
-//! thread has the present one in its slot. The number of bytes is what the thread that retires says: the object with all that is
-//! freed with it, wherever that lies.
+//! After 128 to 2048 retirements, as many as make the price of an attempt small (`advance_rate`),
+//! or after retirements of objects that keep 256 KiB from being used, a thread tries to begin the
+//! next epoch. That is possible when every pinned thread has the present one in its slot. The
+//! number of bytes is what the thread that retires says: the object with all that is freed with it,
+//! wherever that lies.
 //!
 //! What the last retirements of a thread leave in its bag is freed by the collector, a thread that
 //! the program lends: see [`Collector`]. [`collect`] advances and frees on demand.
@@ -100,19 +101,19 @@
 //! reads; hazard pointers bound the garbage also under a stalled reader, but cost every pointer a
 //! reader follows.
 
+mod advance_rate;
 mod bag;
 mod barrier;
-mod bell;
 mod biased;
 mod collector;
 mod domain;
 mod guard;
 #[cfg(all(test, loom))]
 mod models;
-mod pace;
 mod slot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod wake_up;
 
 pub use collector::{Collector, Next, wake};
 pub use guard::{Grace, Guard, collect, pending, pin};

@@ -5,10 +5,10 @@
 //! | [`epoch`] | when memory that readers may still be looking at can be freed |
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
 //! | [`census`] | exact sums over what many locks guard |
-//! | [`joint`] | a number that changes in the same moment as what readers see elsewhere |
+//! | [`seqlock`] | a number that changes in the same moment as what readers see elsewhere |
 //! | [`count`] | what operations cost other processors, in a build made to count |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
-//! | [`padded`] | a value with cache lines of its own |
+//! | [`cache_padded`] | a value with cache lines of its own |
 //! | [`thread`] | threads that work in the background, on all processors |
 //!
 //! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that is
@@ -16,23 +16,23 @@
 //! scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code which
 //! runs. Under `--cfg counted` the same code [counts](count) what its operations cost other processors.
 
+mod backoff;
+pub mod cache_padded;
 pub mod census;
 pub mod count;
 pub mod counter;
 pub mod epoch;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 pub mod futex;
-pub mod joint;
 pub mod lock;
-pub mod padded;
-mod patience;
+pub mod seqlock;
 #[doc(hidden)]
 pub mod shim;
 pub mod thread;
 
+pub use cache_padded::CachePadded;
 pub use census::{Census, Gate};
 pub use counter::ShardedCounter;
 pub use epoch::{Collector, Grace, Guard, collect, pending, pin};
-pub use joint::JointNumber;
 pub use lock::{Held, Lock};
-pub use padded::Padded;
+pub use seqlock::SeqlockNumber;

@@ -13,7 +13,7 @@
 //! Critical sections are short, but the system may stop the holder of a lock in the middle of one, for many
 //! milliseconds. Some threads must not wait for so long, since others depend on them: the schedulers of a
 //! virtual machine. A program says [once](set_may_wait) which threads may wait. The others give up after
-//! [`PATIENCE`] where that is [possible](Lock::lock_patiently).
+//! [`WAIT_LIMIT`] where that is [possible](Lock::lock_within_limit).
 //!
 //! # Invariants
 //! - L1. `state` is `FREE` exactly if no thread holds the lock.
@@ -58,7 +58,7 @@ const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
 const SPINS_BETWEEN: u32 = 64;
 
 /// The time that a thread that must not wait for long sleeps for a lock.
-pub const PATIENCE: Duration = Duration::from_millis(1);
+pub const WAIT_LIMIT: Duration = Duration::from_millis(1);
 
 /// Tells whether the calling thread may wait for a lock as long as it takes. Not set: all may.
 static MAY_WAIT: OnceLock<fn() -> bool> = OnceLock::new();
@@ -74,7 +74,7 @@ pub fn set_may_wait(may_wait: fn() -> bool) {
 #[cold]
 pub(crate) fn limit_of_thread() -> Option<Duration> {
     let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
-    (!may_wait).then_some(PATIENCE)
+    (!may_wait).then_some(WAIT_LIMIT)
 }
 
 /// A mutual exclusion lock with contention statistics. It guards no data of its own.
@@ -126,10 +126,10 @@ impl Lock {
     }
 
     /// Does what [`lock_noting`](Lock::lock_noting) does, but a thread that must [not
-    /// wait](set_may_wait) for long gives up after [`PATIENCE`]: `None`, and the statistics stay as
-    /// they are. Costs what `lock` costs if the lock is free.
+    /// wait](set_may_wait) for long gives up after [`WAIT_LIMIT`]: `None`, and the statistics stay
+    /// as they are. Costs what `lock` costs if the lock is free.
     #[inline]
-    pub fn lock_patiently(&self) -> Option<(Held<'_>, bool)> {
+    pub fn lock_within_limit(&self) -> Option<(Held<'_>, bool)> {
         if let Some(held) = self.try_lock() {
             held.count_uncontended();
             return Some((held, false));

@@ -9,3 +9,4 @@ mod lookup;
 mod many;
 pub(crate) mod merge;
 mod places;
+pub(crate) mod walk;

@@ -1,85 +1,28 @@
-//! A table: its type, its keys, walking, fixation, clearing.
+//! A table: its options, its keys, the store that it is in, fixation, clearing.
+//!
+//! [`operations`](crate::operations) and [`select`](crate::select) add what is done to objects.
+
+mod current_store;
+mod keys;
+#[cfg(feature = "rivals")]
+mod rival;
+mod table_type;
 
 use crate::bag::Rules;
 use crate::error::Error;
-use crate::found::Found;
+use crate::store::byte_store::ByteStore;
 use crate::store::codec::Codec;
-use crate::store::idle_joiner::JoinIdle;
-use crate::store::portable::Portable;
-use crate::store::visit::Visit;
-use crate::store::{Cleared, Records, SLICE, Store};
-use crate::value::{Rec, Values, record, stored};
-use ats_mem::{Adaptation, Buckets, Neighbour, NoSuchKey, RecordBox, ShortKey};
-use ats_store::{Direction, MayBlock, SlotAnswer, StoreRef};
+use crate::store::{Records, SLICE, Store};
+use crate::value::{Values, record, stored};
+use ats_mem::{Adaptation, Buckets, RecordBox};
+use ats_store::{MayBlock, StoreRef};
 use ats_sync::Guard;
-use ats_sync::count::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ats_term::image::{Built, Host, Packer};
-use ats_term::{Kind, TermRef, Zeros, exact, order};
-use std::cell::Cell;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-#[cfg(feature = "rivals")]
-mod rival;
-
-/// The rule that says which keys are the same, and if a key can have several objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableType {
-    /// One object per key; keys are the same if `=:=`. No order.
-    Set,
-    /// One object per key; keys are the same if `==`, and in Erlang's standard order.
-    OrderedSet,
-    /// Any number of different objects per key; keys as in a set.
-    Bag,
-    /// Any number of objects per key; keys as in a set.
-    DuplicateBag,
-    /// Any number of different objects per key; keys as in an ordered set, and in their order.
-    OrderedBag,
-    /// Any number of objects per key; keys as in an ordered set, and in their order.
-    OrderedDuplicateBag,
-}
-
-impl TableType {
-    /// Returns `true` if a key can have several objects.
-    #[must_use]
-    pub fn is_bag(self) -> bool {
-        !matches!(self, TableType::Set | TableType::OrderedSet)
-    }
-
-    /// Returns `true` if keys are the same if `==`, and the table has them in Erlang's standard order.
-    #[must_use]
-    pub fn is_ordered(self) -> bool {
-        use TableType::{OrderedBag, OrderedDuplicateBag, OrderedSet};
-        matches!(self, OrderedSet | OrderedBag | OrderedDuplicateBag)
-    }
-
-    /// Returns `true` if a key can have several objects, but none of them twice.
-    #[must_use]
-    pub fn is_distinct_bag(self) -> bool {
-        matches!(self, TableType::Bag | TableType::OrderedBag)
-    }
-
-    /// The name in Erlang.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            TableType::Set => "set",
-            TableType::OrderedSet => "ordered_set",
-            TableType::Bag => "bag",
-            TableType::DuplicateBag => "duplicate_bag",
-            TableType::OrderedBag => "ordered_bag",
-            TableType::OrderedDuplicateBag => "ordered_duplicate_bag",
-        }
-    }
-}
-
-/// A key that a walk has come to.
-pub enum NextKey<'g, H: Host> {
-    /// This integer.
-    Integer(i64),
-    /// That of the object, or the objects, of this key.
-    Of(Found<'g, H>),
-}
+use ats_term::{TermRef, Zeros, exact};
+use current_store::CurrentStore;
+use keys::Keys;
+use std::sync::Arc;
+pub use table_type::TableType;
 
 /// A table of objects of host `H`. See the [crate].
 ///
@@ -92,27 +35,9 @@ pub struct Table<H: Host> {
     pub(crate) zeros: Zeros,
     compressed: bool,
     /// `true` if values are bytes in the end, so that nothing can be shared by versions of a key.
-    pub(crate) is_portable: bool,
-    /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
-    /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
-    store: AtomicPtr<Store<H>>,
-    /// `true` if a key of a table with order has been a float. Set before such a key is in the store,
-    /// and never cleared: a number without fraction has the same bytes as an integer and as a float.
-    has_met_float: AtomicBool,
-    admin: Mutex<Admin>,
-}
-
-/// The data that change only under a lock.
-#[derive(Default)]
-struct Admin {
-    /// Number of fixations.
-    fixed: usize,
-    /// `true` if the table was cleared since it was fixed: then keys that a walk remembers may be
-    /// gone.
-    cleared: bool,
-    /// The argument of `Table::force_adaptation`.
-    #[cfg(feature = "forcing")]
-    forcing: (u32, u32),
+    pub(crate) has_byte_store: bool,
+    pub(crate) keys: Keys,
+    pub(crate) store: CurrentStore<H>,
 }
 
 impl<H: Host> Table<H> {
@@ -156,21 +81,29 @@ impl<H: Host> Table<H> {
         zeros: Zeros,
     ) -> Self {
         let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
-        let records = Records::Bytes(Portable::new(store, may_block, codec, ordered, is_bag));
+        let records = Records::Bytes(ByteStore::new(store, may_block, codec, ordered, is_bag));
         Self::on(records, table_type, key_position, zeros)
     }
 
     fn on(records: Records<H>, table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
         let key_index = key_position.checked_sub(1).expect("positions begin at 1");
+        let has_byte_store = matches!(records, Records::Bytes(_));
+        let exact = exact::Options {
+            zeros,
+            // Keys in a store of bytes mean the same in every process.
+            atoms: match has_byte_store {
+                true => exact::Atoms::Text,
+                false => exact::Atoms::Word,
+            },
+        };
         Table {
             table_type,
             key_index,
             zeros,
             compressed: false,
-            is_portable: matches!(records, Records::Bytes(_)),
-            store: AtomicPtr::new(into_raw(Store::new(records))),
-            has_met_float: AtomicBool::new(false),
-            admin: Mutex::default(),
+            has_byte_store,
+            keys: Keys::new(table_type.is_ordered(), exact),
+            store: CurrentStore::new(Store::new(records)),
         }
     }
 
@@ -193,7 +126,7 @@ impl<H: Host> Table<H> {
     /// Returns `true` if objects are packed. Not where values become other bytes in the end.
     #[inline]
     pub(crate) fn packs(&self) -> bool {
-        self.compressed && !self.is_portable
+        self.compressed && !self.has_byte_store
     }
 
     /// A record of an object that was built.
@@ -220,13 +153,13 @@ impl<H: Host> Table<H> {
         Rules {
             distinct: self.table_type.is_distinct_bag(),
             zeros: self.zeros,
-            grows: !self.is_portable,
+            grows: !self.has_byte_store,
         }
     }
 
     /// Returns `true` if the table keeps its objects [in a store of bytes](Table::on_store).
-    pub fn is_portable(&self) -> bool {
-        self.is_portable
+    pub fn has_byte_store(&self) -> bool {
+        self.has_byte_store
     }
 
     /// The type of the table.
@@ -240,33 +173,15 @@ impl<H: Host> Table<H> {
     }
 
     /// A table like this one, of another store.
-    pub(crate) fn with_store(&self, store: *mut Store<H>) -> Self {
+    pub(crate) fn with_store(&self, store: CurrentStore<H>) -> Self {
         Table {
             table_type: self.table_type,
             key_index: self.key_index,
             zeros: self.zeros,
             compressed: self.compressed,
-            is_portable: self.is_portable,
-            store: AtomicPtr::new(store),
-            // The other table has met them, and maybe still meets some.
-            has_met_float: AtomicBool::new(true),
-            admin: Mutex::default(),
-        }
-    }
-
-    /// The store, which is taken away: whatever the table is asked for afterwards, it has none.
-    pub(crate) fn give_up_store(&mut self) -> *mut Store<H> {
-        std::mem::replace(self.store.get_mut(), std::ptr::null_mut())
-    }
-
-    /// The options of exact keys. Those in a store of bytes mean the same in every process.
-    pub(crate) fn exact_options(&self) -> exact::Options {
-        exact::Options {
-            zeros: self.zeros,
-            atoms: match self.is_portable {
-                true => exact::Atoms::Text,
-                false => exact::Atoms::Word,
-            },
+            has_byte_store: self.has_byte_store,
+            keys: self.keys.for_taken_objects(),
+            store,
         }
     }
 
@@ -288,181 +203,12 @@ impl<H: Host> Table<H> {
         out: &mut Vec<u8>,
         words: usize,
     ) -> Result<(), Error> {
-        let zeros = self.zeros;
-        let most = words.saturating_mul(size_of::<u64>());
-        let made = match self.table_type.is_ordered() {
-            true => {
-                self.meet_key(key);
-                order::order_key_within(key, out, zeros, most)
-            }
-            false => exact::exact_key_within(key, out, self.exact_options(), most),
-        };
-        made.map(|_| ()).ok_or(Error::TooLarge)
-    }
-
-    /// Notes whether a key is a float.
-    #[inline]
-    fn meet_key<T: TermRef>(&self, key: T) {
-        if key.immediate().is_none()
-            && matches!(key.kind(), Kind::Float(_))
-            && !self.has_met_float.load(Ordering::Relaxed)
-        {
-            self.has_met_float.store(true, Ordering::Relaxed);
-        }
+        self.keys.write_within(key, out, words)
     }
 
     #[inline]
-    pub(crate) fn store<'g>(&'g self, _guard: &'g Guard) -> &'g Store<H> {
-        // SAFETY: a store is retired after it was exchanged, so one found under a guard lives as
-        // long as the guard; the table itself frees its last store only when it is dropped.
-        unsafe { &*self.store.load(Ordering::Acquire) }
-    }
-
-    /// The store, for a call that works on it beyond one guard.
-    pub(crate) fn visit(&self) -> Visit<H> {
-        let guard = ats_sync::pin();
-        // SAFETY: the store is one of `into_raw`, and is given up by retiring it after it was exchanged. The
-        // last one is given up when the table is dropped, which the caller borrows.
-        unsafe { Visit::new(self.store.load(Ordering::Acquire), &guard) }
-    }
-
-    /// Does what [`lookup`](Table::lookup) does, by the bytes of the key.
-    ///
-    /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
-    #[inline]
-    pub fn lookup_bytes<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).get(key, guard)?.map(Found::new))
-    }
-
-    /// The first key in the order of the table.
-    ///
-    /// Linearizable with changes of keys: no object that was there throughout the call is passed
-    /// over. O(log n) in tables with order, else O(1), amortised.
-    ///
-    /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
-    pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).first(guard)?.map(Found::new))
-    }
-
-    /// The last key in the order of the table; in tables without order, the same as the first.
-    ///
-    /// See [`first`](Table::first).
-    ///
-    /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
-    pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).last(guard)?.map(Found::new))
-    }
-
-    /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
-    /// unless they were there when the table was fixed.
-    ///
-    /// No key that was there throughout the call is passed over. O(log n) in tables with order,
-    /// else O(1).
-    ///
-    /// # Errors
-    /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] of a
-    /// store of bytes that cannot read.
-    pub fn next<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        self.walked(self.store(guard).next(key, guard)?)
-    }
-
-    /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
-    ///
-    /// # Errors
-    /// Those of [`next`](Table::next).
-    pub fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        self.walked(self.store(guard).prev(key, guard)?)
-    }
-
-    /// The key next to the one with these bytes, in a direction; in tables without order, the one after it. As
-    /// [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked at if its key cannot be told without
-    /// it.
-    ///
-    /// # Errors
-    /// Those of [`next`](Table::next).
-    pub fn next_key<'g>(
-        &'g self,
-        key: &[u8],
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Result<Option<NextKey<'g, H>>, Error> {
-        let number = Cell::new(None);
-        let is_integer = |key: &ShortKey| {
-            let (bytes, len) = key.to_bytes();
-            number.set(order::number_of_order_key(&bytes[..len]));
-            // After the key was found: a float that is there had been met before.
-            number.get().is_some() && !self.has_met_float.load(Ordering::Relaxed)
-        };
-        let store = self.store(guard);
-        match store.neighbour(key, direction, guard, &is_integer)? {
-            Ok(Some(Neighbour::Key(_))) => Ok(number.get().map(NextKey::Integer)),
-            Ok(Some(Neighbour::Record(record))) => Ok(Some(NextKey::Of(Found::new(record)))),
-            Ok(None) => Ok(None),
-            Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
-        }
-    }
-
-    fn walked<'g>(
-        &'g self,
-        step: Result<Option<&'g Rec<H>>, NoSuchKey>,
-    ) -> Result<Option<Found<'g, H>>, Error> {
-        match step {
-            Ok(record) => Ok(record.map(Found::new)),
-            Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
-        }
-    }
-
-    /// A walk whose key is gone ends if the table was cleared since it was fixed, else it fails.
-    fn walk_of_lost_key(&self) -> Result<(), Error> {
-        match self.admin().cleared {
-            true => Ok(()),
-            false => Err(Error::BadKey),
-        }
-    }
-
-    /// Visits keys in the order of the table, after the one with these bytes (all, if `None`), until
-    /// `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole of a walk
-    /// that consists of several calls.
-    ///
-    /// A key that is there throughout is visited once, one that is missing throughout is not.
-    ///
-    /// # Errors
-    /// Those of [`next`](Table::next), for the key to begin behind.
-    pub fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        let store = self.store(guard);
-        match store.scan(after, guard, &mut |record| visit(Found::new(record)))? {
-            Ok(()) => Ok(()),
-            Err(NoSuchKey) => self.walk_of_lost_key(),
-        }
-    }
-
-    /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one of them, and
-    /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
-    /// the object at that place; see [`nth`](Table::nth). In an ordered bag the objects of a key are in the slot of
-    /// the place of the oldest one.
-    ///
-    /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
-    pub fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(Found<'g, H>),
-    ) -> Result<SlotAnswer, Error> {
-        let mut visit = |record| visit(Found::new(record));
-        self.store(guard).slot(index, guard, &mut visit)
+    pub(crate) fn store<'g>(&'g self, guard: &'g Guard) -> &'g Store<H> {
+        self.store.get(guard)
     }
 
     /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the store has them, in a range
@@ -531,13 +277,7 @@ impl<H: Host> Table<H> {
     /// Starts a period in which a walk meets every object that stays exactly once, and may go on from
     /// a key that was removed meanwhile. Nests.
     pub fn fix(&self) {
-        let guard = ats_sync::pin();
-        let mut admin = self.admin();
-        admin.fixed += 1;
-        if admin.fixed == 1 {
-            admin.cleared = false;
-            self.store(&guard).fix();
-        }
+        self.store.fix();
     }
 
     /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
@@ -545,18 +285,7 @@ impl<H: Host> Table<H> {
     /// What was kept for the walks is removed a slice at a time: true if that is done, false if
     /// [`tidy`](Table::tidy) should be called until it says so.
     pub fn unfix(&self) -> bool {
-        let guard = ats_sync::pin();
-        let mut admin = self.admin();
-        let Some(fixed) = admin.fixed.checked_sub(1) else {
-            return true;
-        };
-        admin.fixed = fixed;
-        if fixed == 0 {
-            admin.cleared = false;
-            self.store(&guard).unfix();
-        }
-        drop(admin);
-        self.tidy()
+        !self.store.unfix() || self.tidy()
     }
 
     /// Does a slice of the work that was put off; true when nothing is left, or the table is fixed.
@@ -574,16 +303,12 @@ impl<H: Host> Table<H> {
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         // A store of bytes may fail to tell.
-        let before = match self.is_portable {
+        let before = match self.has_byte_store {
             true => Some(self.store(&guard).objects()?),
             false => None,
         };
-        let old = self.exchange(&guard)?;
-        // SAFETY: unlinked under our guard, so it lives as long as that.
-        let objects = before.map_or_else(|| unsafe { &*old }.objects(), Ok);
-        // SAFETY: the old store has just been unlinked.
-        unsafe { retire_store(old, &guard) };
-        objects
+        let old = self.store.take_out(&guard)?;
+        before.map_or_else(|| old.objects(), Ok)
     }
 
     /// Does what [`clear`](Table::clear) does, without counting the objects, which of a store of
@@ -592,11 +317,7 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// As those of [`clear`](Table::clear).
     pub fn delete_all(&self) -> Result<(), Error> {
-        let guard = ats_sync::pin();
-        let old = self.exchange(&guard)?;
-        // SAFETY: the old store has just been unlinked.
-        unsafe { retire_store(old, &guard) };
-        Ok(())
+        self.store.take_out(&ats_sync::pin()).map(drop)
     }
 
     /// Calls a function that replaces all records of the [store of bytes](Table::on_store) that the
@@ -605,35 +326,11 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// Those of the function, which has changed nothing then.
     pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let keys_may_go = || {
-            let mut admin = self.admin();
-            admin.cleared |= admin.fixed > 0;
-        };
         // Before as well, for walks that go on while the records are replaced: that takes too long for the lock.
-        keys_may_go();
+        self.store.keys_may_go();
         replace()?;
-        keys_may_go();
+        self.store.keys_may_go();
         Ok(())
-    }
-
-    /// Takes all the objects out, and returns the store that they are in. In memory that is the one which they were in:
-    /// an empty one is put in its place, and operations that found the old one under a guard may still be in it.
-    pub(crate) fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {
-        let mut admin = self.admin();
-        let fresh = match self.store(guard).cleared()? {
-            Cleared::Fresh(fresh) => fresh,
-            Cleared::Taken(taken) => {
-                admin.cleared |= admin.fixed > 0;
-                return Ok(into_raw(taken));
-            }
-        };
-        if admin.fixed > 0 {
-            fresh.fix();
-            admin.cleared = true;
-        }
-        #[cfg(feature = "forcing")]
-        fresh.force_adaptation(admin.forcing.0, admin.forcing.1);
-        Ok(self.store.swap(into_raw(fresh), Ordering::AcqRel))
     }
 
     /// The adaptation of a table with an order to contention since it was made or cleared; `None`
@@ -655,51 +352,8 @@ impl<H: Host> Table<H> {
     /// [`buckets`](Table::buckets) show a difference.
     #[cfg(feature = "forcing")]
     pub fn force_adaptation(&self, splits: u32, joins: u32) {
-        let guard = ats_sync::pin();
-        let mut admin = self.admin();
-        admin.forcing = (splits, joins);
-        // Under the lock, lest a store that `clear` has just made keeps the old numbers.
-        self.store(&guard).force_adaptation(splits, joins);
+        self.store.force_adaptation(splits, joins);
     }
-
-    fn admin(&self) -> MutexGuard<'_, Admin> {
-        // Plain numbers, valid at every moment, so a panic elsewhere does not spoil them.
-        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<H: Host> Drop for Table<H> {
-    fn drop(&mut self) {
-        let store = *self.store.get_mut();
-        // The store of what was taken may have been given up before.
-        if !store.is_null() {
-            // SAFETY: no other thread uses the table any more, so no thread is in its store.
-            unsafe { free_store::<H>(store.cast()) };
-        }
-    }
-}
-
-/// Frees a store, which no thread can find any more, when no thread is in it any more.
-///
-/// # Safety
-/// It was made by [`into_raw`], and is given up once.
-pub(crate) unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
-    // SAFETY: handed on; the store is not freed before it is retired.
-    unsafe {
-        let bytes = size_of::<Store<H>>() + (*store).about_bytes();
-        guard.retire(store.cast(), bytes, free_store::<H>);
-    }
-}
-
-fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
-    Arc::into_raw(store).cast_mut()
-}
-
-/// Gives up a table's reference to a store that no thread can reach through the table.
-unsafe fn free_store<H: Host>(raw: *mut u8) {
-    // SAFETY: the caller hands over a store made by `into_raw`.
-    let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
-    store.release();
 }
 
 /// A record of an object that was built, in a table that packs its objects.

@@ -6,8 +6,8 @@
 //! - V2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`], which begins the block of
 //!   memory that the value owns.
 
-use crate::cell;
-use ats_mem::{Record, RecordBox, Release, Tally};
+use crate::counter_word;
+use ats_mem::{Record, RecordBox, Release, Weight};
 use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer, kept_bytes, release_all};
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ pub(crate) struct Elsewhere {
     /// About how many bytes are given back when it is freed.
     pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
     /// The number of objects that it stands for, and of bytes that it takes; the same all its life.
-    pub(crate) tally: unsafe fn(*const Elsewhere) -> Tally,
+    pub(crate) weight: unsafe fn(*const Elsewhere) -> Weight,
 }
 
 /// The value that owns what begins at this address.
@@ -58,7 +58,7 @@ impl<H: Host> Release for Values<H> {
             match Form::of(*value) {
                 Form::Counted(index) => {
                     let mut copy = Vec::new();
-                    cell::copy_words(value, words, index, &mut copy);
+                    counter_word::copy_words(value, words, index, &mut copy);
                     kept_bytes::<H>(&copy)
                 }
                 Form::Large => {
@@ -74,24 +74,24 @@ impl<H: Host> Release for Values<H> {
 
     /// O(objects) of a list, which are few.
     #[inline]
-    fn tally(record: &Rec<H>) -> Tally {
-        let mut tally = match form(record) {
-            Form::Object | Form::Packed | Form::Counted(_) => Tally {
+    fn weight(record: &Rec<H>) -> Weight {
+        let mut weight = match form(record) {
+            Form::Object | Form::Packed | Form::Counted(_) => Weight {
                 objects: 1,
                 bytes: 0,
             },
-            Form::List => Tally {
+            Form::List => Weight {
                 objects: list(record).iter().count() as i64,
                 bytes: 0,
             },
             Form::Large => {
                 let owned = elsewhere(record.value());
                 // SAFETY: V2; the record is borrowed, so it owns it.
-                unsafe { ((*owned).tally)(owned) }
+                unsafe { ((*owned).weight)(owned) }
             }
         };
-        tally.bytes += record.bytes() as i64;
-        tally
+        weight.bytes += record.bytes() as i64;
+        weight
     }
 }
 

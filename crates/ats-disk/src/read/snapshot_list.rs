@@ -11,7 +11,7 @@
 
 use crate::error::Error;
 use crate::write::RecordCount;
-use ats_sync::JointNumber;
+use ats_sync::SeqlockNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ pub(crate) struct SnapshotList {
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
     /// The number of records at that write, or [`RecordCount::UNKNOWN`].
-    count: JointNumber,
+    count: SeqlockNumber,
 }
 
 impl SnapshotList {
@@ -29,7 +29,7 @@ impl SnapshotList {
         SnapshotList {
             live: Mutex::default(),
             visible: AtomicU64::new(visible),
-            count: JointNumber::new(RecordCount::UNKNOWN),
+            count: SeqlockNumber::new(RecordCount::UNKNOWN),
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! A store that [idles](crate::background) gives all of it back.
 
-use ats_mem::slab::{self, Kept};
+use ats_mem::slab::{self, Retained};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ const AHEAD: usize = 4 << 20;
 /// The memory that a store keeps for its memtables.
 #[derive(Default)]
 pub(crate) struct MemtablePool {
-    kept: Mutex<Option<Kept>>,
+    held: Mutex<Option<Retained>>,
     /// `true` if the background knows that memory is short.
     is_requested: AtomicBool,
 }
@@ -37,9 +37,9 @@ impl MemtablePool {
     pub(crate) fn prepare(&self, memtable_bytes: usize) {
         if self.is_requested.load(Ordering::Relaxed) {
             let bytes = memtable_bytes.saturating_add(AHEAD);
-            let mut kept = self.kept.lock();
-            kept.get_or_insert_with(|| Kept::new(bytes));
-            drop(kept);
+            let mut held = self.held.lock();
+            held.get_or_insert_with(|| Retained::new(bytes));
+            drop(held);
             slab::prepare(AHEAD);
             self.is_requested.store(false, Ordering::Relaxed);
         }
@@ -47,6 +47,6 @@ impl MemtablePool {
 
     /// Gives back what is kept.
     pub(crate) fn release(&self) {
-        *self.kept.lock() = None;
+        *self.held.lock() = None;
     }
 }

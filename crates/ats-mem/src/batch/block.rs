@@ -3,7 +3,7 @@
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise};
 use crate::record::entry::{BatchState, Entry, Installed, State};
-use crate::record::{self, Record, RecordBox, Release, Tally};
+use crate::record::{self, Record, RecordBox, Release, Weight};
 use crate::slab;
 use ats_sync::Guard;
 use std::ptr::{self, NonNull};
@@ -20,7 +20,7 @@ struct BatchHeader<R: Release> {
     len: usize,
     capacity: usize,
     /// The change of the totals that the commit makes.
-    tally: Tally,
+    weight: Weight,
     entries: [Entry<Record<R>>; 0],
 }
 
@@ -33,7 +33,7 @@ impl<R: Release> Batch<R> {
                 shared: BatchState::new(),
                 len: 0,
                 capacity: keys,
-                tally: Tally::NONE,
+                weight: Weight::NONE,
                 entries: [],
             });
         }
@@ -122,9 +122,9 @@ impl<R: Release> Batch<R> {
 
     /// Remembers what it counts that a record becomes visible.
     fn count(&mut self, record: &Record<R>, before: Option<&Record<R>>) {
-        let more = Tally::of_put(record, before);
+        let more = Weight::of_put(record, before);
         // SAFETY: the block is ours until the batch ends (B4), and readers do not access this part of its head.
-        unsafe { (*self.0.as_ptr()).tally += more };
+        unsafe { (*self.0.as_ptr()).weight += more };
     }
 
     /// Stamps the record that takes the place of the hold that was made last.
@@ -185,7 +185,7 @@ impl<R: Release> Batch<R> {
 
     fn commit<S: Stepwise<R> + ?Sized>(&self, store: &S, guard: &Guard) {
         let head = self.head();
-        if head.tally == Tally::NONE {
+        if head.weight == Weight::NONE {
             return head.shared.end(State::Committed);
         }
         let put = self
@@ -197,7 +197,7 @@ impl<R: Release> Batch<R> {
                 _ => None,
             });
         let put = put.expect("only records that are put count");
-        store.commit(put.key(), head.tally, guard, &mut || {
+        store.commit(put.key(), head.weight, guard, &mut || {
             head.shared.end(State::Committed);
         });
     }

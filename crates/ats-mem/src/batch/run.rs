@@ -38,7 +38,7 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     let mut trip = Trip::new();
     for (piece, some) in keys.chunks(PIECE).enumerate() {
         open.pinning.pause();
-        store.approach(some, open.pinning.guard());
+        store.prefetch_batch(some, open.pinning.guard());
         for (at, key) in some.iter().enumerate() {
             match open.decide(piece * PIECE + at, key, &mut trip, plan)? {
                 Then::Next => {}

@@ -1,7 +1,7 @@
 //! The steps for one key that a batch needs of a store.
 
 use crate::change::{Busy, Change};
-use crate::record::{Record, RecordBox, Release, Tally};
+use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
 /// A thing that a store is asked to do with one key on the way to a [`Change`].
@@ -10,7 +10,8 @@ pub enum KeyStep<R: Release> {
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
-    /// Put a stamped record. What it [counts](Release::tally), and retiring the old one, is the batch's business.
+    /// Put a stamped record. What it [counts](Release::weight), and retiring the old one, is the
+    /// batch's business.
     Install(RecordBox<R>),
     /// Remove the record; the store counts it and retires it.
     Remove,
@@ -62,13 +63,13 @@ pub trait Stepwise<R: Release> {
 
     /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing unless the
     /// store does better.
-    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
     }
 
     /// Commits a batch by calling `commit`, and counts what that makes visible. Both in one turn with the lock of
     /// `key`, so that a census has both or neither.
-    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut());
+    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut());
 
     /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped and in the
     /// store. The other one has been given to the store now, or was there before. Readers see no difference, so it

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// The time for which a writer waits for a batch before it reports [`Busy`].
 #[cfg(not(any(loom, shuttle)))]
-const PATIENCE: Duration = Duration::from_micros(200);
+const WAIT_LIMIT: Duration = Duration::from_micros(200);
 
 /// The waiting of one writer for batches in its way.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl HeldKeyWait {
     #[cfg(not(any(loom, shuttle)))]
     pub fn wait(&mut self) -> Result<(), Busy> {
         let start = *self.0.get_or_insert_with(Instant::now);
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > WAIT_LIMIT {
             return Err(Busy);
         }
         thread::yield_now();

@@ -3,20 +3,17 @@
 //! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
 //! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
 
-use super::adapting::OnFirstSplit;
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
-use super::cut::SplitPoint;
-use super::fences::Fences;
 use super::header::FANOUT;
 use super::kind::Kind;
 use super::locked_leaf::LockedLeaf;
 use super::path::PathNode;
-use super::tree::CaTree;
-use crate::forced::Forced;
+use super::routes::Routes;
+use super::split_graft::SplitPoint;
+use crate::forcing::Forced;
 use crate::record::Release;
 use ats_sync::{Guard, Held};
 use std::ops::ControlFlow;
-use std::sync::Weak;
 
 /// Writers of one row are found this many leaves apart at an end of a base node, see `is_one_row`.
 const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
@@ -24,13 +21,7 @@ const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
 /// Joins in one visit of `join_idle`: well under a millisecond.
 const JOINS_A_VISIT: usize = 256;
 
-impl<R: Release> CaTree<R> {
-    /// Sets what is called, with no lock held, each time the tree has gone from one base node to two: from
-    /// then on it needs [`join_idle`](crate::Adaptive::join_idle) now and then.
-    pub fn on_first_split(&mut self, notice: Weak<dyn OnFirstSplit>) {
-        self.adapting.split_first = Some(notice);
-    }
-
+impl<R: Release> Routes<R> {
     /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it. `before` is
     /// where the write before this one went, `removed` says that this one took a record out.
     #[inline]
@@ -43,7 +34,7 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let statistics = locked.held.statistics();
-        let forced = self.adapting.forcing.forced();
+        let forced = self.forced();
         let fitting = statistics <= SPLIT_ABOVE && !locked.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
             self.adapt(locked, before, removed, forced, key, guard);
@@ -75,8 +66,8 @@ impl<R: Release> CaTree<R> {
             self.join_unless(base, &held, key, spares, guard);
         }
         drop(held);
-        if first && let Some(told) = self.adapting.split_first.as_ref().and_then(Weak::upgrade) {
-            told.has_split();
+        if first {
+            self.report_first_split();
         }
     }
 
@@ -94,7 +85,7 @@ impl<R: Release> CaTree<R> {
             return false;
         };
         if other == key {
-            // A cut cannot part writers that contend for one key.
+            // A split cannot part writers that contend for one key.
             held.reset_statistics();
             return false;
         }
@@ -112,12 +103,12 @@ impl<R: Release> CaTree<R> {
 
     /// Returns `true` if two new keys, which ascend, are likely of one row: of keys that each
     /// writer draws before it comes, so that they come a little out of order. Its writers would go
-    /// on to meet behind any cut.
+    /// on to meet behind any split.
     ///
     /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
     /// caller holds, it may be further to the other: so far as the row has got while a writer slept.
     fn is_one_row(&self, low: &[u8], high: &[u8], guard: &Guard) -> bool {
-        let (first, last) = (self.path(low, guard), self.path(high, guard));
+        let (first, last) = (self.root().path(low, guard), self.root().path(high, guard));
         let at_an_end =
             first.fences.low == first.base_fences.low || last.fences.high == last.base_fences.high;
         let apart = leaves_apart(&first.steps, &last.steps);
@@ -129,9 +120,9 @@ impl<R: Release> CaTree<R> {
     ///
     /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their turn,
     /// since those that were just joined will not join again before they have been visited a few times.
-    pub(super) fn join_idle_base_nodes(&self, guard: &Guard) -> bool {
+    pub(super) fn join_idle(&self, guard: &Guard) -> bool {
         let mut left = JOINS_A_VISIT;
-        self.for_each_base(guard, &mut |base, fences| {
+        self.root().for_each_base(guard, &mut |base, fences| {
             if left == 0 {
                 return ControlFlow::Break(());
             }
@@ -149,32 +140,7 @@ impl<R: Release> CaTree<R> {
             }
             ControlFlow::Continue(())
         });
-        self.adapting.base_nodes() == 1
-    }
-
-    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined
-    /// meanwhile may be visited, be missed, or be visited though it is dead.
-    fn for_each_base<'g>(
-        &'g self,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Base<R>, Fences<'g>) -> ControlFlow<()>,
-    ) {
-        let mut ahead = vec![(self.root(guard), Fences::NONE)];
-        while let Some((node, fences)) = ahead.pop() {
-            match node.kind() {
-                Kind::Base(base) => {
-                    if visit(base, fences).is_break() {
-                        return;
-                    }
-                }
-                Kind::Inner(inner) => {
-                    for place in (0..=inner.len()).rev() {
-                        ahead.push((inner.child(place), fences.of_child(inner, place)));
-                    }
-                }
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
-            }
-        }
+        self.base_nodes() == 1
     }
 }
 

@@ -10,7 +10,7 @@ use super::header::{BASE, Header};
 use super::leaf::Leaf;
 use super::link::{Link, Node, copy_for_any_release};
 use crate::prefetch::prefetch_to_write;
-use crate::record::{Release, Tally};
+use crate::record::{Release, Weight};
 use crate::slab::{self, SlabBox};
 use ats_sync::census::Part;
 use ats_sync::shim::atomic::AtomicBool;
@@ -199,8 +199,8 @@ impl<R: Release> Base<R> {
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
     #[inline]
-    pub(super) fn lock_patiently(&self, gate: &Gate) -> Option<Held<'_>> {
-        let taken = gate.enter_patiently(&self.writers.lock)?;
+    pub(super) fn lock_within_limit(&self, gate: &Gate) -> Option<Held<'_>> {
+        let taken = gate.enter_within_limit(&self.writers.lock)?;
         Some(self.counted(taken))
     }
 
@@ -220,7 +220,7 @@ impl<R: Release> Base<R> {
 
     /// Counts what becomes visible, or is no longer. The caller holds the lock.
     #[inline]
-    pub(super) fn count(&self, more: Tally) {
+    pub(super) fn count(&self, more: Weight) {
         add(&self.writers.objects, more.objects);
         add(&self.writers.bytes, more.bytes);
     }

@@ -4,11 +4,13 @@
 //! header | heads[N]  of keys that ascend, and of a few others | slots[N]  records, or tombstones
 //! ```
 //!
-//! The keys a block has never change. What changes in place are its slots, one atomic word each; and it can
-//! get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in the order in which they come. They
-//! are its *tail*. When that is full, a copy with all keys in order replaces the block. So a reader needs no validation:
-//! whatever mixture of words it sees, each was true at some moment since the reader began. Who looks for one key compares
-//! its head with all heads, whatever their order; who wants the order [sorts](super::order) the few keys of the tail in.
+//! The keys a block has never change. What changes in place are its slots, one atomic word each;
+//! and it can get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL)
+//! others, in the order in which they come. They are its *tail*. When that is full, a copy with all
+//! keys in order replaces the block. So a reader needs no validation: whatever mixture of words it
+//! sees, each was true at some moment since the reader began. Who looks for one key compares its
+//! head with all heads, whatever their order; who wants the order [sorts](super::leaf_order) the
+//! few keys of the tail in.
 //!
 //! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a part of a leaf that is
 //! not sorted, too; there it is a log before the sorted part, of which readers keep writers away by locks.
@@ -17,13 +19,13 @@
 //! keys, for which most of the places are unused; so there are blocks of two [sizes](super::sizes).
 
 use super::bisect::bisect;
-use super::counting::Counting;
-#[cfg(target_arch = "x86_64")]
-use super::counting::has_vectors;
 use super::header::Header;
 use super::heads::{Head, Heads, bits_of, compare_behind_heads, head_at};
 use super::item::{Item, heads_kept};
-use super::order::{InOrder, TAIL_MOST};
+use super::leaf_order::{LeafOrder, TAIL_MOST};
+use super::simd_search::Search;
+#[cfg(target_arch = "x86_64")]
+use super::simd_search::has_avx2;
 use super::sizes::SMALL;
 use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
@@ -118,14 +120,14 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Asks for the record that `key` can have, as its head tells.
     #[inline(always)]
-    pub(super) fn prefetch_record_of<C: Counting>(&self, key: &[u8]) {
+    pub(super) fn prefetch_record_of<C: Search>(&self, key: &[u8]) {
         let candidates = self.keys.candidates::<C>(key);
         self.prefetch_record(candidates.trailing_zeros() as usize);
     }
 
     /// The place of `key`, if the block has it.
     #[inline(always)]
-    pub(super) fn find<C: Counting>(&self, key: &[u8]) -> Option<usize> {
+    pub(super) fn find<C: Search>(&self, key: &[u8]) -> Option<usize> {
         let candidates = self.keys.candidates::<C>(key);
         if candidates & candidates.wrapping_sub(1) != 0 {
             return self.find_among(candidates, key);
@@ -208,16 +210,16 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// The places in the order of their keys, as of this moment. O(keys of the tail).
     #[inline]
-    pub(super) fn in_order(&self) -> InOrder {
+    pub(super) fn in_order(&self) -> LeafOrder {
         let len = self.len();
         let sorted = self.keys.sorted(len);
         if sorted == len {
-            return InOrder::as_they_are(len);
+            return LeafOrder::as_they_are(len);
         }
         #[cfg(target_arch = "x86_64")]
-        if has_vectors()
+        if has_avx2()
             // SAFETY: the processor has just said that it has these instructions.
-            && let Some(order) = unsafe { self.in_order_by_vectors(len, sorted) }
+            && let Some(order) = unsafe { self.in_order_avx2(len, sorted) }
         {
             return order;
         }
@@ -228,7 +230,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// are equal, or have come meanwhile.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn in_order_by_vectors(&self, len: usize, sorted: usize) -> Option<InOrder> {
+    fn in_order_avx2(&self, len: usize, sorted: usize) -> Option<LeafOrder> {
         let head = |place: usize| self.keys.head(place);
         let mut ranks = [0; TAIL_MOST];
         let ranks = &mut ranks[..len - sorted];
@@ -239,7 +241,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         if self.keys.has_grown(len) {
             return None;
         }
-        let order = InOrder::of_ranks(len, ranks)?;
+        let order = LeafOrder::of_ranks(len, ranks)?;
         // A key with the head of one of the tail comes behind it in this order.
         let mut pairs = ranks.iter().zip(sorted..);
         let ties =
@@ -247,17 +249,17 @@ impl<R: Release, const N: usize> Block<R, N> {
         (!ties).then_some(order)
     }
 
-    fn in_order_by_one(&self, len: usize, sorted: usize) -> InOrder {
+    fn in_order_by_one(&self, len: usize, sorted: usize) -> LeafOrder {
         let rank = |place: usize| {
             let others = (0..len).filter(|other| self.compare_places(*other, place).is_lt());
             others.count()
         };
         let ranks: Vec<usize> = (sorted..len).map(rank).collect();
-        InOrder::of_ranks(len, &ranks).expect("no key is here twice")
+        LeafOrder::of_ranks(len, &ranks).expect("no key is here twice")
     }
 
     /// The index in this order of `key`, or of the first key above it.
-    pub(super) fn index_of(&self, key: &[u8], order: &InOrder) -> Result<usize, usize> {
+    pub(super) fn index_of(&self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
         order.search(|place| {
             let heads = self.keys.compare_head(place, key);
             heads.then_with(|| self.compare_behind_head(place, key))

@@ -4,7 +4,7 @@
 //! leaves, one for each of the trees it walked last, with the place it gave out. The next call is
 //! served from there if
 //!
-//! - the leaf is [still there](KnownLeaf), and the current one;
+//! - the leaf is [still there](LeafHint), and the current one;
 //! - the key of the call is the one that was given out. It keeps its place in the leaf, also when its record goes.
 //!
 //! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing that
@@ -14,10 +14,10 @@
 use super::header::NodePtr;
 use super::inner::Inner;
 use super::kind::Kind;
-use super::known_leaf::{Identity, KnownLeaf};
 use super::leaf::Leaf;
+use super::leaf_hint::{Identity, LeafHint};
+use super::leaf_order::LeafOrder;
 use super::link::{Node, copy_for_any_release};
-use super::order::InOrder;
 use crate::record::Release;
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
@@ -26,7 +26,7 @@ use std::ptr;
 
 #[derive(Clone, Copy)]
 struct Cursor {
-    known: KnownLeaf,
+    hint: LeafHint,
     /// The node above, or null, and the place of the leaf there.
     parent: NodePtr,
     place: usize,
@@ -75,7 +75,7 @@ impl<R: Release> Hanging<'_, R> {
 /// The place of a cursor: a leaf, its order, and the index there.
 pub(super) struct Recalled<'g, R: Release> {
     pub here: Hanging<'g, R>,
-    pub order: InOrder,
+    pub order: LeafOrder,
     pub index: usize,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Recalled<'g, R: Release> {
 const CURSORS: usize = 4;
 
 const UNSET: Cursor = Cursor {
-    known: KnownLeaf::NONE,
+    hint: LeafHint::NONE,
     parent: ptr::null_mut(),
     place: 0,
     at: 0,
@@ -93,19 +93,23 @@ const UNSET: Cursor = Cursor {
 };
 
 /// Cursors, each with the order of its leaf.
-type Cursors = [(Cell<Cursor>, Cell<InOrder>); CURSORS];
+type Cursors = [(Cell<Cursor>, Cell<LeafOrder>); CURSORS];
 
 #[cfg(not(any(loom, shuttle)))]
 std::thread_local! {
-    static LAST: Cursors = const { [const { (Cell::new(UNSET), Cell::new(InOrder::NONE)) }; CURSORS] };
+    static LAST: Cursors =
+        const { [const { (Cell::new(UNSET), Cell::new(LeafOrder::NONE)) }; CURSORS] };
 }
 #[cfg(any(loom, shuttle))]
 ats_sync::shim::thread_local! {
-    static LAST: Cursors = [const { (Cell::new(UNSET), Cell::new(InOrder::NONE)) }; CURSORS];
+    static LAST: Cursors = [const { (Cell::new(UNSET), Cell::new(LeafOrder::NONE)) }; CURSORS];
 }
 
 #[inline(always)]
-fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>, &Cell<InOrder>) -> T) -> T {
+fn with_cursor<T>(
+    identity: &Identity,
+    act: impl FnOnce(&Cell<Cursor>, &Cell<LeafOrder>) -> T,
+) -> T {
     LAST.with(|cursors| {
         let (cursor, order) = &cursors[identity.number() as usize % CURSORS];
         act(cursor, order)
@@ -117,7 +121,7 @@ fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>, &Cell<InO
 pub(super) fn remember<R: Release>(
     identity: &Identity,
     hanging: Hanging<'_, R>,
-    order: &InOrder,
+    order: &LeafOrder,
     index: usize,
     key: Option<ShortKey>,
     guard: &Guard,
@@ -127,7 +131,7 @@ pub(super) fn remember<R: Release>(
         .map(|(inner, place)| (Node::of(inner).pointer(), place));
     let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
     let new = Cursor {
-        known: KnownLeaf::of(identity, hanging.leaf, guard),
+        hint: LeafHint::of(identity, hanging.leaf, guard),
         parent,
         place,
         at: order.place(index),
@@ -137,7 +141,7 @@ pub(super) fn remember<R: Release>(
     };
     with_cursor(identity, |cursor, kept| {
         let old = cursor.replace(new);
-        if (old.known, old.len) != (new.known, new.len) {
+        if (old.hint, old.len) != (new.hint, new.len) {
             kept.set(*order);
         }
     });
@@ -151,7 +155,7 @@ pub(super) fn recall<'g, R: Release>(
     guard: &'g Guard,
 ) -> Option<Recalled<'g, R>> {
     let cursor = with_cursor(identity, |cursor, _| cursor.get());
-    let leaf: Leaf<'g, R> = cursor.known.recall(identity, guard)?;
+    let leaf: Leaf<'g, R> = cursor.hint.recall(identity, guard)?;
     // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too (E5, C6). It belongs to this
     // tree, hence has this type.
     let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };

@@ -1,15 +1,15 @@
 //! The way of a reader: from the root to the leaf of a key, and to its record.
 
 use super::base::Base;
-use super::counting::{Counting, Portable};
-#[cfg(target_arch = "x86_64")]
-use super::counting::{Vectors, has_vectors};
 use super::fences::Fences;
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::path::PathNode;
-use super::tree::CaTree;
+use super::root::Root;
+#[cfg(target_arch = "x86_64")]
+use super::simd_search::{Avx2, has_avx2};
+use super::simd_search::{Baseline, Search};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 
@@ -21,11 +21,11 @@ pub(super) struct Place<'g, R: Release> {
     pub parent: Option<PathNode<'g, R>>,
 }
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// The base node that `key` is led to.
     #[inline(always)]
-    pub(super) fn base_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Base<R> {
-        let mut node = self.root(guard);
+    pub(super) fn base_for<'g, C: Search>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Base<R> {
+        let mut node = self.node(guard);
         loop {
             match node.kind() {
                 Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
@@ -37,8 +37,8 @@ impl<R: Release> CaTree<R> {
 
     /// The leaf that `key` is led to.
     #[inline(always)]
-    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {
-        let mut node = self.root(guard);
+    fn leaf_for<'g, C: Search>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {
+        let mut node = self.node(guard);
         loop {
             node = match node.kind() {
                 Kind::Leaf(leaf) => return leaf,
@@ -49,7 +49,7 @@ impl<R: Release> CaTree<R> {
     }
 
     #[inline(always)]
-    pub(super) fn find<'g, C: Counting>(
+    pub(super) fn find<'g, C: Search>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
@@ -61,12 +61,8 @@ impl<R: Release> CaTree<R> {
     /// `find`, compiled for processors with vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    pub(super) fn find_by_vectors<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
-        self.find::<Vectors>(key, guard)
+    pub(super) fn find_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.find::<Avx2>(key, guard)
     }
 
     /// The leaf and the place of `key`, if it is there.
@@ -76,25 +72,21 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Option<(Leaf<'g, R>, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
+        if has_avx2() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.place_of_by_vectors(key, guard) };
+            return unsafe { self.place_of_avx2(key, guard) };
         }
-        self.place_of_by::<Portable>(key, guard)
+        self.place_of_by::<Baseline>(key, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn place_of_by_vectors<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Option<(Leaf<'g, R>, usize)> {
-        self.place_of_by::<Vectors>(key, guard)
+    fn place_of_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<(Leaf<'g, R>, usize)> {
+        self.place_of_by::<Avx2>(key, guard)
     }
 
     #[inline(always)]
-    fn place_of_by<'g, C: Counting>(
+    fn place_of_by<'g, C: Search>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
@@ -106,17 +98,17 @@ impl<R: Release> CaTree<R> {
     /// The leaf that `key` is led to, with its fences.
     pub(super) fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
         #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
+        if has_avx2() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.place_by_vectors(key, guard) };
+            return unsafe { self.place_avx2(key, guard) };
         }
-        self.place_by(guard, |inner| inner.child_for::<Portable>(key))
+        self.place_by(guard, |inner| inner.child_for::<Baseline>(key))
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn place_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
-        self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
+    fn place_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        self.place_by(guard, |inner| inner.child_for::<Avx2>(key))
     }
 
     /// Walks down by `choose`, keeping the fences.
@@ -128,7 +120,7 @@ impl<R: Release> CaTree<R> {
     ) -> Place<'g, R> {
         let mut fences = Fences::NONE;
         let mut parent = None;
-        let mut node = self.root(guard);
+        let mut node = self.node(guard);
         loop {
             node = match node.kind() {
                 Kind::Leaf(leaf) => {

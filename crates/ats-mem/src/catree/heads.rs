@@ -14,8 +14,8 @@
 //! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
 
 use super::bisect::bisect;
-use super::counting::Counting;
 use super::header::Header;
+use super::simd_search::Search;
 use crate::short_key::bits_at;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
@@ -211,7 +211,7 @@ impl<const N: usize> Heads<N> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn rank_of_head(&self, head: Head) -> usize {
-        super::counting::Vectors::below(&self.heads, head)
+        super::simd_search::Avx2::below(&self.heads, head)
     }
 
     /// Returns `true` if a head has come, or is about to come, since there were this many.
@@ -272,7 +272,7 @@ impl<const N: usize> Heads<N> {
 
     /// The places whose heads are that of a key, as bits; none if the key does not begin as the keys here.
     #[inline(always)]
-    pub(super) fn candidates<C: Counting>(&self, key: &[u8]) -> u64 {
+    pub(super) fn candidates<C: Search>(&self, key: &[u8]) -> u64 {
         const { assert!(N < u64::BITS as usize) };
         let len = self.len();
         if self.prefix_len > 0 && self.compare_prefix(key).is_ne() {
@@ -294,7 +294,7 @@ impl<const N: usize> Heads<N> {
 
     /// Narrows the places where `key` can be, of an inner node.
     #[inline(always)]
-    pub(super) fn locate<C: Counting>(&self, key: &[u8]) -> Range {
+    pub(super) fn locate<C: Search>(&self, key: &[u8]) -> Range {
         let len = self.len();
         if self.prefix_len > 0 {
             match self.compare_prefix(key) {
@@ -321,7 +321,7 @@ impl<const N: usize> Heads<N> {
     /// The place of `key` in an inner node or, if it is not there, the place where it would be. `compare` says how the key at a
     /// place compares to it if their heads are equal.
     #[inline(always)]
-    pub(super) fn search<C: Counting>(
+    pub(super) fn search<C: Search>(
         &self,
         key: &[u8],
         compare: impl Fn(usize) -> Ordering,
@@ -334,9 +334,9 @@ impl<const N: usize> Heads<N> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::catree::counting::Portable;
     #[cfg(target_arch = "x86_64")]
-    use crate::catree::counting::Vectors;
+    use crate::catree::simd_search::Avx2;
+    use crate::catree::simd_search::Baseline;
     use proptest::prelude::*;
 
     #[test]
@@ -368,10 +368,10 @@ mod tests {
             let probe = probe.to_be_bytes();
             let expected = keys.binary_search(&probe);
             let compare = |at: usize| keys[at].cmp(&probe);
-            assert_eq!(heads.search::<Portable>(&probe, compare), expected);
+            assert_eq!(heads.search::<Baseline>(&probe, compare), expected);
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
-                assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
+                assert_eq!(heads.search::<Avx2>(&probe, compare), expected);
             }
         }
     }
@@ -414,10 +414,10 @@ mod tests {
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);
                 let expected = keys.binary_search(&probe);
-                prop_assert_eq!(heads.search::<Portable>(&probe, compare), expected);
+                prop_assert_eq!(heads.search::<Baseline>(&probe, compare), expected);
                 #[cfg(target_arch = "x86_64")]
                 if is_x86_feature_detected!("avx2") {
-                    prop_assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
+                    prop_assert_eq!(heads.search::<Avx2>(&probe, compare), expected);
                 }
             }
         }

@@ -6,10 +6,10 @@
 //!
 //! The separators never change. What changes in place are the children, one atomic word each.
 
-use super::counting::{Counting, Portable};
 use super::header::{FANOUT, Header};
 use super::heads::{Heads, compare_behind_heads};
 use super::link::{Link, Node};
+use super::simd_search::{Baseline, Search};
 use super::sizes::LEAF_LINES;
 use super::subtree_counts::SubtreeCounts;
 use crate::prefetch::prefetch;
@@ -127,7 +127,7 @@ impl<R: Release> Inner<R> {
 
     /// The child under which `key` is.
     #[inline(always)]
-    pub(super) fn child_for<C: Counting>(&self, key: &[u8]) -> usize {
+    pub(super) fn child_for<C: Search>(&self, key: &[u8]) -> usize {
         match self.search::<C>(key) {
             Ok(equal) => equal + 1,
             Err(place) => place,
@@ -136,11 +136,11 @@ impl<R: Release> Inner<R> {
 
     /// The child under which the keys just below `key` are.
     pub(super) fn child_below(&self, key: &[u8]) -> usize {
-        self.search::<Portable>(key).unwrap_or_else(|place| place)
+        self.search::<Baseline>(key).unwrap_or_else(|place| place)
     }
 
     #[inline(always)]
-    fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
+    fn search<C: Search>(&self, key: &[u8]) -> Result<usize, usize> {
         self.keys.search::<C>(key, |place| {
             compare_behind_heads(self.separator(place), key, self.keys.head_start())
         })

@@ -7,12 +7,12 @@
 //! - LF1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
 
 use super::block::{Added, Block};
-use super::counting::Counting;
 use super::fences::Fences;
 use super::header::{Header, MOST_TOMBSTONES};
 use super::item::Item;
+use super::leaf_order::LeafOrder;
 use super::link::{Node, NodeType, copy_for_any_release, made};
-use super::order::InOrder;
+use super::simd_search::Search;
 use super::sizes::{LEAF, LEAF_LINES, SMALL};
 use super::slot::Word;
 use crate::prefetch::prefetch;
@@ -129,13 +129,13 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// The place of `key`, if the leaf has it.
     #[inline(always)]
-    pub(super) fn find<C: Counting>(self, key: &[u8]) -> Option<usize> {
+    pub(super) fn find<C: Search>(self, key: &[u8]) -> Option<usize> {
         each!(self, block => block.find::<C>(key))
     }
 
     /// The record of a key, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn record_of<'g, C: Counting>(
+    pub(super) fn record_of<'g, C: Search>(
         self,
         key: &[u8],
         guard: &'g Guard,
@@ -148,17 +148,17 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// The places in the order of their keys, as of this moment.
     #[inline]
-    pub(super) fn in_order(self) -> InOrder {
+    pub(super) fn in_order(self) -> LeafOrder {
         each!(self, block => block.in_order())
     }
 
     /// The index in this order of `key`, or of the first key above it.
-    pub(super) fn index_of(self, key: &[u8], order: &InOrder) -> Result<usize, usize> {
+    pub(super) fn index_of(self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
         each!(self, block => block.index_of(key, order))
     }
 
     /// The index in this order before which all keys are below `key`.
-    pub(super) fn bound(self, key: &[u8], order: &InOrder) -> usize {
+    pub(super) fn bound(self, key: &[u8], order: &LeafOrder) -> usize {
         self.index_of(key, order).unwrap_or_else(|index| index)
     }
 
@@ -177,7 +177,7 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// Asks for the record that `key` can have, as its head tells.
     #[inline(always)]
-    pub(super) fn prefetch_record_of<C: Counting>(self, key: &[u8]) {
+    pub(super) fn prefetch_record_of<C: Search>(self, key: &[u8]) {
         each!(self, block => block.prefetch_record_of::<C>(key));
     }
 

@@ -1,14 +1,14 @@
 //! The way of a writer: to the leaf of a key, and to the lock of the base node around it.
 
 use super::base::Base;
-use super::counting::{Counting, Portable};
-#[cfg(target_arch = "x86_64")]
-use super::counting::{Vectors, has_vectors};
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Link;
-use super::tree::CaTree;
+use super::root::Root;
+#[cfg(target_arch = "x86_64")]
+use super::simd_search::{Avx2, has_avx2};
+use super::simd_search::{Baseline, Search};
 use crate::change::Busy;
 use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
@@ -50,18 +50,11 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
     }
 }
 
-impl<R: Release> CaTree<R> {
-    /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
-    pub(super) fn locked_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
-        let locked =
-            self.try_locked_leaf(key, Wanted::Any, |base| Some(base.lock(&self.gate)), guard);
-        locked.ok().flatten().expect("this way of locking waits")
-    }
-
-    /// Does what [`locked_leaf_for`](Self::locked_leaf_for) does, for a way of locking that may
-    /// give up. None if there is nothing at the key, and it is wanted only if there is.
+impl<R: Release> Root<R> {
+    /// Takes the lock of the base node of `key`, by `take`, which may give up, and finds its leaf
+    /// and its place there. None if there is nothing at the key, and it is wanted only if there is.
     #[inline]
-    pub(super) fn try_locked_leaf<'g>(
+    pub(super) fn lock_leaf<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
@@ -69,27 +62,27 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
+        if has_avx2() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.locked_leaf_by_vectors(key, wanted, take, guard) };
+            return unsafe { self.lock_leaf_avx2(key, wanted, take, guard) };
         }
-        self.locked_leaf_by::<Portable>(key, wanted, take, guard)
+        self.lock_leaf_by::<Baseline>(key, wanted, take, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn locked_leaf_by_vectors<'g>(
+    fn lock_leaf_avx2<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
         take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
     ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
-        self.locked_leaf_by::<Vectors>(key, wanted, take, guard)
+        self.lock_leaf_by::<Avx2>(key, wanted, take, guard)
     }
 
     #[inline(always)]
-    fn locked_leaf_by<'g, C: Counting>(
+    fn lock_leaf_by<'g, C: Search>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
@@ -150,7 +143,7 @@ impl<R: Release> CaTree<R> {
 /// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with this
 /// word unless that is the base node.
 #[inline(always)]
-fn descend<'g, R: Release, C: Counting>(
+fn descend<'g, R: Release, C: Search>(
     base: &'g Base<R>,
     key: &[u8],
 ) -> (Leaf<'g, R>, &'g Link<R>, Option<&'g Inner<R>>) {

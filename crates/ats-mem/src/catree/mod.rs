@@ -22,12 +22,13 @@
 //!   lead to 200,000 base nodes, in whatever order those came. A change of it is one store, which one
 //!   lock for the whole tree protects. That lock is only tried: a thread that does not get it adapts next
 //!   time.
-//! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold B+trees with
-//!   leaves that are changed in place where one word suffices. Locks are as fine as contention demands,
-//!   nodes as fat as the cache likes. Splitting and joining cut and graft: O(height), no record moves.
-//! - They cut in the middle, where half of the conflicts remain if keys are skewed and all if they
-//!   ascend. We cut between the keys of the last two writers that met. A cut cannot part writers
-//!   that contend for one key, or that append to one end, so there is none.
+//! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold
+//!   B+trees with leaves that are changed in place where one word suffices. Locks are as fine as
+//!   contention demands, nodes as fat as the cache likes. Base nodes are split and joined by
+//!   splitting and grafting their B+trees: O(height), no record moves.
+//! - They split in the middle, where half of the conflicts remain if keys are skewed and all if
+//!   they ascend. We split between the keys of the last two writers that met. A split cannot part
+//!   writers that contend for one key, or that append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
 //! - They join what no threads contend for. Two threads that write side by side to base nodes of their own would be
 //!   brought together by that, and parted again at once, thousands of writes later, and so on. We put a join off as long as
@@ -77,16 +78,12 @@
 //! is (C4). If the base node is not valid it starts again; if only the leaf is dead it goes down again
 //! from the base node.
 
-mod account;
 mod adapt;
-mod adapting;
-mod approach;
 mod base;
+mod batch_prefetch;
 mod bisect;
 mod block;
-mod counting;
 mod cursor;
-mod cut;
 mod fences;
 mod find;
 mod finger;
@@ -94,25 +91,31 @@ mod header;
 mod heads;
 mod inner;
 mod item;
+mod key_cache;
 mod kind;
-mod known_leaf;
 mod leaf;
-mod leaves;
+mod leaf_edit;
+mod leaf_hint;
+mod leaf_order;
 mod link;
 mod locked_leaf;
-mod memo;
 #[cfg(all(test, loom))]
 mod models;
 mod nodes;
-mod order;
+mod objects_per_record;
 mod order_statistics;
 mod path;
 mod pop;
+mod root;
+mod routes;
+mod simd_search;
 mod sizes;
 mod slot;
+mod split_graft;
 mod split_join;
 mod subtree_counts;
-mod sums;
+mod teardown;
+mod totals;
 mod tree;
 mod walk;
 mod write;
@@ -124,11 +127,11 @@ use crate::backend::{
 use crate::change::{Busy, Change};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
-pub use adapting::OnFirstSplit;
 use ats_sync::Guard;
-use counting::Portable;
+pub use routes::OnFirstSplit;
+use simd_search::Baseline;
 #[cfg(target_arch = "x86_64")]
-use counting::has_vectors;
+use simd_search::has_avx2;
 use std::ops::ControlFlow;
 pub use tree::CaTree;
 
@@ -136,16 +139,16 @@ impl<R: Release> Backend<R> for CaTree<R> {
     #[inline]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
+        if has_avx2() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.find_by_vectors(key, guard) };
+            return unsafe { self.root().find_avx2(key, guard) };
         }
-        self.find::<Portable>(key, guard)
+        self.root().find::<Baseline>(key, guard)
     }
 
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.get_remembered(key, guard)
+        self.root().get_cached(key, guard)
     }
 
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
@@ -167,7 +170,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
-        self.walk_up(&[], true, guard, &mut |record| {
+        self.root().walk_up(&[], true, guard, &mut |record| {
             first = Some(record);
             ControlFlow::Break(())
         });
@@ -175,7 +178,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.below(None, guard)
+        self.root().below(None, guard)
     }
 
     fn next<'g>(
@@ -183,7 +186,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.above(key, guard))
+        Ok(self.root().above(key, guard))
     }
 
     fn prev<'g>(
@@ -191,7 +194,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.below(Some(key), guard))
+        Ok(self.root().below(Some(key), guard))
     }
 
     fn scan<'g>(
@@ -201,8 +204,8 @@ impl<R: Release> Backend<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
         match after {
-            None => self.walk_up(&[], true, guard, visit),
-            Some(key) => self.walk_up(key, false, guard, visit),
+            None => self.root().walk_up(&[], true, guard, visit),
+            Some(key) => self.root().walk_up(key, false, guard, visit),
         }
         Ok(())
     }
@@ -216,14 +219,16 @@ impl<R: Release> Backend<R> for CaTree<R> {
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         match from {
-            ScanPosition::Start | ScanPosition::At(_) => self.walk_up(&[], true, guard, visit),
-            ScanPosition::Behind(key) => self.walk_up(key, false, guard, visit),
+            ScanPosition::Start | ScanPosition::At(_) => {
+                self.root().walk_up(&[], true, guard, visit)
+            }
+            ScanPosition::Behind(key) => self.root().walk_up(key, false, guard, visit),
         }
         None
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.sums().counts.objects).unwrap_or(0)
+        usize::try_from(self.estimate().counts.objects).unwrap_or(0)
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
@@ -231,13 +236,13 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn memory(&self) -> Memory {
-        let sums = self.sums();
-        let nodes = sums.counts.node_bytes + sums.route_bytes;
-        let records = sums.counts.bytes - sums.counts.node_bytes;
+        let estimate = self.estimate();
+        let nodes = estimate.counts.node_bytes + estimate.route_bytes;
+        let records = estimate.counts.bytes - estimate.counts.node_bytes;
         Memory {
             records: usize::try_from(records).unwrap_or(0),
             structure: size_of::<Self>()
-                + self.adapting.bytes()
+                + self.routes.shared_bytes()
                 + usize::try_from(nodes).unwrap_or(0),
         }
     }
@@ -250,7 +255,7 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.walk_up(from, true, guard, visit);
+        self.root().walk_up(from, true, guard, visit);
     }
 
     fn neighbour<'g>(
@@ -261,8 +266,8 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         will_do: &dyn Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         match direction {
-            Direction::Up => self.above_by(key, guard, &will_do),
-            Direction::Down => self.below_by(Some(key), guard, &will_do),
+            Direction::Up => self.root().above_by(key, guard, &will_do),
+            Direction::Down => self.root().below_by(Some(key), guard, &will_do),
         }
     }
 
@@ -272,7 +277,7 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.walk_down(below, guard, visit);
+        self.root().walk_down(below, guard, visit);
     }
 
     fn skip<'g>(
@@ -322,18 +327,18 @@ impl<R: Release> Fixable for CaTree<R> {
 
 impl<R: Release> Adaptive for CaTree<R> {
     fn join_idle(&self, guard: &Guard) -> bool {
-        self.join_idle_base_nodes(guard)
+        self.routes.join_idle(guard)
     }
 
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
-        self.adapting.forcing.set(splits, joins);
+        self.routes.force(splits, joins);
     }
 }
 
 impl<R: Release> CaTree<R> {
     /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
-        self.sums().adaptation
+        self.estimate().adaptation
     }
 }

@@ -5,7 +5,7 @@
 //! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
 //! links.
 
-use super::cut::SplitPoint;
+use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};
 use crate::backend::{Direction, KeyRange, Ordered, Skipped};
 use crate::change::Change;
@@ -81,19 +81,20 @@ fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
 /// Splits the base node of a key in the middle, unless another thread is adapting.
 fn split(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
-    let locked = tree.locked_leaf_for(&key, &guard);
-    tree.split(locked.base, &locked.held, SplitPoint::Middle, &key, &guard);
+    let locked = tree.lock_leaf(&key, &guard);
+    tree.routes
+        .split(locked.base, &locked.held, SplitPoint::Middle, &key, &guard);
 }
 
 /// Joins the base node of a key with a neighbour, unless another thread is adapting, or busy there.
 fn join(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
-    let locked = tree.locked_leaf_for(&key, &guard);
-    tree.join(locked.base, &locked.held, &key, &guard);
+    let locked = tree.lock_leaf(&key, &guard);
+    tree.routes.join(locked.base, &locked.held, &key, &guard);
 }
 
 fn bases(tree: &CaTree<Plain>) -> usize {
-    tree.sums().adaptation.base_nodes
+    tree.estimate().adaptation.base_nodes
 }
 
 type Tree = Arc<CaTree<Plain>>;
@@ -115,7 +116,7 @@ fn one_base(numbers: &[u64]) -> Tree {
 fn two_bases(numbers: &[u64]) -> Tree {
     let tree = one_base(numbers);
     quietly(|| split(&tree, numbers[0]));
-    assert_eq!(tree.adapting.splits(), 1);
+    assert_eq!(tree.routes.splits(), 1);
     tree
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Nodes<'g, R: Release> {
     guard: &'g Guard,
     /// Bytes made less bytes marked dead.
     bytes: i64,
-    doomed: Vec<Node<'g, R>>,
+    dead: Vec<Node<'g, R>>,
 }
 
 impl<'g, R: Release> Nodes<'g, R> {
@@ -47,7 +47,7 @@ impl<'g, R: Release> Nodes<'g, R> {
         Nodes {
             guard,
             bytes: 0,
-            doomed: Vec::new(),
+            dead: Vec::new(),
         }
     }
 
@@ -112,7 +112,7 @@ impl<'g, R: Release> Nodes<'g, R> {
             Kind::Inner(inner) => inner.bytes() as i64,
             Kind::Base(_) => 0,
         };
-        self.doomed.push(node);
+        self.dead.push(node);
     }
 
     /// Retires what was marked dead. Returns by how many bytes the nodes have become larger.
@@ -120,7 +120,7 @@ impl<'g, R: Release> Nodes<'g, R> {
     /// # Safety
     /// The replacement of what was marked dead has been published.
     pub(super) unsafe fn finish(self) -> i64 {
-        for node in self.doomed {
+        for node in self.dead {
             // SAFETY: the nodes were marked dead once (C3), and no link in use leads to them any more.
             unsafe { retire(node, self.guard) };
         }

@@ -10,15 +10,19 @@
 //! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
+//!
+//! Uses the root, the gate, since it takes locks, and the rule that says how many objects a record
+//! is.
 
-use super::account::Weights;
 use super::base::Base;
-use super::counting::Portable;
 use super::fences::Fences;
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Node;
+use super::objects_per_record::ObjectsPerRecord;
+use super::root::Root;
+use super::simd_search::Baseline;
 use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
@@ -48,7 +52,7 @@ enum Stop<'g, R: Release> {
 struct Skipping<'g> {
     guard: &'g Guard,
     direction: Direction,
-    weights: Weights,
+    objects: ObjectsPerRecord,
     /// Objects to be passed.
     left: u64,
     /// Nodes that may still be visited.
@@ -117,12 +121,12 @@ impl<'g> Skipping<'g> {
             places.filter(|place| leaf.is_live(*place))
         };
         let live = places().count() as u64;
-        let (place, within) = match self.weights {
-            Weights::One if live <= self.left => {
+        let (place, within) = match self.objects {
+            ObjectsPerRecord::One if live <= self.left => {
                 self.left -= live;
                 return Continue(());
             }
-            Weights::One => {
+            ObjectsPerRecord::One => {
                 let left = self.left as usize;
                 let place = match self.direction {
                     Direction::Up => places().nth(left),
@@ -130,10 +134,10 @@ impl<'g> Skipping<'g> {
                 };
                 (place, 0)
             }
-            Weights::Objects => {
+            ObjectsPerRecord::Stored => {
                 self.nodes = self.nodes.saturating_sub(live as usize / RECORDS_AS_NODE);
                 let mut passes = |place: &usize| {
-                    let objects = self.weights.of_place(leaf, *place, self.guard);
+                    let objects = self.objects.of_place(leaf, *place, self.guard);
                     let rest = self.left.checked_sub(objects);
                     self.left = rest.unwrap_or(self.left);
                     rest.is_some()
@@ -160,7 +164,7 @@ impl<'g> Skipping<'g> {
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
-        let first = ends.low.map_or(0, |key| inner.child_for::<Portable>(key));
+        let first = ends.low.map_or(0, |key| inner.child_for::<Baseline>(key));
         let last = ends.high.map_or(inner.len(), |key| inner.child_below(key));
         let direction = self.direction;
         let mut skip = |place| {
@@ -216,7 +220,7 @@ impl<R: Release> CaTree<R> {
         while !rest.is_empty() {
             let bound = match self.pass_base(rest, direction, &mut left, guard) {
                 Break(Stop::At(record, within)) => {
-                    let visible = self.visible(record, rest, direction, guard);
+                    let visible = visible(self.root(), record, rest, direction, guard);
                     return match visible {
                         Some(seen) => Skipped::At(seen, within as usize),
                         None => Skipped::All(most),
@@ -249,7 +253,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> ControlFlow<Stop<'g, R>, Option<&'g [u8]>> {
         let (base, fences, held) = loop {
-            let (base, fences) = self.base_at_end(key_range, direction, guard);
+            let (base, fences) = base_at_end(self.root(), key_range, direction, guard);
             let held = base.lock_to_count(&self.gate);
             if !base.header.is_dead() {
                 break (base, fences, held);
@@ -258,7 +262,7 @@ impl<R: Release> CaTree<R> {
         let mut skipping = Skipping {
             guard,
             direction,
-            weights: self.weights,
+            objects: self.objects,
             left: *left,
             nodes: NODES_HELD,
             bytes: 0,
@@ -281,51 +285,51 @@ impl<R: Release> CaTree<R> {
             Direction::Down => fences.low,
         })
     }
+}
 
-    /// The base node at the near end of a range, and its range, which is that of the base node for as long as
-    /// this is not dead.
-    fn base_at_end<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> (&'g Base<R>, Fences<'g>) {
-        let mut fences = Fences::NONE;
-        let mut node = self.root(guard);
-        loop {
-            match node.kind() {
-                Kind::Base(base) => return (base, fences),
-                Kind::Inner(inner) => {
-                    let place = match direction {
-                        Direction::Up => key_range
-                            .low
-                            .map_or(0, |key| inner.child_for::<Portable>(key)),
-                        Direction::Down => key_range
-                            .high
-                            .map_or(inner.len(), |key| inner.child_below(key)),
-                    };
-                    fences = fences.of_child(inner, place);
-                    node = inner.child(place);
-                }
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+/// The base node at the near end of a range, and its range, which is that of the base node for as
+/// long as this is not dead.
+fn base_at_end<'g, R: Release>(
+    root: &'g Root<R>,
+    key_range: KeyRange<'_>,
+    direction: Direction,
+    guard: &'g Guard,
+) -> (&'g Base<R>, Fences<'g>) {
+    let mut fences = Fences::NONE;
+    let mut node = root.node(guard);
+    loop {
+        match node.kind() {
+            Kind::Base(base) => return (base, fences),
+            Kind::Inner(inner) => {
+                let place = match direction {
+                    Direction::Up => key_range
+                        .low
+                        .map_or(0, |key| inner.child_for::<Baseline>(key)),
+                    Direction::Down => key_range
+                        .high
+                        .map_or(inner.len(), |key| inner.child_below(key)),
+                };
+                fences = fences.of_child(inner, place);
+                node = inner.child(place);
             }
+            Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
         }
     }
+}
 
-    /// The record that a reader sees of one that was come to: itself, the one that was there
-    /// before, or if there was none, the next.
-    fn visible<'g>(
-        &'g self,
-        record: &'g Record<R>,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
-        let beyond = || match direction {
-            Direction::Up => self.above(record.key(), guard),
-            Direction::Down => self.below(Some(record.key()), guard),
-        };
-        let seen = record.settled(guard).or_else(beyond);
-        seen.filter(|seen| key_range.has(seen.key()))
-    }
+/// The record that a reader sees of one that was come to: itself, the one that was there
+/// before, or if there was none, the next.
+fn visible<'g, R: Release>(
+    root: &'g Root<R>,
+    record: &'g Record<R>,
+    key_range: KeyRange<'_>,
+    direction: Direction,
+    guard: &'g Guard,
+) -> Option<&'g Record<R>> {
+    let beyond = || match direction {
+        Direction::Up => root.above(record.key(), guard),
+        Direction::Down => root.below(Some(record.key()), guard),
+    };
+    let seen = record.settled(guard).or_else(beyond);
+    seen.filter(|seen| key_range.has(seen.key()))
 }

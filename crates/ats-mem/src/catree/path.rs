@@ -5,14 +5,14 @@
 //! last of these stores makes all of the change visible at once.
 
 use super::base::Base;
-use super::counting::Portable;
 use super::fences::Fences;
 use super::header::{BASE, FANOUT};
 use super::inner::Inner;
 use super::kind::Kind;
 use super::link::{Link, Node, copy_for_any_release};
 use super::nodes::{Nodes, Replacement};
-use super::tree::CaTree;
+use super::root::Root;
+use super::simd_search::Baseline;
 use crate::record::Release;
 use ats_sync::Guard;
 
@@ -35,10 +35,10 @@ pub(super) struct Path<'g, R: Release> {
     pub fences: Fences<'g>,
 }
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// The path to the leaf of `key`.
     pub(super) fn path<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Path<'g, R> {
-        let (routes, base, base_fences) = way(self.root(guard), Fences::NONE, key);
+        let (routes, base, base_fences) = way(self.node(guard), Fences::NONE, key);
         let Kind::Base(base) = base.kind() else {
             unreachable!("a base node is above each leaf")
         };
@@ -62,7 +62,7 @@ fn way<'g, R: Release>(
     let (mut node, mut fences) = (from, fences);
     let mut steps = Vec::new();
     while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Portable>(key);
+        let place = inner.child_for::<Baseline>(key);
         steps.push(PathNode {
             inner,
             place,

@@ -12,13 +12,16 @@
 //!
 //! A record of a batch that has not ended may be there or not there in the next moment. At the end of the
 //! tree it must be waited for, as by any other writer of its key.
+//!
+//! Uses the root to find the base node, the routes to join it, and what [`write`](super::write)
+//! uses.
 
 use super::base::{Base, SPLIT_ABOVE};
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
-use super::link::Node;
 use super::locked_leaf::LockedLeaf;
+use super::root::Root;
 use super::tree::CaTree;
 use crate::backend::End;
 use crate::batch::{HeldKeyWait, KeyStep};
@@ -37,29 +40,29 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
-            let (base, inside) = self.outermost_base(end, guard);
-            let held = base.lock_patiently(&self.gate).ok_or(Busy)?;
+            let (base, inside) = outermost_base(self.root(), end, guard);
+            let held = self.lock(base).ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }
             let Some((leaf, at, record)) = outermost(base, end, guard) else {
-                if self.is_only(base, guard) {
+                if self.root().is_only(base, guard) {
                     decide(None);
                     return Ok(());
                 }
-                self.join(base, &held, inside, guard);
+                self.routes.join(base, &held, inside, guard);
                 let joined = base.header.is_dead();
                 drop(held);
                 if !joined {
-                    patience.wait()?;
+                    wait.wait()?;
                 }
                 continue;
             };
             if record.is_held() {
                 drop(held);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let step = KeyStep::of(decide(Some(record)));
@@ -78,7 +81,7 @@ impl<R: Release> CaTree<R> {
                 record.key(),
                 guard,
             );
-            // A cut cannot part threads that contend for one end.
+            // A split cannot part threads that contend for one end.
             if locked.held.statistics() > SPLIT_ABOVE {
                 locked.held.reset_statistics();
             }
@@ -86,29 +89,27 @@ impl<R: Release> CaTree<R> {
             return Ok(());
         }
     }
+}
 
-    /// The base node at an end, and a key of its range.
-    fn outermost_base<'g>(&'g self, end: End, guard: &'g Guard) -> (&'g Base<R>, &'g [u8]) {
-        let mut inside: &[u8] = &[];
-        let mut node = self.root(guard);
-        loop {
-            match node.kind() {
-                Kind::Base(base) => return (base, inside),
-                Kind::Inner(inner) => {
-                    if let (End::Last, Some(last)) = (end, inner.len().checked_sub(1)) {
-                        inside = inner.separator(last);
-                    }
-                    node = inner.child(outer(inner.len(), end));
+/// The base node at an end, and a key of its range.
+fn outermost_base<'g, R: Release>(
+    root: &'g Root<R>,
+    end: End,
+    guard: &'g Guard,
+) -> (&'g Base<R>, &'g [u8]) {
+    let mut inside: &[u8] = &[];
+    let mut node = root.node(guard);
+    loop {
+        match node.kind() {
+            Kind::Base(base) => return (base, inside),
+            Kind::Inner(inner) => {
+                if let (End::Last, Some(last)) = (end, inner.len().checked_sub(1)) {
+                    inside = inner.separator(last);
                 }
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+                node = inner.child(outer(inner.len(), end));
             }
+            Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
         }
-    }
-
-    /// Returns `true` if a base node, which the caller holds and which is valid, is the only one.
-    pub(super) fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
-        // Only its holder can replace it.
-        self.root(guard) == Node::of(base)
     }
 }
 

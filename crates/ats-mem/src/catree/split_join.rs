@@ -4,18 +4,18 @@
 //! (C5).
 
 use super::base::{Base, Counts};
-use super::cut::{SplitPoint, cut, graft};
 use super::fences::Fences;
 use super::kind::Kind;
-use super::leaves::without_pair;
+use super::leaf_edit::without_pair;
 use super::link::Node;
 use super::nodes::{Nodes, Replacement};
 use super::path::{PathNode, replace};
-use super::tree::CaTree;
+use super::routes::Routes;
+use super::split_graft::{SplitPoint, graft, split};
 use crate::record::Release;
 use ats_sync::{Guard, Held};
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Routes<R> {
     /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
     pub(super) fn split(
         &self,
@@ -25,12 +25,12 @@ impl<R: Release> CaTree<R> {
         key: &[u8],
         guard: &Guard,
     ) -> bool {
-        let Some(_adapting) = self.adapting.parts().lock.try_lock() else {
+        let Some(routes_held) = self.try_lock() else {
             return false;
         };
-        let path = self.path(key, guard);
+        let path = self.root().path(key, guard);
         let mut nodes = Nodes::new(guard);
-        let Some(parts) = cut(base.root(), path.base_fences, wish, &mut nodes) else {
+        let Some(parts) = split(base.root(), path.base_fences, wish, &mut nodes) else {
             held.reset_statistics();
             return false;
         };
@@ -53,8 +53,8 @@ impl<R: Release> CaTree<R> {
         let with = Replacement::Two(left, parts.separator, right);
         // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (C2, C3).
         let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
-        self.adapting.parts().count_split(bytes);
-        self.adapting.base_nodes() == 2
+        routes_held.count_split(bytes);
+        self.base_nodes() == 2
     }
 
     /// Joins a base node, which the caller holds, with a neighbour, unless it has none or another
@@ -74,15 +74,15 @@ impl<R: Release> CaTree<R> {
     ) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();
-        if self.is_only(base, guard) {
+        if self.root().is_only(base, guard) {
             // Alone, and for long: what was is forgotten.
             base.set_join_delay(base.join_delay().saturating_sub(1));
             return;
         }
-        let Some(_adapting) = self.adapting.parts().lock.try_lock() else {
+        let Some(routes_held) = self.try_lock() else {
             return;
         };
-        let path = self.path(key, guard);
+        let path = self.root().path(key, guard);
         let Some((step, above)) = path.routes.split_last() else {
             return;
         };
@@ -124,7 +124,7 @@ impl<R: Release> CaTree<R> {
         // SAFETY: all three locks are held, and what hung from the link is the route node above both base
         // nodes; all of them are dead (C2, C3).
         let bytes = unsafe { self.publish(above, with, nodes, routes) };
-        self.adapting.parts().count_join(bytes);
+        routes_held.count_join(bytes);
     }
 
     /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and retires what is
@@ -141,7 +141,7 @@ impl<R: Release> CaTree<R> {
     ) -> i64 {
         // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
         unsafe {
-            replace(&self.root, Fences::NONE, steps, with, &mut routes);
+            replace(self.root().link(), Fences::NONE, steps, with, &mut routes);
             nodes.finish();
             routes.finish()
         }

@@ -9,9 +9,9 @@
 //! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are
 //!   below. They move to another base node only together with their inner node, and only the thread that
 //!   holds the locks of both moves them; so they need no order of their own.
-//! - SC2. A subtree count is the number of objects of the records in the leaves below its child, pending ones
-//!   included, as the [weights](super::account::Weights) of the tree count them. It is changed before the leaf
-//!   is, under the same lock.
+//! - SC2. A subtree count is the number of objects of the records in the leaves below its child,
+//!   pending ones included, as the tree [counts them](super::objects_per_record). It is changed
+//!   before the leaf is, under the same lock.
 //! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
 //!   can have the subtree counts that the old one had of the children that both share.
 //! - SC4. If an inner node below a base node has subtree counts, the base node is marked.

@@ -1,31 +1,23 @@
-//! The tree itself: how it is made, and how it is freed.
+//! The tree itself: its parts, how it is made, and how it is freed.
 
-use super::account::Weights;
-use super::adapting::Adapting;
 use super::base::Base;
-use super::block::Block;
-use super::header::{BASE, NodePtr};
-use super::inner::Inner;
-use super::known_leaf::Identity;
-use super::link::{Link, Node};
-use super::nodes::empty_base;
-use super::sizes::{LEAF, SMALL};
+use super::objects_per_record::ObjectsPerRecord;
+use super::root::Root;
+use super::routes::{OnFirstSplit, Routes};
+use super::teardown::Teardown;
 use crate::record::Release;
-use crate::slab::SlabBox;
-use ats_sync::{Gate, Guard};
-use std::mem;
+use ats_sync::{Gate, Held};
+use std::sync::Weak;
 
 /// An ordered store of records; see the documentation of [`catree`](super).
 pub struct CaTree<R: Release> {
-    pub(super) root: Link<R>,
+    /// The way to base nodes, and when that changes.
+    pub(super) routes: Routes<R>,
     /// The gate that writers pass, and a census closes.
     pub(super) gate: Gate,
-    /// The identity by which cursors know the tree.
-    pub(super) identity: Identity,
-    pub(super) adapting: Adapting,
-    pub(super) weights: Weights,
+    pub(super) objects: ObjectsPerRecord,
     /// Nodes not yet freed by `free_some`.
-    doomed: Vec<NodePtr>,
+    teardown: Teardown<R>,
 }
 
 // SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
@@ -43,98 +35,66 @@ impl<R: Release> Default for CaTree<R> {
 impl<R: Release> CaTree<R> {
     /// An empty store of records of which each is one object.
     pub fn new() -> Self {
-        Self::with_weights(Weights::One)
+        Self::with_objects(ObjectsPerRecord::One)
     }
 
-    /// An empty store of records of which each has as many objects as its [tally](Release::tally) says. No value
-    /// is without words.
+    /// An empty store of records of which each has as many objects as its [weight](Release::weight)
+    /// says. No value is without words.
     pub fn of_many_objects() -> Self {
-        Self::with_weights(Weights::Objects)
+        Self::with_objects(ObjectsPerRecord::Stored)
     }
 
     /// An empty store of records of the same kind.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self::with_weights(self.weights)
+        Self::with_objects(self.objects)
     }
 
-    fn with_weights(weights: Weights) -> Self {
+    fn with_objects(objects: ObjectsPerRecord) -> Self {
         CaTree {
-            weights,
-            root: Link::owning(empty_base::<R>()),
+            routes: Routes::new(),
             gate: Gate::new(),
-            identity: Identity::new(),
-            adapting: Adapting::new(),
-            doomed: Vec::new(),
+            objects,
+            teardown: Teardown::new(),
         }
     }
 
-    /// The node at the root.
+    /// Sets what is called, with no lock held, each time the tree has gone from one base node to
+    /// two: from then on it needs [`join_idle`](crate::Adaptive::join_idle) now and then.
+    pub fn on_first_split(&mut self, notice: Weak<dyn OnFirstSplit>) {
+        self.routes.on_first_split(notice);
+    }
+
+    /// The part that readers use.
     #[inline(always)]
-    pub(super) fn root<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
-        // SAFETY: the thread is pinned (C6), and there is a root at any time.
-        unsafe { self.root.load() }
+    pub(super) fn root(&self) -> &Root<R> {
+        self.routes.root()
+    }
+
+    /// Takes the lock of a base node, as long as the calling thread may wait for it.
+    #[inline]
+    pub(super) fn lock<'g>(&self, base: &'g Base<R>) -> Option<Held<'g>> {
+        base.lock_within_limit(&self.gate)
     }
 
     /// Frees up to about `budget` records and nodes of those that were there when this was called first;
     /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
     /// frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
-        if self.doomed.is_empty() {
-            let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
-            self.adapting.forget();
-            // The leaves that cursors remember are freed without a grace period.
-            self.identity = Identity::new();
-            self.doomed.push(root.pointer());
+        if self.teardown.is_done() {
+            let nodes = self.routes.take();
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (C6).
+            unsafe { self.teardown.add(nodes) };
         }
-        let mut freed = 0;
-        while freed < budget {
-            let Some(node) = self.doomed.pop() else {
-                return true;
-            };
-            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (C6), and every
-            // node has one parent, so this is the only way to it.
-            freed += 1 + unsafe { self.free_node(node) };
-        }
-        self.doomed.is_empty()
-    }
-
-    /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
-    /// records there were.
-    ///
-    /// # Safety
-    /// No other thread can reach the node.
-    unsafe fn free_node(&mut self, node: NodePtr) -> usize {
-        // SAFETY: the caller's promise; nodes and records come from boxes, and no others lead to them (C6).
-        unsafe {
-            match (*node).level {
-                0 if !(*node).is_small() => {
-                    SlabBox::from_raw(node.cast::<Block<R, LEAF>>()).free_records()
-                }
-                0 => SlabBox::from_raw(node.cast::<Block<R, SMALL>>()).free_records(),
-                BASE => {
-                    let base = SlabBox::from_raw(node.cast::<Base<R>>());
-                    self.doomed.push(base.root().pointer());
-                    0
-                }
-                _ => {
-                    let inner = SlabBox::from_raw(node.cast::<Inner<R>>());
-                    let children = inner.children().into_iter().map(Node::pointer);
-                    self.doomed.extend(children);
-                    0
-                }
-            }
-        }
+        self.teardown.free(budget)
     }
 }
 
 impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
-        // What `free_some` has left, and what was put into the store since.
-        self.doomed.push(self.root.pointer());
-        while let Some(node) = self.doomed.pop() {
-            // SAFETY: as in `free_some` (C6).
-            unsafe { self.free_node(node) };
-        }
+        // What was put into the store since `free_some`. What that has left is freed with it.
+        let nodes = self.root().link().pointer();
+        // SAFETY: no other thread has the tree any more, so no reference into it is left (C6).
+        unsafe { self.teardown.add(nodes) };
     }
 }

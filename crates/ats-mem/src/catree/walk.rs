@@ -12,9 +12,9 @@
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
 use super::leaf::Leaf;
-use super::order::InOrder;
+use super::leaf_order::LeafOrder;
 use super::path::PathNode;
-use super::tree::CaTree;
+use super::root::Root;
 use crate::backend::Neighbour;
 use crate::record::{Record, Release};
 use crate::short_key::ShortKey;
@@ -47,7 +47,7 @@ fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
 fn prefetch_for_chain<R: Release>(
     met: &Neighbour<'_, R>,
     leaf: Leaf<'_, R>,
-    order: &InOrder,
+    order: &LeafOrder,
     indices: Range<usize>,
 ) {
     if matches!(met, Neighbour::Record(_)) {
@@ -78,7 +78,7 @@ impl<'g, R: Release> Place<'g, R> {
     }
 }
 
-impl<R: Release> CaTree<R> {
+impl<R: Release> Root<R> {
     /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
     /// Not a snapshot: each record is as of the moment it is visited.
     pub(super) fn walk_up<'g>(
@@ -194,7 +194,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
         will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
-        if let Some(Recalled { here, order, index }) = cursor::recall(&self.identity, key, guard) {
+        if let Some(Recalled { here, order, index }) = cursor::recall(self.identity(), key, guard) {
             if let Some(met) = self.step_up(here, &order, index + 1, key, guard, will_do) {
                 return Some(met);
             }
@@ -245,7 +245,7 @@ impl<R: Release> CaTree<R> {
     fn step_up<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        order: &InOrder,
+        order: &LeafOrder,
         start: usize,
         inside: &[u8],
         guard: &'g Guard,
@@ -286,7 +286,7 @@ impl<R: Release> CaTree<R> {
     ) -> Option<Neighbour<'g, R>> {
         if let Some(key) = bound
             && let Some(Recalled { here, order, index }) =
-                cursor::recall(&self.identity, key, guard)
+                cursor::recall(self.identity(), key, guard)
         {
             for index in (0..index).rev() {
                 if let Some(met) = self.meet(here, &order, index, key, guard, will_do) {
@@ -333,7 +333,7 @@ impl<R: Release> CaTree<R> {
     fn meet<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        order: &InOrder,
+        order: &LeafOrder,
         index: usize,
         inside: &[u8],
         guard: &'g Guard,
@@ -343,12 +343,12 @@ impl<R: Release> CaTree<R> {
         if let Some(key) = here.leaf.tell(place, inside)
             && will_do(&key)
         {
-            cursor::remember(&self.identity, here, order, index, Some(key), guard);
+            cursor::remember(self.identity(), here, order, index, Some(key), guard);
             return Some(Neighbour::Key(key));
         }
         let record = settled(here.leaf, place, guard)?;
         let key = ShortKey::of(record.key());
-        cursor::remember(&self.identity, here, order, index, key, guard);
+        cursor::remember(self.identity(), here, order, index, key, guard);
         Some(Neighbour::Record(record))
     }
 
@@ -357,7 +357,7 @@ impl<R: Release> CaTree<R> {
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
-    ) -> (Place<'g, R>, InOrder, usize) {
+    ) -> (Place<'g, R>, LeafOrder, usize) {
         match bound {
             None => {
                 let place = self.place_by(guard, |inner| inner.len());

@@ -1,4 +1,7 @@
 //! The work of a writer at a leaf that it has locked.
+//!
+//! All parts of the tree have a share in it: the root leads to the leaf, the gate admits the writer,
+//! the count of objects is kept right, and the routes adapt.
 
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
@@ -6,7 +9,7 @@ use super::slot::Word;
 use super::tree::CaTree;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::record::{self, Old, Record, RecordBox, Release, Tally};
+use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -46,6 +49,14 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
+    /// Takes the lock of the base node of `key`, however long that takes, and finds its leaf and its
+    /// place there.
+    pub(super) fn lock_leaf<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
+        let take = |base: &'g Base<R>| Some(base.lock(&self.gate));
+        let locked = self.root().lock_leaf(key, Wanted::Any, take, guard);
+        locked.ok().flatten().expect("this way of locking waits")
+    }
+
     /// The locked leaf of a key that no batch holds, and what is at its place.
     #[inline]
     fn free_leaf<'g>(
@@ -54,10 +65,10 @@ impl<R: Release> CaTree<R> {
         wanted: Wanted,
         guard: &'g Guard,
     ) -> Result<Option<FreeLeaf<'g, R>>, Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
-            let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
-            let Some(locked) = self.try_locked_leaf(key, wanted, take, guard)? else {
+            let take = |base: &'g Base<R>| self.lock(base);
+            let Some(locked) = self.root().lock_leaf(key, wanted, take, guard)? else {
                 return Ok(None);
             };
             // A simple record has no stamp (SL1).
@@ -66,7 +77,7 @@ impl<R: Release> CaTree<R> {
                 old => return Ok(Some((locked, old))),
             }
             drop(locked);
-            patience.wait()?;
+            wait.wait()?;
         }
     }
 
@@ -107,23 +118,25 @@ impl<R: Release> CaTree<R> {
                 None
             }
             KeyStep::Put(record) => {
-                let before = old.as_ref().map_or(Tally::NONE, Old::tally);
-                locked.base.count(R::tally(&record) - before);
-                self.put_record(locked, old.as_ref(), record, guard);
+                let before = old.as_ref().map_or(Weight::NONE, Old::weight);
+                locked.base.count(R::weight(&record) - before);
+                self.objects.count_put(locked.base, old.as_ref(), &record);
+                locked.put_record(record, self.root(), guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
-                self.put_record(locked, old.as_ref(), record, guard);
+                self.objects.count_put(locked.base, old.as_ref(), &record);
+                locked.put_record(record, self.root(), guard);
                 None
             }
             KeyStep::Remove => {
                 let (Some(old), Some(at)) = (old, locked.found) else {
                     return None;
                 };
-                locked.base.count(Tally::NONE - old.tally());
-                self.weights.count_removed(locked.base, key, &old);
-                self.take_out(locked, at, key, guard);
+                locked.base.count(Weight::NONE - old.weight());
+                self.objects.count_removed(locked.base, key, &old);
+                locked.take_out(at, key, self.root(), guard);
                 Some(Gone::Removed(old))
             }
         }
@@ -143,7 +156,7 @@ impl<R: Release> CaTree<R> {
     ) {
         let removed = matches!(gone, Some(Gone::Removed(_)));
         locked.base.set_writer(guard);
-        self.adapt_after(locked, before, removed, key, guard);
+        self.routes.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
             // SAFETY: it was taken out of its leaf under the lock that was held (C1).
             unsafe { old.retire(guard) };
@@ -170,28 +183,28 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         Ok(())
     }
 
-    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
-        self.approach_leaves(keys, guard);
+    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.root().prefetch_leaves(keys, guard);
     }
 
-    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
-        let locked = self.locked_leaf_for(key, guard);
+    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut()) {
+        let locked = self.lock_leaf(key, guard);
         commit();
-        locked.base.count(tally);
+        locked.base.count(weight);
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
-        let mut locked = self.locked_leaf_for(key, guard);
+        let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         let old = Old::Seen(installed);
         match other {
             None => {
-                self.weights.count_removed(locked.base, key, &old);
-                self.take_out(&mut locked, at, key, guard);
+                self.objects.count_removed(locked.base, key, &old);
+                locked.take_out(at, key, self.root(), guard);
             }
             Some(record) => {
-                self.weights.count_put(locked.base, Some(&old), record);
+                self.objects.count_put(locked.base, Some(&old), record);
                 locked.leaf.put(at, Word::of(record));
             }
         }
@@ -199,14 +212,14 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
 
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
         let key = hold.key();
-        let mut locked = self.locked_leaf_for(key, guard);
+        let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         if let Some(before) = before {
-            locked.base.count(Tally::NONE - R::tally(before));
+            locked.base.count(Weight::NONE - R::weight(before));
         }
-        self.weights
+        self.objects
             .count_removed(locked.base, key, &Old::Seen(hold));
-        self.take_out(&mut locked, at, key, guard);
+        locked.take_out(at, key, self.root(), guard);
         drop(locked);
         if let Some(before) = before {
             // SAFETY: it was in the store before the hold, which has just been taken out (B3).

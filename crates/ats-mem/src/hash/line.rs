@@ -12,7 +12,7 @@
 //! The tag is the high bits of the hash, so that nearly always only the record searched for is
 //! touched. `D` marks a record that was deleted while the table was fixed.
 
-use crate::record::{Record, Release, Tally};
+use crate::record::{Record, Release, Weight};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -114,11 +114,11 @@ impl<'g, R: Release> Full<'g, R> {
     }
 
     /// The weight of the record: of one that was deleted while the table was fixed, the bytes.
-    pub(super) fn tally(self) -> Tally {
-        let tally = R::tally(self.record());
-        Tally {
-            objects: if self.is_deleted() { 0 } else { tally.objects },
-            ..tally
+    pub(super) fn weight(self) -> Weight {
+        let weight = R::weight(self.record());
+        Weight {
+            objects: if self.is_deleted() { 0 } else { weight.objects },
+            ..weight
         }
     }
 

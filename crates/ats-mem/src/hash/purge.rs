@@ -4,7 +4,7 @@ use super::directory::bucket_of;
 use super::stripes::Locked;
 use super::table::HashTable;
 use super::write::retire;
-use crate::record::{Release, Tally};
+use crate::record::{Release, Weight};
 use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
@@ -36,7 +36,7 @@ impl<R: Release> HashTable<R> {
         bucket.for_each(|slot, word| {
             if word.is_deleted() {
                 bucket.clear(slot);
-                locked.add(0, Tally::NONE - word.tally());
+                locked.add(0, Weight::NONE - word.weight());
                 retire(Some(word.record()), guard);
             }
         });

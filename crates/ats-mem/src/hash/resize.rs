@@ -7,7 +7,7 @@ use super::directory::{MIN_BUCKETS, parent_of};
 use super::line::Full;
 use super::stripes::{Advice, Locked, MIN_BUCKETS_PER_STRIPE};
 use super::table::HashTable;
-use crate::forced::Forced;
+use crate::forcing::Forced;
 use crate::record::Release;
 use ats_sync::Guard;
 

@@ -24,13 +24,13 @@
 use crate::backend::Buckets;
 use crate::change::Busy;
 use crate::prefetch::prefetch_to_write;
-use crate::record::Tally;
+use crate::record::Weight;
 use crate::slab::{self, SlabBox};
 use ats_sync::census::{Part, Turn};
 use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-use ats_sync::{Gate, Guard, Lock, Padded};
+use ats_sync::{CachePadded, Gate, Guard, Lock};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -100,14 +100,14 @@ impl Stripe {
     }
 
     #[inline]
-    fn add(&self, records: i64, tally: Tally) {
+    fn add(&self, records: i64, weight: Weight) {
         change(&self.records, records);
-        change(&self.objects, tally.objects);
-        change(&self.bytes, tally.bytes);
+        change(&self.objects, weight.objects);
+        change(&self.bytes, weight.bytes);
     }
 
-    fn tally(&self) -> Tally {
-        Tally {
+    fn weight(&self) -> Weight {
+        Weight {
             objects: self.objects.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
@@ -143,7 +143,7 @@ pub(super) enum Stripes {
     /// One, as most tables have.
     One(SlabBox<Lines<Stripe>>),
     /// A power of two.
-    Many(Box<[Padded<Stripe>]>),
+    Many(Box<[CachePadded<Stripe>]>),
 }
 
 /// On cache lines of its own.
@@ -154,7 +154,7 @@ impl Stripes {
     fn new(count: usize) -> Self {
         match count {
             1 => Stripes::One(SlabBox::new(Lines(Stripe::new()))),
-            _ => Stripes::Many((0..count).map(|_| Padded(Stripe::new())).collect()),
+            _ => Stripes::Many((0..count).map(|_| CachePadded(Stripe::new())).collect()),
         }
     }
 
@@ -210,8 +210,8 @@ pub(super) struct Locked<'g> {
 impl Locked<'_> {
     /// Counts records that come or go, and what becomes visible or is no longer.
     #[inline]
-    pub(super) fn add(&self, records: i64, tally: Tally) {
-        self.stripe.add(records, tally);
+    pub(super) fn add(&self, records: i64, weight: Weight) {
+        self.stripe.add(records, weight);
     }
 
     /// The number of records of the table if all stripes have changed like this one. Exact if there
@@ -307,12 +307,12 @@ impl StripeSet {
 
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
-    pub(super) fn lock_patiently<'g>(
+    pub(super) fn lock_within_limit<'g>(
         &self,
         hash: u64,
         guard: &'g Guard,
     ) -> Result<Locked<'g>, Busy> {
-        let locked = self.lock_by(hash, guard, |lock| self.gate.enter_patiently(lock));
+        let locked = self.lock_by(hash, guard, |lock| self.gate.enter_within_limit(lock));
         locked.ok_or(Busy)
     }
 
@@ -351,24 +351,24 @@ impl StripeSet {
     }
 
     /// The totals that readers see, exact when no thread writes.
-    pub(super) fn tally(&self, guard: &Guard) -> Tally {
-        let mut tally = Tally::NONE;
+    pub(super) fn weight(&self, guard: &Guard) -> Weight {
+        let mut weight = Weight::NONE;
         self.present(guard)
             .parts()
-            .for_each(|one| tally += one.tally());
-        tally
+            .for_each(|one| weight += one.weight());
+        weight
     }
 
     /// The totals that readers see at one moment, if no thread writes for a while.
-    pub(super) fn glance(&self, guard: &Guard) -> Option<Tally> {
+    pub(super) fn glance(&self, guard: &Guard) -> Option<Weight> {
         let stripes = self.present(guard);
-        let tally = self.gate.glance(|| stripes.parts(), count)?;
+        let weight = self.gate.glance(|| stripes.parts(), count)?;
         // If this array is still in its place, it was all the time.
-        std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(tally)
+        std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(weight)
     }
 
     /// The totals that readers see at one moment. For the holder of the resize lock.
-    pub(super) fn census(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Tally> {
+    pub(super) fn census(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Weight> {
         let stripes = self.present(guard);
         self.gate.close_and_sum(turn, || stripes.parts(), count)
     }
@@ -449,8 +449,8 @@ impl StripeSet {
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
-    low.add(records - records / 2, stripe.tally());
-    high.add(records / 2, Tally::NONE);
+    low.add(records - records / 2, stripe.weight());
+    high.add(records / 2, Weight::NONE);
     add(&low.contended, stripe.contended.load(Ordering::Relaxed));
     add(&low.uncontended, stripe.uncontended.load(Ordering::Relaxed));
     for hash in stripe.deleted().drain(..) {
@@ -459,8 +459,8 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
 }
 
 /// Adds what one stripe has.
-fn count(tally: &mut Tally, stripe: &Stripe) {
-    *tally += stripe.tally();
+fn count(weight: &mut Weight, stripe: &Stripe) {
+    *weight += stripe.weight();
 }
 
 impl Drop for StripeSet {

@@ -5,9 +5,9 @@ use super::directory::Directory;
 use super::seed::Seed;
 use super::stripes::StripeSet;
 use crate::backend::Totals;
-use crate::forced::Forcing;
-use crate::late::Late;
-use crate::record::{RecordBox, Release, Tally};
+use crate::forcing::Forcing;
+use crate::lazy::Lazy;
+use crate::record::{RecordBox, Release, Weight};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Census, Guard, Lock, pin};
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub struct HashTable<R: Release> {
     pub(super) forcing: Forcing,
     /// Buckets emptied by `free_some`.
     drained: usize,
-    pub(super) rare: Late<Rare>,
+    pub(super) rare: Lazy<Rare>,
 }
 
 /// The data that are written now and then, by other operations than those that read the other
@@ -69,7 +69,7 @@ impl<R: Release> HashTable<R> {
             seed: Seed::random(),
             forcing: Forcing::default(),
             drained: 0,
-            rare: Late::new(),
+            rare: Lazy::new(),
         }
     }
 
@@ -88,7 +88,7 @@ impl<R: Release> HashTable<R> {
             guard.repin();
         }
         // Records may have been added to buckets that had been emptied.
-        if self.stripes.tally(&guard) != Tally::NONE {
+        if self.stripes.weight(&guard) != Weight::NONE {
             self.drained = 0;
         }
         self.drained != 0
@@ -104,7 +104,7 @@ impl<R: Release> HashTable<R> {
         let mut freed = 0;
         contents.for_each(|slot, word| {
             contents.clear(slot);
-            locked.add(-i64::from(!word.is_deleted()), Tally::NONE - word.tally());
+            locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
             // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });

@@ -4,7 +4,7 @@ use super::directory::{MIN_BUCKETS, bucket_of};
 use super::resize::steps;
 use super::stripes::Advice;
 use super::*;
-use crate::record::{Plain, RecordBox, Tally};
+use crate::record::{Plain, RecordBox, Weight};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -37,12 +37,12 @@ impl<R: Release> HashTable<R> {
                 bytes += record.bytes() as i64;
             });
         }
-        let tally = Tally {
+        let weight = Weight {
             objects: records,
             bytes,
         };
         assert_eq!(self.stripes.records(&guard) as i64, records);
-        assert_eq!(self.stripes.tally(&guard), tally);
+        assert_eq!(self.stripes.weight(&guard), weight);
         assert_eq!(self.lines(), lines);
         assert!(self.stripes.count(&guard) * stripes::MIN_BUCKETS_PER_STRIPE <= active);
     }

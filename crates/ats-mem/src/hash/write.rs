@@ -8,7 +8,7 @@ use super::stripes::Locked;
 use super::table::HashTable;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::record::{self, Record, RecordBox, Release, Tally};
+use crate::record::{self, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -46,14 +46,14 @@ impl<R: Release> HashTable<R> {
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
     /// while.
     #[inline(always)]
-    fn lock_patiently<'g>(
+    fn lock_within_limit<'g>(
         &'g self,
         key: &[u8],
         hash: u64,
         guard: &'g Guard,
     ) -> Result<LockedKey<'g, R>, Busy> {
         let approached = self.approach_to_write(hash, guard);
-        let locked = self.stripes.lock_patiently(hash, guard)?;
+        let locked = self.stripes.lock_within_limit(hash, guard)?;
         Ok(self.locked_key(key, hash, locked, approached, guard))
     }
 
@@ -127,7 +127,7 @@ impl<R: Release> HashTable<R> {
 
     #[inline]
     fn put<'g>(&self, found: &LockedKey<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
-        let tally = R::tally(&record);
+        let weight = R::weight(&record);
         let there = match found.was_deleted {
             false => found.live,
             true => Some(deleted(found, record.key())),
@@ -137,12 +137,12 @@ impl<R: Release> HashTable<R> {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
-                found.locked.add(records, tally - old.tally());
+                found.locked.add(records, weight - old.weight());
                 Some(old.record())
             }
             None => {
                 self.add_lines(found.bucket.insert(word) as i64);
-                found.locked.add(1, tally);
+                found.locked.add(1, weight);
                 None
             }
         }
@@ -157,7 +157,7 @@ impl<R: Release> HashTable<R> {
             Some((slot, _)) => slot.replace(word),
             None => {
                 self.add_lines(found.bucket.insert(word) as i64);
-                found.locked.add(1, Tally::NONE);
+                found.locked.add(1, Weight::NONE);
             }
         }
     }
@@ -168,16 +168,16 @@ impl<R: Release> HashTable<R> {
         let record = live.record();
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
             slot.replace(live.deleted());
-            let gone = Tally {
+            let gone = Weight {
                 bytes: 0,
-                ..R::tally(record)
+                ..R::weight(record)
             };
-            found.locked.add(-1, Tally::NONE - gone);
+            found.locked.add(-1, Weight::NONE - gone);
             found.locked.remember_deleted(found.hash);
             None
         } else {
             found.bucket.clear(slot);
-            found.locked.add(-1, Tally::NONE - R::tally(record));
+            found.locked.add(-1, Weight::NONE - R::weight(record));
             self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             Some(record)
         }
@@ -219,13 +219,13 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
+        let mut wait = HeldKeyWait::new();
         loop {
-            let found = self.lock_patiently(key, hash, guard)?;
+            let found = self.lock_within_limit(key, hash, guard)?;
             let current = found.live.map(|(_, word)| word.record());
             if current.is_some_and(Record::is_held) {
                 drop(found);
-                patience.wait()?;
+                wait.wait()?;
                 continue;
             }
             let gone = self.apply(&found, decide(current), guard);
@@ -253,7 +253,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
     }
 
     /// First the buckets of some keys, then the records in them, so that misses of different keys overlap.
-    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let view = self.directory.view();
         for keys in keys.chunks(APPROACHED) {
             let mut hashes = [0; APPROACHED];
@@ -270,10 +270,10 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut()) {
         let locked = self.stripes.lock(self.seed.hash(key), guard);
         commit();
-        locked.add(0, tally);
+        locked.add(0, weight);
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
@@ -283,7 +283,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         match other {
             None => {
                 found.bucket.clear(slot);
-                found.locked.add(-1, Tally::NONE);
+                found.locked.add(-1, Weight::NONE);
                 self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             }
             Some(other) => slot.replace(Word::new(found.hash, other)),

@@ -1,7 +1,7 @@
 //! The facts about values that their owners tell.
 
 use super::published::Record;
-use super::tally::Tally;
+use super::weight::Weight;
 
 /// The release of resources that values hold (shared binaries, references into a virtual
 /// machine...). Implemented by the code that knows what the value words mean.
@@ -30,21 +30,21 @@ pub trait Release: Send + Sync + 'static {
     /// otherwise. The same from before it is put into a store until it is retired. Called under
     /// locks, so it must be quick.
     #[inline]
-    fn tally(record: &Record<Self>) -> Tally
+    fn weight(record: &Record<Self>) -> Weight
     where
         Self: Sized,
     {
-        Tally {
+        Weight {
             objects: 1,
             bytes: record.bytes() as i64,
         }
     }
 }
 
-impl Tally {
+impl Weight {
     /// The change when a record comes in the place of another or of nothing.
     pub fn of_put<R: Release>(new: &Record<R>, old: Option<&Record<R>>) -> Self {
-        R::tally(new) - old.map_or(Tally::NONE, R::tally)
+        R::weight(new) - old.map_or(Weight::NONE, R::weight)
     }
 }
 
@@ -52,7 +52,7 @@ impl<R: Release> Record<R> {
     /// The number of objects that it stands for in its place. One that only holds its key stands for those that were
     /// there before. For a record in a store of which the caller has the lock.
     pub(crate) fn objects_in_place(&self) -> u64 {
-        let objects = |record| u64::try_from(R::tally(record).objects).unwrap_or(0);
+        let objects = |record| u64::try_from(R::weight(record).objects).unwrap_or(0);
         if self.value_words().1 > 0 {
             return objects(self);
         }

@@ -3,7 +3,7 @@
 use super::boxed;
 use super::published::Record;
 use super::release::Release;
-use super::tally::Tally;
+use super::weight::Weight;
 use crate::slab;
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -36,8 +36,8 @@ impl<R: Release> Simple<R> {
 
     /// The weight of the record.
     #[inline]
-    pub(crate) fn tally(&self) -> Tally {
-        Tally {
+    pub(crate) fn weight(&self) -> Weight {
+        Weight {
             objects: 1,
             bytes: slab::rounded(self.bytes()) as i64,
         }
@@ -61,11 +61,11 @@ impl<R: Release> Record<R> {
     pub(crate) fn simple_words(&self) -> Option<usize> {
         let shape = self.header.shape();
         let bytes = shape.bytes();
-        let counted = Tally {
+        let counted = Weight {
             objects: 1,
             bytes: slab::rounded(bytes) as i64,
         };
-        let is_simple = !shape.owns && !self.is_held() && R::tally(self) == counted;
+        let is_simple = !shape.owns && !self.is_held() && R::weight(self) == counted;
         is_simple.then_some(bytes / size_of::<u64>())
     }
 }
@@ -81,10 +81,10 @@ pub(crate) enum Old<'g, R: Release> {
 impl<R: Release> Old<'_, R> {
     /// The weight of the record.
     #[inline]
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn weight(&self) -> Weight {
         match self {
-            Old::Seen(record) => R::tally(record),
-            Old::Unseen(simple) => simple.tally(),
+            Old::Seen(record) => R::weight(record),
+            Old::Unseen(simple) => simple.weight(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::class::{CLASSES, Class};
 use super::corrupted::corrupted;
 use super::list::List;
 use super::memory::{self, CHUNK};
-use ats_sync::Padded;
+use ats_sync::CachePadded;
 use ats_sync::count::atomic::{AtomicUsize, Ordering};
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
@@ -27,7 +27,7 @@ pub struct Statistics {
 
 /// Pools and chunks, each under its lock.
 pub(super) struct Slab {
-    pools: [Padded<Mutex<Pool>>; CLASSES],
+    pools: [CachePadded<Mutex<Pool>>; CLASSES],
     chunks: Mutex<Chunks>,
     /// The number of chunks that are free, to be read without the lock.
     free_chunks: AtomicUsize,
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Slab {
     pub(super) const fn new() -> Self {
         Slab {
-            pools: [const { Padded(Mutex::new(Pool::new())) }; CLASSES],
+            pools: [const { CachePadded(Mutex::new(Pool::new())) }; CLASSES],
             chunks: Mutex::new(Chunks::new()),
             free_chunks: AtomicUsize::new(0),
         }

@@ -17,7 +17,6 @@ use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
 use ats::{BTreeStore, Table, TableType, Zeros};
-#[cfg(feature = "forcing")]
 use ats_store::StoreRef;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::edit::Edit;
 use super::node::{Base, JOIN_BELOW, Node, SPLIT_ABOVE};
 use super::{LockFreeTree, Routes};
 use ats_mem::Adaptation;
-use ats_mem::forced::Forced;
+use ats_mem::forcing::Forced;
 use ats_mem::record::Release;
 use ats_sync::count::atomic::Ordering::Relaxed;
 use ats_sync::{Guard, pin};

@@ -13,7 +13,7 @@ use super::node::Made;
 use super::route::{Route, Separator};
 use super::side::Side;
 use crate::reader_groups::WriteGuard;
-use ats_mem::forced::Forced;
+use ats_mem::forcing::Forced;
 use ats_mem::record::Release;
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicU64, Ordering::Relaxed};

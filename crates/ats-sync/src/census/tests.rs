@@ -1,7 +1,7 @@
 //! A census beside real threads.
 
 use super::*;
-use crate::padded::Padded;
+use crate::cache_padded::CachePadded;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::thread;
@@ -27,7 +27,7 @@ impl Part for Account {
 struct Bank {
     gate: Gate,
     census: Census<i64>,
-    accounts: [Padded<Account>; 16],
+    accounts: [CachePadded<Account>; 16],
 }
 
 impl Bank {

@@ -25,20 +25,21 @@
 //!
 //! # Invariants
 //! - K1. There is one collector for a domain. It alone writes the marks of bags that surveys set.
-//! - K2. *Garbage is never left while the collector sleeps without limit.* The thread that retires pushes
-//!   its object into an empty bag, executes the light fence, and reads the bell; the collector sets the
-//!   bell to [`ASLEEP`], executes the heavy fence, and looks at all bags. By the contract of the fences
-//!   either the collector sees the object and stays awake, or the thread sees the bell and rings it.
-//!   The same holds for a slot that is new: it is published before its first object is pushed. If the
-//!   heavy fence fails, the collector does not sleep without limit.
-//! - K3. *A bell that is rung ends the sleep.* Ringing takes the bell from `ASLEEP` or [`NAPPING`] back to
+//! - K2. *Garbage is never left while the collector sleeps without limit.* The thread that retires
+//!   pushes its object into an empty bag, executes the light fence, and reads the state of the
+//!   collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and looks at all
+//!   bags. By the contract of the fences either the collector sees the object and stays awake, or
+//!   the thread sees the state and wakes it. The same holds for a slot that is new: it is published
+//!   before its first object is pushed. If the heavy fence fails, the collector does not sleep
+//!   without limit.
+//! - K3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back to
 //!   [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes that return
 //!   at once.
 
 use super::bag::GRACE;
-use super::bell::{ASLEEP, AWAKE, NAPPING};
 use super::domain::{Domain, Freed};
 use super::guard::DOMAIN;
+use super::wake_up::{ASLEEP, AWAKE, NAPPING};
 use crate::shim::atomic::Ordering;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ impl Collector {
     }
 
     pub(super) fn claim_in(domain: &'static Domain) -> Option<Self> {
-        let claimed = domain.bell.collector.set(std::thread::current()).is_ok();
+        let claimed = domain.wake_up.collector.set(std::thread::current()).is_ok();
         let now = Instant::now();
         claimed.then_some(Self {
             domain,
@@ -134,8 +135,9 @@ impl Collector {
         (bytes, next)
     }
 
-    /// Rests as [`work`](Collector::work) says, at most for the time that is given, unless `is_needed`; that
-    /// is asked after the bell has been set, so a [`wake`] after what it looks at has changed is not missed.
+    /// Rests as [`work`](Collector::work) says, at most for the time that is given, unless
+    /// `is_needed`; that is asked after the state has been set, so a [`wake`] after what it looks
+    /// at has changed is not missed.
     pub fn rest(
         &mut self,
         next: Next,
@@ -165,7 +167,7 @@ impl Collector {
     }
 
     fn wake_up(&mut self, state: u32) {
-        self.domain.bell.state.store(AWAKE, Ordering::Relaxed);
+        self.domain.wake_up.state.store(AWAKE, Ordering::Relaxed);
         if state == ASLEEP {
             // Whatever woke it, the bags are left to their owners for a moment.
             self.next_survey = Instant::now() + SURVEY_EVERY;
@@ -183,7 +185,7 @@ impl fmt::Debug for Collector {
 /// that its thread does. To be called after the change that its `is_needed` sees.
 pub fn wake() {
     DOMAIN.barrier().light();
-    DOMAIN.bell.ring_for_work();
+    DOMAIN.wake_up.wake_for_work();
 }
 
 /// The finding of the collector behind its heavy fence.
@@ -231,9 +233,10 @@ impl Domain {
         self.free_ripe(most, |slot| slot.bag().is_neglected())
     }
 
-    /// Sets the bell, so that threads ring from now on, and looks at what they did before (K2).
+    /// Sets the state, so that threads wake the collector from now on, and looks at what they did
+    /// before (K2).
     pub(super) fn prepare_to_sleep(&self, state: u32) -> Prepared {
-        self.bell.state.store(state, Ordering::Relaxed);
+        self.wake_up.state.store(state, Ordering::Relaxed);
         if !self.barrier().heavy() {
             Prepared::Unknown
         } else if self.pending().0 > 0 {
@@ -253,6 +256,6 @@ impl Domain {
 
     /// Returns `true` if the collector has been woken.
     pub(super) fn was_woken(&self) -> bool {
-        self.bell.state.load(Ordering::Relaxed) == AWAKE
+        self.wake_up.state.load(Ordering::Relaxed) == AWAKE
     }
 }

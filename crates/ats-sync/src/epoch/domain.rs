@@ -3,9 +3,9 @@
 
 use super::bag::{GRACE, Garbage};
 use super::barrier::Barrier;
-use super::bell::Bell;
 use super::slot::{IDLE, Slot};
-use crate::padded::Padded;
+use super::wake_up::WakeUp;
+use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use std::ptr;
 
@@ -26,9 +26,9 @@ pub(super) struct Freed {
 
 /// A set of threads that protect objects from each other.
 pub(super) struct Domain {
-    hot: Padded<Hot>,
+    hot: CachePadded<Hot>,
     slots: AtomicPtr<Slot>,
-    pub(super) bell: Bell,
+    pub(super) wake_up: WakeUp,
 }
 
 /// The data that every thread reads each time it pins: on one cache line.
@@ -50,12 +50,12 @@ impl Domain {
 
     pub(super) fn with_barrier(barrier: Barrier) -> Self {
         Self {
-            hot: Padded(Hot {
+            hot: CachePadded(Hot {
                 epoch: AtomicU64::new(FIRST_EPOCH),
                 barrier,
             }),
             slots: AtomicPtr::new(ptr::null_mut()),
-            bell: Bell::new(),
+            wake_up: WakeUp::new(),
         }
     }
 
@@ -177,9 +177,10 @@ impl Domain {
         let was_empty = bag.push(Garbage::new(pointer, bytes, free, epoch));
         drop(bag);
         if was_empty {
-            // Orders the push before the look at the bell, against the collector's heavy fence (K2).
+            // Orders the push before the look at the collector's state, against its heavy fence
+            // (K2).
             self.barrier().light();
-            self.bell.ring_for_garbage();
+            self.wake_up.wake_for_garbage();
         }
         let due = slot.spend(bytes);
         if due.free > 0 && !slot.is_freeing() {
@@ -195,7 +196,7 @@ impl Domain {
     #[cold]
     fn advance_sometimes(&self, slot: &Slot, epoch: u64) {
         if slot.seen() == epoch {
-            slot.pace().attempt(|| {
+            slot.advance_rate().attempt(|| {
                 self.try_advance();
             });
         }

@@ -1,21 +1,21 @@
 //! The slots of threads: what a thread shows to the others, and what it keeps for itself. The module
 //! [`epoch`](super) explains and proves the scheme.
 
+use super::advance_rate::AdvanceRate;
 use super::bag::{Bag, Garbage};
 use super::barrier::Barrier;
-use super::pace::Pace;
-use crate::padded::Padded;
+use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::cell::Cell;
 use std::ptr;
 
-/// A thread tries to advance the epoch after it has retired so many objects as its [`Pace`] says, or this many bytes,
-/// whichever comes first.
+/// A thread tries to advance the epoch after it has retired so many objects as its [`AdvanceRate`]
+/// says, or this many bytes, whichever comes first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
 /// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog shrinks.
 pub(super) const RIPE_PER_RETIRED: usize = 2;
-/// That is done for so many retirements together, which takes a third of the instructions; [`Pace`] keeps to multiples
-/// of it.
+/// That is done for so many retirements together, which takes a third of the instructions;
+/// [`AdvanceRate`] keeps to multiples of it.
 pub(super) const FREE_EVERY: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 /// An object that keeps so many bytes from being used does not wait for others. What the others keep is bounded by that.
 pub(super) const LARGE: usize = 4096;
@@ -30,7 +30,7 @@ pub(super) const IDLE: u64 = 0;
 /// one, with what is left in the bag.
 pub(super) struct Slot {
     /// The epoch in which the thread is pinned, or [`IDLE`].
-    local: Padded<AtomicU64>,
+    local: CachePadded<AtomicU64>,
     owned: AtomicBool,
     bag: Bag,
     /// Set before the slot is published and never changed.
@@ -58,22 +58,22 @@ struct Own {
     bytes_left: Cell<usize>,
     /// The epoch at the last attempt to advance.
     seen: Cell<u64>,
-    pace: Pace,
+    advance_rate: AdvanceRate,
 }
 
 impl Own {
     fn new() -> Self {
-        let pace = Pace::new();
+        let advance_rate = AdvanceRate::new();
         Self {
             depth: Cell::new(0),
             leaving: Cell::new(false),
             ripe: Cell::default(),
             has_ripe: Cell::new(false),
             freeing: Cell::new(false),
-            items_left: Cell::new(pace.items()),
+            items_left: Cell::new(advance_rate.items()),
             bytes_left: Cell::new(ADVANCE_BYTES),
             seen: Cell::new(0),
-            pace,
+            advance_rate,
         }
     }
 }
@@ -91,7 +91,7 @@ impl Slot {
     /// A slot that the calling thread owns.
     pub(super) fn new() -> Self {
         Self {
-            local: Padded(AtomicU64::new(IDLE)),
+            local: CachePadded(AtomicU64::new(IDLE)),
             owned: AtomicBool::new(true),
             bag: Bag::new(),
             next: ptr::null(),
@@ -219,8 +219,8 @@ impl Slot {
     }
 
     /// The rate at which the owner tries to advance.
-    pub(super) fn pace(&self) -> &Pace {
-        &self.own.pace
+    pub(super) fn advance_rate(&self) -> &AdvanceRate {
+        &self.own.advance_rate
     }
 
     /// The epoch at the last attempt of the owner to advance.
@@ -230,7 +230,7 @@ impl Slot {
 
     /// Begins to count retirements anew, after an attempt to advance that left this epoch.
     pub(super) fn begin_to_spend(&self, seen: u64) {
-        self.own.items_left.set(self.pace().items());
+        self.own.items_left.set(self.advance_rate().items());
         self.own.bytes_left.set(ADVANCE_BYTES);
         self.own.seen.set(seen);
     }

@@ -1,8 +1,8 @@
 use super::Guard;
+use super::advance_rate::MOST_ITEMS;
 use super::barrier::{Barrier, QUARANTINE};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::Domain;
-use super::pace::MOST_ITEMS;
 use super::slot::{ADVANCE_BYTES, FREE_EVERY, LARGE, RIPE_PER_RETIRED};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};

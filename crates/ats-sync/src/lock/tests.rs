@@ -71,7 +71,7 @@ fn a_thread_gives_up_within_its_limit_and_takes_what_is_free() {
     assert!(lock.wait_within(|| Some(Duration::ZERO)));
     drop(Held { lock: &lock });
     assert!(!lock.is_locked());
-    assert!(matches!(lock.lock_patiently(), Some((_, false))));
+    assert!(matches!(lock.lock_within_limit(), Some((_, false))));
 }
 
 /// Threads that give up do not take a wake-up with them that another one needs.

@@ -25,7 +25,7 @@ use crate::background::{self, FreeInSlices};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Elsewhere, Rec, Values, elsewhere, form, value_of};
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
-use ats_mem::{RecordBox, Tally};
+use ats_mem::{RecordBox, Weight};
 use ats_store::Direction;
 use ats_term::exact;
 use ats_term::image::{Built, Form, Host, Object, Stored, image_eq, retain_all};
@@ -73,7 +73,7 @@ impl<H: Host> Large<H> {
             elsewhere: Elsewhere {
                 release: release::<H>,
                 kept_bytes: kept_bytes::<H>,
-                tally: tally::<H>,
+                weight: weight::<H>,
             },
             objects,
             index,
@@ -187,10 +187,10 @@ pub(crate) fn objects_from<H: Host>(
 ///
 /// # Safety
 /// It begins a large bag of this host.
-unsafe fn tally<H: Host>(elsewhere: *const Elsewhere) -> Tally {
+unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
     // SAFETY: the contract; made by `into_record`.
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
-    Tally {
+    Weight {
         objects: large.len() as i64,
         bytes: large.bytes() as i64,
     }

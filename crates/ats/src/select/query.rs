@@ -161,7 +161,7 @@ impl Kind {
         Kind {
             ordered: table.table_type.is_ordered(),
             key_index: table.key_index,
-            exact: table.exact_options(),
+            exact: table.keys.exact_options(),
         }
     }
 }

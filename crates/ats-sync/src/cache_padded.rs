@@ -8,9 +8,9 @@ use std::ops::{Deref, DerefMut};
 /// 128 bytes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Padded<T>(pub T);
+pub struct CachePadded<T>(pub T);
 
-impl<T> Deref for Padded<T> {
+impl<T> Deref for CachePadded<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -18,7 +18,7 @@ impl<T> Deref for Padded<T> {
     }
 }
 
-impl<T> DerefMut for Padded<T> {
+impl<T> DerefMut for CachePadded<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }

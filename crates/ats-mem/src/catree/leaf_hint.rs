@@ -48,15 +48,15 @@ impl Identity {
 
 /// A leaf, and when it was known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct KnownLeaf {
+pub(super) struct LeafHint {
     /// Of the tree; 0 is none.
     identity: u64,
     epoch: u64,
     leaf: NodePtr,
 }
 
-impl KnownLeaf {
-    pub(super) const NONE: Self = KnownLeaf {
+impl LeafHint {
+    pub(super) const NONE: Self = LeafHint {
         identity: 0,
         epoch: 0,
         leaf: ptr::null_mut(),
@@ -64,7 +64,7 @@ impl KnownLeaf {
 
     #[inline(always)]
     pub(super) fn of<R: Release>(identity: &Identity, leaf: Leaf<'_, R>, guard: &Guard) -> Self {
-        KnownLeaf {
+        LeafHint {
             identity: identity.number(),
             epoch: guard.epoch(),
             leaf: leaf.node().pointer(),

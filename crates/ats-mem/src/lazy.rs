@@ -14,11 +14,11 @@ use std::marker::PhantomData;
 use std::ptr;
 
 /// A `T` that is made when it is needed first.
-pub(crate) struct Late<T>(AtomicPtr<T>, PhantomData<SlabBox<T>>);
+pub(crate) struct Lazy<T>(AtomicPtr<T>, PhantomData<SlabBox<T>>);
 
-impl<T: Default> Late<T> {
+impl<T: Default> Lazy<T> {
     pub(crate) fn new() -> Self {
-        Late(AtomicPtr::new(ptr::null_mut()), PhantomData)
+        Lazy(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
 
     /// The value, if it was needed before.
@@ -59,7 +59,7 @@ impl<T: Default> Late<T> {
     }
 }
 
-impl<T> Drop for Late<T> {
+impl<T> Drop for Lazy<T> {
     fn drop(&mut self) {
         let made = self.0.load(Ordering::Relaxed);
         if !made.is_null() {
@@ -77,17 +77,17 @@ mod tests {
     #[test]
     fn all_threads_get_the_one_that_is_made() {
         for _ in 0..200 {
-            let late = Late::<AtomicUsize>::new();
-            assert!(late.get().is_none());
-            assert_eq!(late.bytes(), 0);
+            let lazy = Lazy::<AtomicUsize>::new();
+            assert!(lazy.get().is_none());
+            assert_eq!(lazy.bytes(), 0);
             std::thread::scope(|scope| {
                 for _ in 0..4 {
-                    scope.spawn(|| late.get_or_make().fetch_add(1, Ordering::Relaxed));
+                    scope.spawn(|| lazy.get_or_make().fetch_add(1, Ordering::Relaxed));
                 }
             });
-            let made = late.get().map(|made| made.load(Ordering::Relaxed));
+            let made = lazy.get().map(|made| made.load(Ordering::Relaxed));
             assert_eq!(made, Some(4));
-            assert!(late.bytes() > 0);
+            assert!(lazy.bytes() > 0);
         }
     }
 }

@@ -7,12 +7,12 @@
 //! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done where all is likely in the
 //! cache: in a small tree, and for keys that are side by side.
 
-use super::counting::{Counting, Portable};
-#[cfg(target_arch = "x86_64")]
-use super::counting::{Vectors, has_vectors};
 use super::kind::Kind;
 use super::link::Node;
-use super::tree::CaTree;
+use super::root::Root;
+#[cfg(target_arch = "x86_64")]
+use super::simd_search::{Avx2, has_avx2};
+use super::simd_search::{Baseline, Search};
 use crate::record::Release;
 use ats_sync::Guard;
 
@@ -22,30 +22,30 @@ const TOGETHER: usize = 8;
 /// A base node whose tree is lower than this fits into the cache of a core: a few thousand keys.
 const LEAST_LEVEL: u8 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
-impl<R: Release> CaTree<R> {
-    /// [`approach`](crate::batch::Stepwise::approach).
-    pub(super) fn approach_leaves(&self, keys: &[&[u8]], guard: &Guard) {
+impl<R: Release> Root<R> {
+    /// [`prefetch_batch`](crate::batch::Stepwise::prefetch_batch).
+    pub(super) fn prefetch_leaves(&self, keys: &[&[u8]], guard: &Guard) {
         for keys in keys.chunks(TOGETHER).filter(|keys| keys.len() > 1) {
             #[cfg(target_arch = "x86_64")]
-            if has_vectors() {
+            if has_avx2() {
                 // SAFETY: the processor has just said that it has these instructions.
-                unsafe { self.approach_by_vectors(keys, guard) };
+                unsafe { self.prefetch_chunk_avx2(keys, guard) };
                 continue;
             }
-            self.approach_by::<Portable>(keys, guard);
+            self.prefetch_chunk::<Baseline>(keys, guard);
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn approach_by_vectors(&self, keys: &[&[u8]], guard: &Guard) {
-        self.approach_by::<Vectors>(keys, guard);
+    fn prefetch_chunk_avx2(&self, keys: &[&[u8]], guard: &Guard) {
+        self.prefetch_chunk::<Avx2>(keys, guard);
     }
 
     /// For up to [`TOGETHER`] ascending keys.
     #[inline(always)]
-    fn approach_by<C: Counting>(&self, keys: &[&[u8]], guard: &Guard) {
-        let mut nodes = [self.root(guard); TOGETHER];
+    fn prefetch_chunk<C: Search>(&self, keys: &[&[u8]], guard: &Guard) {
+        let mut nodes = [self.node(guard); TOGETHER];
         let nodes = &mut nodes[..keys.len()];
         // Through route nodes, which stay in the cache.
         for (node, key) in nodes.iter_mut().zip(keys) {
@@ -67,7 +67,7 @@ impl<R: Release> CaTree<R> {
 
 /// Goes from each inner node towards its key. Whether there was one.
 #[inline(always)]
-fn descend_one_level<R: Release, C: Counting>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
+fn descend_one_level<R: Release, C: Search>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
     if let (Some(first), Some(last)) = (nodes.first(), nodes.last())
         && first == last
         && let Kind::Inner(inner) = first.kind()

@@ -10,7 +10,7 @@
 //! alone](Bags).
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of a table that a store keeps as bytes.
-pub(crate) struct Portable<H: Host> {
+pub(crate) struct ByteStore<H: Host> {
     store: Box<dyn StoreRef>,
     /// The capability to block, if the calling thread has it.
     may_block: fn() -> Option<MayBlock>,
@@ -65,7 +65,7 @@ type DecideStep<'a, H> =
 /// Called with each record.
 type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
-impl<H: Host> Portable<H> {
+impl<H: Host> ByteStore<H> {
     pub(crate) fn new(
         store: Box<dyn StoreRef>,
         may_block: fn() -> Option<MayBlock>,
@@ -73,7 +73,7 @@ impl<H: Host> Portable<H> {
         ordered: bool,
         is_bag: bool,
     ) -> Self {
-        Portable {
+        ByteStore {
             store,
             may_block,
             codec,
@@ -93,7 +93,7 @@ impl<H: Host> Portable<H> {
 
     /// Takes all records out.
     pub(crate) fn take_all(&self) -> Result<Self, Error> {
-        Ok(Portable {
+        Ok(ByteStore {
             store: Box::new(self.store().take_all(self.may_block())?),
             may_block: self.may_block,
             codec: Arc::clone(&self.codec),
@@ -184,7 +184,7 @@ impl<H: Host> Portable<H> {
         let mut value = Vec::new();
         let mut written = Ok(());
         let limit = self.store().most_bytes();
-        let _all = Found::new(record).each(&mut UnpackBuffer::new(), |object| {
+        let _all = LookupResult::new(record).each(&mut UnpackBuffer::new(), |object| {
             // What is too long is found out before it is copied.
             written = match value.len().saturating_add(least_bytes(object)) {
                 len if len > limit => Err(ats_store::Error::TooLong { len, limit }.into()),
@@ -529,7 +529,7 @@ impl<H: Host> Portable<H> {
 
 /// A batch, with the records that its decisions are about made of bytes.
 struct Translating<'a, 'd, H: Host> {
-    records: &'a Portable<H>,
+    records: &'a ByteStore<H>,
     keys: &'a [&'a [u8]],
     decide: &'a mut DecideStep<'d, H>,
     /// The error that ended the batch, if it was not its plan.

@@ -7,14 +7,14 @@ use std::time::Instant;
 pub(crate) const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
 
 /// The waiting of one thread for others that need a moment, unless the system has stopped them.
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     spins: u32,
     end: Option<Option<Instant>>,
 }
 
-impl Patience {
+impl Backoff {
     pub(crate) fn new() -> Self {
-        Patience {
+        Backoff {
             spins: 0,
             end: None,
         }

@@ -5,14 +5,14 @@ use loom::sync::Arc;
 use loom::thread;
 
 struct Store {
-    records: JointNumber,
+    records: SeqlockNumber,
     visible: AtomicU64,
 }
 
 impl Store {
     fn new() -> Arc<Self> {
         Arc::new(Store {
-            records: JointNumber::new(0),
+            records: SeqlockNumber::new(0),
             visible: AtomicU64::new(0),
         })
     }

@@ -1,6 +1,7 @@
 //! Changes within a base node: records put into leaves and taken out, leaves split and merged.
 //!
-//! The caller holds the lock of the base node throughout.
+//! The caller holds the lock of the base node throughout. Where nodes above the leaf change, the root
+//! tells their path.
 
 use super::base::Spot;
 use super::block::Added;
@@ -13,10 +14,10 @@ use super::link::Node;
 use super::locked_leaf::LockedLeaf;
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
+use super::root::Root;
 use super::sizes::LEAF;
 use super::slot::Word;
-use super::tree::CaTree;
-use crate::record::{Old, Record, RecordBox, Release};
+use crate::record::{Record, RecordBox, Release};
 use ats_sync::Guard;
 
 /// A leaf with at most this many records is merged with a neighbour if both fit together.
@@ -35,40 +36,28 @@ const SHARED_MOST: usize = LEAF * 2 / 3;
 /// come and go, half of them absent at any time, is not.
 const TOMBSTONES_SPARED: usize = 4;
 
-impl<R: Release> CaTree<R> {
+impl<'g, R: Release> LockedLeaf<'g, R> {
     /// Puts a record where its key was found, in the place of another one, which the caller retires, or as a new one.
-    pub(super) fn put_record<'g>(
-        &self,
-        locked: &mut LockedLeaf<'g, R>,
-        old: Option<&Old<'g, R>>,
-        record: RecordBox<R>,
-        guard: &'g Guard,
-    ) {
-        self.weights.count_put(locked.base, old, &record);
+    pub(super) fn put_record(&mut self, record: RecordBox<R>, root: &Root<R>, guard: &'g Guard) {
         // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
         let record = unsafe { &*record.into_raw() };
-        let spot = match locked.found {
+        let spot = match self.found {
             Some(at) => {
-                locked.leaf.put(at, Word::of(record));
-                spot(locked.leaf, at)
+                self.leaf.put(at, Word::of(record));
+                spot(self.leaf, at)
             }
-            None => self.insert(locked, record, guard),
+            None => self.insert(record, root, guard),
         };
-        locked.base.set_last(spot);
+        self.base.set_last(spot);
     }
 
     /// Puts the record of a new key into a leaf. Says where it is.
-    fn insert<'g>(
-        &self,
-        locked: &mut LockedLeaf<'g, R>,
-        record: &'g Record<R>,
-        guard: &'g Guard,
-    ) -> Spot<'g, R> {
-        let leaf = locked.leaf;
+    fn insert(&mut self, record: &'g Record<R>, root: &Root<R>, guard: &'g Guard) -> Spot<'g, R> {
+        let leaf = self.leaf;
         if let Some(added) = leaf.add(record) {
             let grew = added == Added::Above;
             if grew {
-                self.point_finger(locked, record, guard);
+                self.point_finger(record, root, guard);
             }
             return Spot {
                 grew,
@@ -78,11 +67,11 @@ impl<R: Release> CaTree<R> {
         }
         if let Some((copy, at)) = leaf.with_added(record, guard) {
             leaf.header().set_dead();
-            let link = locked.link.expect("the finger leads to leaves that append");
+            let link = self.link.expect("the finger leads to leaves that append");
             // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
             unsafe { link.store(copy.node()) };
             if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
-                && let Some(finger) = locked.base.finger(&mut locked.held)
+                && let Some(finger) = self.base.finger(&mut self.held)
             {
                 finger.follow(leaf, copy);
             }
@@ -94,13 +83,13 @@ impl<R: Release> CaTree<R> {
                 ..spot(copy, at)
             };
         }
-        locked.base.lift_finger(&mut locked.held);
-        let last = locked.base.last(&locked.held, guard);
+        self.base.lift_finger(&mut self.held);
+        let last = self.base.last(&self.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
         let order = leaf.in_order();
         let index = leaf.bound(record.key(), &order);
         let is_row_inside = last.is_in(leaf) && order.index_of(last.at) + 1 == index;
-        let path = self.path(record.key(), guard);
+        let path = root.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
         let live = (0..index).filter(|index| leaf.is_live(order.place(*index)));
@@ -129,9 +118,9 @@ impl<R: Release> CaTree<R> {
                 && let Kind::Leaf(right) = two.right.kind()
                 && let Some(right) = right.full()
             {
-                let finger = locked.base.finger_or_new(&mut locked.held);
+                let finger = self.base.finger_or_new(&mut self.held);
                 finger.point(right, path.fences.high);
-                locked.base.expect_row(true);
+                self.base.expect_row(true);
             }
             (&path.steps[..], two.into())
         };
@@ -146,61 +135,49 @@ impl<R: Release> CaTree<R> {
 
     /// Lets the finger point at a leaf to which two writes in a row have added at the end. Not at a small leaf,
     /// which is found at once.
-    fn point_finger(&self, locked: &mut LockedLeaf<'_, R>, record: &Record<R>, guard: &Guard) {
-        let Some(leaf) = locked.leaf.full() else {
+    fn point_finger(&mut self, record: &Record<R>, root: &Root<R>, guard: &Guard) {
+        let Some(leaf) = self.leaf.full() else {
             return;
         };
-        let last = locked.base.last(&locked.held, guard);
-        let is_row = last.grew && last.is_in(locked.leaf);
-        if !is_row || locked.base.expects_row() {
+        let last = self.base.last(&self.held, guard);
+        let is_row = last.grew && last.is_in(self.leaf);
+        if !is_row || self.base.expects_row() {
             return;
         }
-        let finger = locked.base.finger(&mut locked.held);
+        let finger = self.base.finger(&mut self.held);
         if !finger.is_some_and(|finger| finger.points_at(leaf)) {
-            let path = self.path(record.key(), guard);
-            let finger = locked.base.finger_or_new(&mut locked.held);
+            let path = root.path(record.key(), guard);
+            let finger = self.base.finger_or_new(&mut self.held);
             finger.point(leaf, path.fences.high);
         }
-        locked.base.expect_row(true);
+        self.base.expect_row(true);
     }
 
     /// Takes the record at a place out of its leaf; the record itself is not retired.
-    pub(super) fn take_out(
-        &self,
-        locked: &mut LockedLeaf<'_, R>,
-        at: usize,
-        key: &[u8],
-        guard: &Guard,
-    ) {
-        let leaf = locked.leaf;
+    pub(super) fn take_out(&mut self, at: usize, key: &[u8], root: &Root<R>, guard: &Guard) {
+        let leaf = self.leaf;
         if leaf.put_tombstone(at, key) {
             let live = leaf.live();
             let tombstones = leaf.len() - live;
             if live > 0 && tombstones <= 2 * live + TOMBSTONES_SPARED {
-                return locked.base.set_last(spot(leaf, at));
+                return self.base.set_last(spot(leaf, at));
             }
-            self.shrink(locked, leaf.items(), key, guard);
+            self.shrink(leaf.items(), key, root, guard);
         } else {
             let gone = leaf.word(at).address();
             let mut items = leaf.items();
             items.retain(|item| item.word().address() != gone);
-            self.shrink(locked, items, key, guard);
+            self.shrink(items, key, root, guard);
         }
-        locked.base.set_last(Spot::UNKNOWN);
+        self.base.set_last(Spot::UNKNOWN);
     }
 
     /// Replaces a leaf by one with these records, or merges them into a neighbour if they are few.
-    fn shrink(
-        &self,
-        locked: &mut LockedLeaf<'_, R>,
-        items: Vec<Item<'_, R>>,
-        key: &[u8],
-        guard: &Guard,
-    ) {
-        locked.base.lift_finger(&mut locked.held);
-        let path = self.path(key, guard);
+    fn shrink(&mut self, items: Vec<Item<'_, R>>, key: &[u8], root: &Root<R>, guard: &Guard) {
+        self.base.lift_finger(&mut self.held);
+        let path = root.path(key, guard);
         let mut nodes = Nodes::new(guard);
-        nodes.mark_dead(locked.leaf.node());
+        nodes.mark_dead(self.leaf.node());
         let (steps, with) = if items.len() <= MERGE_BELOW
             && let Some(merged) = merge(&path, &items, &mut nodes)
         {
@@ -210,7 +187,7 @@ impl<R: Release> CaTree<R> {
             (&path.steps[..], Replacement::One(leaf))
         };
         if path.fences.cover_all() {
-            locked.base.forget_finger(&mut locked.held);
+            self.base.forget_finger(&mut self.held);
         }
         // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
         unsafe { publish(&path, steps, with, nodes) };

@@ -1,4 +1,4 @@
-//! The bell by which threads wake the [`collector`](super::collector) of their domain, whose
+//! The wake-up of the [`collector`](super::collector) of a domain by threads that work in it, whose
 //! invariants K2 and K3 are about it.
 
 use crate::shim::atomic::{AtomicU32, Ordering};
@@ -12,14 +12,14 @@ pub(super) const NAPPING: u32 = 1;
 /// It sleeps until there is garbage.
 pub(super) const ASLEEP: u32 = 2;
 
-/// The bell by which threads wake the collector of their domain.
-pub(super) struct Bell {
+/// The state of the collector of a domain, and the way to wake it.
+pub(super) struct WakeUp {
     pub(super) state: AtomicU32,
     /// The thread of the collector, once there is one.
     pub(super) collector: OnceLock<Thread>,
 }
 
-impl Bell {
+impl WakeUp {
     pub(super) fn new() -> Self {
         Self {
             state: AtomicU32::new(AWAKE),
@@ -30,22 +30,22 @@ impl Bell {
     /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a light
     /// fence (K2).
     #[inline]
-    pub(super) fn ring_for_garbage(&self) {
+    pub(super) fn wake_for_garbage(&self) {
         if self.state.load(Ordering::Relaxed) == ASLEEP {
-            self.ring();
+            self.wake();
         }
     }
 
     /// Wakes the collector if it rests.
-    pub(super) fn ring_for_work(&self) {
+    pub(super) fn wake_for_work(&self) {
         if self.state.load(Ordering::Relaxed) != AWAKE {
-            self.ring();
+            self.wake();
         }
     }
 
     #[cold]
-    fn ring(&self) {
-        // One ring is enough.
+    fn wake(&self) {
+        // One wake-up is enough.
         if self.state.swap(AWAKE, Ordering::Relaxed) != AWAKE
             && let Some(collector) = self.collector.get()
         {

@@ -1,36 +1,36 @@
-//! Numbers of objects below inner nodes, as far as a thread has asked: [subtree
-//! counts](super::subtree_counts).
+//! The number of objects that a record of a tree stands for, and what writers change because of it:
+//! the [subtree counts](super::subtree_counts) on the path of the record.
 
 use super::base::Base;
-use super::counting::Portable;
 use super::kind::Kind;
 use super::leaf::Leaf;
+use super::simd_search::Baseline;
 use crate::record::{Old, Record, Release};
 use ats_sync::Guard;
 
-/// The unit that places of a tree count.
+/// The unit in which places of a tree are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weights {
+pub(super) enum ObjectsPerRecord {
     /// Each record is one object, so records need not be looked at.
     One,
-    /// A record has as many objects as it [says](Record::objects_in_place).
-    Objects,
+    /// A record is as many objects as it [says](Record::objects_in_place).
+    Stored,
 }
 
-impl Weights {
+impl ObjectsPerRecord {
     /// Objects of a record in its place.
     pub(super) fn of_record<R: Release>(self, record: &Record<R>) -> u64 {
         match self {
-            Weights::One => 1,
-            Weights::Objects => record.objects_in_place(),
+            ObjectsPerRecord::One => 1,
+            ObjectsPerRecord::Stored => record.objects_in_place(),
         }
     }
 
     /// Objects of a record that is taken out of its place.
     fn of_old<R: Release>(self, old: &Old<'_, R>) -> u64 {
         match self {
-            Weights::One => 1,
-            Weights::Objects => old.objects_in_place(),
+            ObjectsPerRecord::One => 1,
+            ObjectsPerRecord::Stored => old.objects_in_place(),
         }
     }
 
@@ -42,7 +42,7 @@ impl Weights {
         guard: &Guard,
     ) -> u64 {
         match self {
-            Weights::Objects if leaf.word(place).simple().is_none() => {
+            ObjectsPerRecord::Stored if leaf.word(place).simple().is_none() => {
                 let record = leaf.record(place, guard);
                 record.map_or(0, Record::objects_in_place)
             }
@@ -58,7 +58,7 @@ impl Weights {
         old: Option<&Old<'_, R>>,
         new: &Record<R>,
     ) {
-        if (old.is_none() || self == Weights::Objects) && base.counts_subtrees() {
+        if (old.is_none() || self == ObjectsPerRecord::Stored) && base.counts_subtrees() {
             let before = old.map_or(0, |old| self.of_old(old));
             keep_subtree_counts(base, new.key(), self.of_record(new), before);
         }
@@ -78,7 +78,7 @@ fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], now: u64, before:
     let more = now.wrapping_sub(before).cast_signed();
     let mut node = base.root();
     while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Portable>(key);
+        let place = inner.child_for::<Baseline>(key);
         inner.subtree_counts.add(place, more);
         node = inner.child(place);
     }

@@ -4,20 +4,20 @@ use std::thread;
 
 #[test]
 fn a_number_is_what_was_published_last() {
-    let joint = JointNumber::new(-3);
-    assert_eq!(joint.read(), Some(-3));
+    let records = SeqlockNumber::new(-3);
+    assert_eq!(records.read(), Some(-3));
     let mut published = 0;
     for number in [-3, 4, 4, i64::MIN, 0] {
-        joint.publish(number, || published += 1);
-        assert_eq!(joint.read(), Some(number));
+        records.publish(number, || published += 1);
+        assert_eq!(records.read(), Some(number));
     }
     assert_eq!(published, 5);
 }
 
 #[test]
 fn readers_beside_a_publisher_see_both_or_neither() {
-    let (joint, visible, end) = (
-        JointNumber::new(0),
+    let (records, visible, end) = (
+        SeqlockNumber::new(0),
         AtomicU64::new(0),
         AtomicBool::new(false),
     );
@@ -26,14 +26,14 @@ fn readers_beside_a_publisher_see_both_or_neither() {
             scope.spawn(|| {
                 while !end.load(Ordering::Relaxed) {
                     let before = visible.load(Ordering::Acquire) as i64;
-                    let number = joint.read().expect("this thread may wait");
+                    let number = records.read().expect("this thread may wait");
                     let after = visible.load(Ordering::Acquire) as i64;
                     assert!(before <= number && number <= after);
                 }
             });
         }
         for number in 1..=200_000 {
-            joint.publish(number, || {
+            records.publish(number, || {
                 visible.store(number as u64, Ordering::Release);
             });
         }

@@ -1,8 +1,9 @@
-//! Sums over all base nodes: how many objects there are, how much memory they take, how the tree has
-//! adapted.
+//! Totals over all base nodes: the number of objects, their memory, the adaptation of the tree.
 //!
 //! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
 //! adaptation keeps them as they are.
+//!
+//! Uses the root, the routes, which have that lock and the numbers of splits and joins, and the gate.
 
 use super::base::{Base, Counts};
 use super::header::BASE;
@@ -14,9 +15,10 @@ use crate::record::Release;
 use ats_sync::census::Turn;
 use ats_sync::{Guard, pin};
 use std::iter;
+use std::ops::ControlFlow;
 
-/// Sums as of about one moment.
-pub(super) struct Sums {
+/// The totals as of about one moment.
+pub(super) struct Estimate {
     pub counts: Counts,
     pub route_bytes: i64,
     pub adaptation: Adaptation,
@@ -29,14 +31,13 @@ impl<R: Release> CaTree<R> {
         if let Some(totals) = self.glance(&guard) {
             return Ok(totals);
         }
-        let census = self.adapting.parts().census.get_or_init(Box::default);
-        let totals = census.share(|turn| self.totals_of_all(turn, &guard));
-        totals.ok_or(Busy)
+        self.routes
+            .share_census(|turn| self.totals_of_all(turn, &guard))
     }
 
     /// The totals, if there is one base node and no thread writes.
     fn glance(&self, guard: &Guard) -> Option<Totals> {
-        let Kind::Base(base) = self.root(guard).kind() else {
+        let Kind::Base(base) = self.root().node(guard).kind() else {
             return None;
         };
         let totals = self.gate.glance(|| iter::once(base), add)?;
@@ -45,16 +46,12 @@ impl<R: Release> CaTree<R> {
     }
 
     fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Totals> {
-        let (_adapting, _) = self.adapting.parts().lock.lock_patiently()?;
+        let _routes_held = self.routes.lock_within_limit()?;
         let mut bases = Vec::new();
-        let mut ahead = vec![self.root(guard)];
-        while let Some(node) = ahead.pop() {
-            match node.kind() {
-                Kind::Base(base) => bases.push(base),
-                Kind::Inner(route) => ahead.extend(route.children()),
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
-            }
-        }
+        self.root().for_each_base(guard, &mut |base, _| {
+            bases.push(base);
+            ControlFlow::Continue(())
+        });
         let totals = self
             .gate
             .close_and_sum(turn, || bases.iter().copied(), add)?;
@@ -62,8 +59,8 @@ impl<R: Release> CaTree<R> {
     }
 
     fn with_routes(&self, totals: Totals) -> Totals {
-        let own = size_of::<Self>() + self.adapting.bytes();
-        let structure = own as i64 + self.adapting.route_bytes();
+        let own = size_of::<Self>() + self.routes.shared_bytes();
+        let structure = own as i64 + self.routes.bytes();
         Totals {
             structure: totals.structure + structure,
             ..totals
@@ -73,7 +70,7 @@ impl<R: Release> CaTree<R> {
     /// The numbers of the base node, if it is the only one: as of about one moment. Takes no lock.
     fn counts_of_only(&self) -> Option<Counts> {
         let guard = pin();
-        let Kind::Base(base) = self.root(&guard).kind() else {
+        let Kind::Base(base) = self.root().node(&guard).kind() else {
             return None;
         };
         let (counts, own) = (base.counts(), base.bytes_with_finger() as i64);
@@ -86,31 +83,31 @@ impl<R: Release> CaTree<R> {
 
     /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the lock of adaptation, so
     /// that no base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn estimate(&self) -> Estimate {
         if let Some(counts) = self.counts_of_only() {
             let adaptation = Adaptation {
                 base_nodes: 1,
-                splits: self.adapting.splits(),
-                joins: self.adapting.joins(),
+                splits: self.routes.splits(),
+                joins: self.routes.joins(),
                 contended: counts.contended,
                 uncontended: counts.uncontended,
                 ..Adaptation::default()
             };
-            return Sums {
+            return Estimate {
                 counts,
                 route_bytes: 0,
                 adaptation,
             };
         }
         let guard = pin();
-        let _adapting = self.adapting.parts().lock.lock();
+        let _routes_held = self.routes.lock();
         let mut counts = Counts::default();
         let mut adaptation = Adaptation {
-            splits: self.adapting.splits(),
-            joins: self.adapting.joins(),
+            splits: self.routes.splits(),
+            joins: self.routes.joins(),
             ..Adaptation::default()
         };
-        let mut ahead = vec![(self.root(&guard), 0)];
+        let mut ahead = vec![(self.root().node(&guard), 0)];
         while let Some((node, depth)) = ahead.pop() {
             match node.kind() {
                 Kind::Base(base) => {
@@ -134,9 +131,9 @@ impl<R: Release> CaTree<R> {
         }
         adaptation.contended = counts.contended;
         adaptation.uncontended = counts.uncontended;
-        Sums {
+        Estimate {
             counts,
-            route_bytes: self.adapting.route_bytes(),
+            route_bytes: self.routes.bytes(),
             adaptation,
         }
     }

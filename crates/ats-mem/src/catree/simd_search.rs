@@ -3,7 +3,7 @@
 use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// The comparison of the heads of a node: the choice of instructions, made when the program runs.
-pub(super) trait Counting {
+pub(super) trait Search {
     /// Number of heads below `head`, in ascending heads.
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize;
 
@@ -13,14 +13,14 @@ pub(super) trait Counting {
 }
 
 /// For any processor: binary search without branches.
-pub(super) struct Portable;
+pub(super) struct Baseline;
 
 /// For processors with vectors of 256 bits (AVX2). Only to be used by functions compiled for them,
 /// which are called only if the processor has them.
 #[cfg(target_arch = "x86_64")]
-pub(super) struct Vectors;
+pub(super) struct Avx2;
 
-impl Counting for Portable {
+impl Search for Baseline {
     #[inline(always)]
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize {
         heads.partition_point(|other| other.load(Relaxed) < head)
@@ -36,7 +36,7 @@ impl Counting for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Counting for Vectors {
+impl Search for Avx2 {
     // Over all N places and without a branch: the lines of a node are fetched together, where a
     // binary search would fetch one after the other. The intrinsics are inlined into the function
     // that was compiled for them.
@@ -213,7 +213,7 @@ unsafe fn below_two(
 /// load.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn has_vectors() -> bool {
+pub(super) fn has_avx2() -> bool {
     // Tools that watch memory accesses do not see what the vectors load.
     !cfg!(any(tsan, watched, loom))
         && is_x86_feature_detected!("avx2")

@@ -1,23 +1,23 @@
-//! Cutting the B+tree of a base node in two, and grafting two into one.
+//! Splitting the B+tree of a base node in two, and grafting two into one.
 //!
 //! Both touch one path: the nodes on it are copied, those beside it are taken over as they are. So the
 //! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
 //! far from the leaves: a node with one child is replaced by the child.
 
-use super::counting::Portable;
 use super::fences::Fences;
 use super::header::FANOUT;
 use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
-use super::leaves::{fit_together, two_leaves};
+use super::leaf_edit::{fit_together, two_leaves};
 use super::link::Node;
 use super::nodes::{Nodes, Parts, Replacement};
 use super::path::{PathNode, with_child};
+use super::simd_search::Baseline;
 use crate::record::Release;
 use std::cmp::Ordering;
 
-/// The point at which a leaf is cut.
+/// The point at which a leaf is split.
 #[derive(Clone, Copy)]
 pub(super) enum SplitPoint<'k> {
     Middle,
@@ -25,22 +25,22 @@ pub(super) enum SplitPoint<'k> {
     Between(&'k [u8], &'k [u8]),
 }
 
-/// Cuts the tree below `node`, marking dead what is on the path. `None` if it cannot be cut as wished, and
-/// then nothing has been done.
-pub(super) fn cut<'g, R: Release>(
+/// Splits the tree below `node`, marking dead what is on the path. `None` if it cannot be split as
+/// wished, and then nothing has been done.
+pub(super) fn split<'g, R: Release>(
     node: Node<'g, R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
     nodes: &mut Nodes<'g, R>,
 ) -> Option<Parts<'g, R>> {
     match node.kind() {
-        Kind::Leaf(leaf) => cut_leaf(leaf, fences, wish, nodes),
-        Kind::Inner(inner) => cut_inner(inner, fences, wish, nodes),
+        Kind::Leaf(leaf) => split_leaf(leaf, fences, wish, nodes),
+        Kind::Inner(inner) => split_inner(inner, fences, wish, nodes),
         Kind::Base(_) => unreachable!("no base node is below another"),
     }
 }
 
-fn cut_leaf<'g, R: Release>(
+fn split_leaf<'g, R: Release>(
     leaf: Leaf<'g, R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
@@ -57,7 +57,7 @@ fn cut_leaf<'g, R: Release>(
     Some(two_leaves(nodes, fences, &items, middle.clamp(1, last)))
 }
 
-fn cut_inner<'g, R: Release>(
+fn split_inner<'g, R: Release>(
     inner: &'g Inner<R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
@@ -67,8 +67,8 @@ fn cut_inner<'g, R: Release>(
         // The separator in the middle: the children to its left and right.
         SplitPoint::Middle => (inner.len() / 2, inner.len() / 2 + 1),
         SplitPoint::Between(low, high) => (
-            inner.child_for::<Portable>(low),
-            inner.child_for::<Portable>(high),
+            inner.child_for::<Baseline>(low),
+            inner.child_for::<Baseline>(high),
         ),
     };
     let separators = inner.separators();
@@ -95,7 +95,7 @@ fn cut_inner<'g, R: Release>(
         }
     } else {
         let at = low;
-        let below = cut(children[at], fences.of_child(inner, at), wish, nodes)?;
+        let below = split(children[at], fences.of_child(inner, at), wish, nodes)?;
         let fence = &below.separator;
         let (mut lefts, mut rights) = (children[..=at].to_vec(), children[at..].to_vec());
         lefts[at] = below.left;

@@ -14,21 +14,21 @@ const PLACES: usize = LEAF.next_multiple_of(16);
 
 /// The places of a leaf in the order of their keys, as of a moment when the leaf had so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InOrder {
+pub(super) struct LeafOrder {
     len: u8,
     /// All keys ascend, and `places` is not filled.
     as_they_are: bool,
     places: [u8; PLACES],
 }
 
-impl InOrder {
+impl LeafOrder {
     /// That of no places.
     pub(super) const NONE: Self = Self::as_they_are(0);
 
     /// That of so many places whose keys ascend.
     #[inline(always)]
     pub(super) const fn as_they_are(len: usize) -> Self {
-        InOrder {
+        LeafOrder {
             len: len as u8,
             as_they_are: true,
             places: [0; PLACES],
@@ -56,7 +56,7 @@ impl InOrder {
         for (rank, place) in ranks.iter().zip(sorted..) {
             places[*rank] = place as u8;
         }
-        Some(InOrder {
+        Some(LeafOrder {
             len: len as u8,
             as_they_are: false,
             places,
@@ -115,7 +115,7 @@ mod tests {
             keys.extend(tail);
             let rank = |place: &u32| keys.iter().filter(|key| *key < place).count();
             let ranks: Vec<usize> = keys[sorted..].iter().map(rank).collect();
-            let order = InOrder::of_ranks(keys.len(), &ranks).expect("all differ");
+            let order = LeafOrder::of_ranks(keys.len(), &ranks).expect("all differ");
             let met: Vec<u32> = (0..order.len()).map(|index| keys[order.place(index)]).collect();
             prop_assert_eq!(&met, &expected);
             for index in 0..order.len() {
@@ -128,6 +128,6 @@ mod tests {
 
     #[test]
     fn equal_ranks_are_no_order() {
-        assert_eq!(InOrder::of_ranks(4, &[1, 1]), None);
+        assert_eq!(LeafOrder::of_ranks(4, &[1, 1]), None);
     }
 }

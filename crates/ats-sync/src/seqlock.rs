@@ -1,9 +1,9 @@
 //! A number that changes in the same moment as what readers see elsewhere.
 //!
-//! A structure publishes what it holds by one store, which readers load without a lock. Beside that it has a number
-//! about what it holds: how many records there are. The two are two words, so there is a moment between their stores,
-//! in which a thread could see the one and not the other. A [`JointNumber`] closes it: a thread that asks for the
-//! number in that moment waits for its end.
+//! A structure publishes what it holds by one store, which readers load without a lock. Beside that
+//! it has a number about what it holds: how many records there are. The two are two words, so there
+//! is a moment between their stores, in which a thread could see the one and not the other. A
+//! [`SeqlockNumber`] closes it: a thread that asks for the number in that moment waits for its end.
 //!
 //! It is a sequence lock (for instance Boehm, *Can seqlocks get along with programming language memory models?*,
 //! MSPC 2012) around both stores, of which only the readers of the number know.
@@ -21,17 +21,17 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-use crate::patience::Patience;
+use crate::backoff::Backoff;
 use crate::shim::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct JointNumber {
+pub struct SeqlockNumber {
     turns: AtomicU64,
     number: AtomicI64,
 }
 
-impl JointNumber {
+impl SeqlockNumber {
     /// With this number.
     pub fn new(number: i64) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl JointNumber {
     /// O(1). Waits for a thread that is publishing another number.
     #[inline]
     pub fn read(&self) -> Option<i64> {
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         loop {
             let before = self.turns.load(Ordering::Acquire);
             let number = self.number.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl JointNumber {
             if before.is_multiple_of(2) && self.turns.load(Ordering::Relaxed) == before {
                 return Some(number);
             }
-            if !patience.wait() {
+            if !backoff.wait() {
                 return None;
             }
         }

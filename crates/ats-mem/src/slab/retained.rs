@@ -13,21 +13,21 @@ use super::pool::SLAB;
 /// Several of them add up. It is only memory that was in use before, or that was [prepared](prepare); and
 /// [`trim`](super::trim) gives it back nevertheless.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Retained {
     chunks: usize,
 }
 
-impl Kept {
+impl Retained {
     /// Keeps so many bytes, rounded up to chunks of 2 MiB.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         let chunks = bytes.div_ceil(CHUNK);
         SLAB.keep(|kept| kept + chunks);
-        Kept { chunks }
+        Retained { chunks }
     }
 }
 
-impl Drop for Kept {
+impl Drop for Retained {
     fn drop(&mut self) {
         SLAB.keep(|kept| kept - self.chunks);
     }
@@ -41,7 +41,7 @@ pub fn free_bytes() -> usize {
 }
 
 /// Takes memory from the system until so many bytes of whole chunks are free: what takes memory next finds it there. It goes
-/// back to the system as other free memory does, so a [`Kept`] should be there for it.
+/// back to the system as other free memory does, so a [`Retained`] should be there for it.
 pub fn prepare(bytes: usize) {
     SLAB.prepare(bytes.div_ceil(CHUNK));
 }

@@ -19,14 +19,14 @@ const DEAR: u32 = 64;
 const CHEAP: u32 = 1024;
 
 /// The attempts of one thread.
-pub(super) struct Pace {
+pub(super) struct AdvanceRate {
     items: Cell<u32>,
     last: Cell<Option<Instant>>,
 }
 
-impl Pace {
+impl AdvanceRate {
     pub(super) fn new() -> Self {
-        Pace {
+        AdvanceRate {
             items: Cell::new(LEAST_ITEMS),
             last: Cell::new(None),
         }

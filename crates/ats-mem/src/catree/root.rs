@@ -1,0 +1,88 @@
+//! The root of the tree: all that reading it takes.
+//!
+//! Other files add the ways to read from here: to [one key](super::find), [from key to
+//! key](super::walk), along a [path](super::path) that is to change, and [ahead of a
+//! batch](super::batch_prefetch). None of them can lock, count or adapt.
+
+use super::base::Base;
+use super::fences::Fences;
+use super::header::NodePtr;
+use super::kind::Kind;
+use super::leaf_hint::Identity;
+use super::link::{Link, Node};
+use super::nodes::empty_base;
+use crate::record::Release;
+use ats_sync::Guard;
+use std::mem;
+use std::ops::ControlFlow;
+
+/// The word that leads to the nodes of a tree, and the name by which threads know these from one call to the next.
+pub(super) struct Root<R: Release> {
+    link: Link<R>,
+    identity: Identity,
+}
+
+impl<R: Release> Root<R> {
+    /// The root of a tree that is empty.
+    pub(super) fn new() -> Self {
+        Root {
+            link: Link::owning(empty_base::<R>()),
+            identity: Identity::new(),
+        }
+    }
+
+    /// The word itself. Stored to only under the lock of adaptation (C2).
+    pub(super) fn link(&self) -> &Link<R> {
+        &self.link
+    }
+
+    /// The name of the nodes.
+    #[inline(always)]
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The node at the root.
+    #[inline(always)]
+    pub(super) fn node<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
+        // SAFETY: the thread is pinned (C6), and there is a root at any time.
+        unsafe { self.link.load() }
+    }
+
+    /// Takes the nodes out; the tree is empty afterwards. They may be freed without a grace period: threads that
+    /// remember leaves know the tree by another name from now on.
+    pub(super) fn take(&mut self) -> NodePtr {
+        mem::replace(self, Self::new()).link.pointer()
+    }
+
+    /// Returns `true` if a base node, which the caller holds and which is valid, is the only one.
+    pub(super) fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
+        // Only its holder can replace it.
+        self.node(guard) == Node::of(base)
+    }
+
+    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined
+    /// meanwhile may be visited, be missed, or be visited though it is dead.
+    pub(super) fn for_each_base<'g>(
+        &'g self,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Base<R>, Fences<'g>) -> ControlFlow<()>,
+    ) {
+        let mut ahead = vec![(self.node(guard), Fences::NONE)];
+        while let Some((node, fences)) = ahead.pop() {
+            match node.kind() {
+                Kind::Base(base) => {
+                    if visit(base, fences).is_break() {
+                        return;
+                    }
+                }
+                Kind::Inner(inner) => {
+                    for place in (0..=inner.len()).rev() {
+                        ahead.push((inner.child(place), fences.of_child(inner, place)));
+                    }
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+}
