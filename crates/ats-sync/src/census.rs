@@ -63,6 +63,7 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+use crate::futex;
 use crate::lock::{self, Held, Lock};
 use crate::patience::{Patience, SPINS};
 use crate::shim::UnsafeCell;
@@ -170,23 +171,13 @@ impl Gate {
             if left.is_some_and(|left| left.is_zero()) {
                 return false;
             }
-            self.sleep(left);
+            futex::wait(&self.state, AWAITED, left);
         }
     }
 
     fn exchange(&self, from: u32, to: u32) -> Result<u32, u32> {
         self.state
             .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
-    }
-
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn sleep(&self, limit: Option<Duration>) {
-        crate::futex::wait(&self.state, AWAITED, limit);
-    }
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn sleep(&self, _limit: Option<Duration>) {
-        crate::shim::thread::yield_now();
     }
 
     /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes nothing.
@@ -260,19 +251,11 @@ impl Drop for Closed<'_, '_> {
     fn drop(&mut self) {
         // Release: what comes in now comes after the looks at the parts.
         if self.gate.state.swap(OPEN, Ordering::Release) == AWAITED {
-            wake_all(&self.gate.state);
+            futex::wake_all(&self.gate.state);
         }
         self.turn.opened = Some((Instant::now(), self.since.elapsed()));
     }
 }
-
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-fn wake_all(word: &AtomicU32) {
-    crate::futex::wake_all(word);
-}
-
-#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-fn wake_all(_word: &AtomicU32) {}
 
 /// The turns of all parts together, if no lock was held when it was looked at.
 fn turns_at_rest<'p, P: Part + 'p>(

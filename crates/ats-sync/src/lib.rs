@@ -20,7 +20,6 @@ pub mod census;
 pub mod count;
 pub mod counter;
 pub mod epoch;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 pub mod futex;
 pub mod joint;
 pub mod lock;

@@ -29,6 +29,7 @@ mod models;
 mod tests;
 
 use crate::count;
+use crate::futex;
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -86,16 +87,6 @@ pub struct Lock {
 
 impl Lock {
     /// A free lock with statistics 0.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self {
-            state: AtomicU32::new(FREE),
-            statistics: AtomicI32::new(0),
-        }
-    }
-
-    /// A free lock with statistics 0.
-    #[cfg(loom)]
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(FREE),
@@ -207,7 +198,9 @@ impl Lock {
             if left.is_some_and(|left| left.is_zero()) {
                 return false;
             }
-            self.sleep(left);
+            // The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock
+            // between our swap and this call is not missed.
+            futex::wait(&self.state, CONTENDED, left);
         }
         count::locked_after_waiting();
         true
@@ -219,25 +212,13 @@ impl Lock {
             .is_ok()
     }
 
-    /// The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock between
-    /// our swap and this call is not missed.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn sleep(&self, limit: Option<Duration>) {
-        crate::futex::wait(&self.state, CONTENDED, limit);
-    }
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn sleep(&self, _limit: Option<Duration>) {
-        crate::shim::thread::yield_now();
-    }
-
     #[inline]
     fn unlock(&self) {
         let word = &raw const self.state;
         // After the swap another thread may take the lock and free the memory it lives in, so only
         // the address is used from here on.
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
-            wake_one(word);
+            futex::wake_one(word);
         }
     }
 }
@@ -247,15 +228,6 @@ impl Default for Lock {
         Self::new()
     }
 }
-
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-#[cold]
-fn wake_one(word: *const AtomicU32) {
-    crate::futex::wake_one(word);
-}
-
-#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-fn wake_one(_word: *const AtomicU32) {}
 
 /// A lock that is held; dropping this unlocks it.
 #[derive(Debug)]

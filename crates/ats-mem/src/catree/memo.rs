@@ -12,6 +12,7 @@ use super::tree::CaTree;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;
+use ats_sync::shim::constants_of_threads;
 use std::cell::Cell;
 
 /// The number of keys that a thread remembers: a dozen kilobytes.
@@ -28,12 +29,7 @@ const NONE: Memo = Memo {
     at: 0,
 };
 
-#[cfg(not(any(loom, shuttle)))]
-std::thread_local! {
-    static MEMO: [Cell<Memo>; MEMOS] = const { [const { Cell::new(NONE) }; MEMOS] };
-}
-#[cfg(any(loom, shuttle))]
-ats_sync::shim::thread_local! {
+constants_of_threads! {
     static MEMO: [Cell<Memo>; MEMOS] = [const { Cell::new(NONE) }; MEMOS];
 }
 

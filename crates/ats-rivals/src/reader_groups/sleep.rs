@@ -3,7 +3,9 @@
 //!
 //! A thread that sleeps while a word has a value must be prepared to wake early.
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+pub(super) use imp::{sleep, wake_all, wake_one};
+
+#[cfg(not(loom))]
 mod imp {
     pub(in super::super) use ats_sync::futex::{wake_all, wake_one};
     use ats_sync::shim::atomic::AtomicU32;
@@ -65,21 +67,6 @@ mod imp {
         KERNEL.changed.notify_all();
     }
 }
-
-#[cfg(not(any(loom, all(target_os = "linux", not(any(shuttle, miri))))))]
-mod imp {
-    use ats_sync::shim::atomic::AtomicU32;
-
-    pub(in super::super) fn sleep(_word: &AtomicU32, _expected: u32) {
-        ats_sync::shim::thread::yield_now();
-    }
-
-    pub(in super::super) fn wake_one(_word: *const AtomicU32) {}
-
-    pub(in super::super) fn wake_all(_word: *const AtomicU32) {}
-}
-
-pub(super) use imp::{sleep, wake_all, wake_one};
 
 /// The number of pauses that a waiting thread makes before it sleeps: that of a
 /// [lock](ats_sync::lock). A thread that pauses under `loom` is not shown old values again. So
