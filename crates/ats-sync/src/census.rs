@@ -65,7 +65,8 @@ mod tests;
 
 use crate::futex;
 use crate::lock::{self, Held, Lock};
-use crate::patience::{Patience, SPINS};
+use crate::model::{GLANCES, IS_EXPLORED, WAIT_SPINS};
+use crate::patience::Patience;
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -78,8 +79,6 @@ const AWAITED: u32 = 2;
 /// The longest time for which a gate rests open. It was closed for longer only if the system had
 /// stopped a thread inside.
 const REST: Duration = Duration::from_micros(100);
-/// The number of glances before the gate is closed.
-const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
 /// The data that one lock guards, with numbers that its holder keeps right.
 pub trait Part {
@@ -154,7 +153,7 @@ impl Gate {
     /// Waits until the gate is open; false if that takes longer than the limit.
     #[cold]
     fn wait(&self, limit: impl Fn() -> Option<Duration>) -> bool {
-        for _ in 0..SPINS {
+        for _ in 0..WAIT_SPINS {
             if self.state.load(Ordering::Relaxed) == OPEN {
                 return true;
             }
@@ -278,7 +277,7 @@ fn turns_at_rest<'p, P: Part + 'p>(
 /// the processor, only the compiler must be told.
 #[inline(always)]
 fn fence_after_locking() {
-    if cfg!(all(target_arch = "x86_64", not(any(loom, shuttle)))) {
+    if cfg!(target_arch = "x86_64") && !IS_EXPLORED {
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);
@@ -318,11 +317,9 @@ pub struct Turn<'a> {
 impl Turn<'_> {
     /// Waits until the gate has been open for as long as it was closed before.
     fn rest(&self) {
-        // Interleavings that are explored must not depend on a clock.
-        if cfg!(any(loom, shuttle)) {
-            return;
-        }
-        if let Some((opened, closed)) = self.opened {
+        if let Some((opened, closed)) = self.opened
+            && !IS_EXPLORED
+        {
             while opened.elapsed() < closed.min(REST) {
                 crate::shim::pause();
             }

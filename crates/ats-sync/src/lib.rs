@@ -23,6 +23,8 @@ pub mod epoch;
 pub mod futex;
 pub mod joint;
 pub mod lock;
+#[doc(hidden)]
+pub mod model;
 pub mod padded;
 mod patience;
 #[doc(hidden)]

@@ -30,6 +30,7 @@ mod tests;
 
 use crate::count;
 use crate::futex;
+use crate::model::LOCK_SPINS;
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -51,9 +52,6 @@ const HELD: u32 = 1;
 /// Held, and a thread may be asleep.
 const CONTENDED: u32 = 2;
 
-/// The number of pauses that a waiting thread makes before it sleeps: about ten microseconds, which
-/// is the cost of sleeping and being woken.
-const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
 /// Most pauses between two looks at the lock. Each look takes the cache line from the holder, which
 /// needs it to unlock: with few looks one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
@@ -181,7 +179,7 @@ impl Lock {
     #[cold]
     fn wait_within(&self, limit: impl FnOnce() -> Option<Duration>) -> bool {
         let (mut spins, mut between) = (0, 1);
-        while spins < SPINS {
+        while spins < LOCK_SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
                 count::locked_after_waiting();
                 return true;

@@ -12,11 +12,9 @@ use super::tree::CaTree;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;
+use ats_sync::model::MEMOS;
 use ats_sync::shim::constants_of_threads;
 use std::cell::Cell;
-
-/// The number of keys that a thread remembers: a dozen kilobytes.
-const MEMOS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 512 };
 
 #[derive(Clone, Copy)]
 struct Memo {

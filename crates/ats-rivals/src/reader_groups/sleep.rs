@@ -3,6 +3,7 @@
 //!
 //! A thread that sleeps while a word has a value must be prepared to wake early.
 
+use ats_sync::model::READER_GROUP_SPINS;
 pub(super) use imp::{sleep, wake_all, wake_one};
 
 #[cfg(not(loom))]
@@ -68,18 +69,9 @@ mod imp {
     }
 }
 
-/// The number of pauses that a waiting thread makes before it sleeps: that of a
-/// [lock](ats_sync::lock). A thread that pauses under `loom` is not shown old values again. So
-/// there it makes none, and a load that is too weak is found.
-const SPINS: u32 = match (cfg!(loom), cfg!(shuttle)) {
-    (true, _) => 0,
-    (_, true) => 1,
-    _ => 400,
-};
-
 /// Waits for a moment, in which most waits end. Whether `done` was true.
 pub(super) fn spin(done: impl Fn() -> bool) -> bool {
-    (0..SPINS).any(|_| {
+    (0..READER_GROUP_SPINS).any(|_| {
         let done = done();
         if !done {
             ats_sync::shim::pause();
