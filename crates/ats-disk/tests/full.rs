@@ -153,7 +153,7 @@ const SIZES: [(u64, usize); 7] = [
 fn deletes_give_room_on_a_full_disk() {
     for (seed, (kib, memtable_bytes)) in SIZES.into_iter().enumerate() {
         let capacity = kib << 10;
-        let mut random = Random(seed as u64);
+        let mut random = Random::new(seed as u64);
         let mut full = Full::new(capacity, memtable_bytes);
         let filled = full.fill(0, &mut random);
         let said = format!("{kib} KiB, memtables of {memtable_bytes}: {filled} records");

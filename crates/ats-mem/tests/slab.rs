@@ -5,6 +5,7 @@
 
 use ats_mem::slab::{LARGEST, SharedSlice, Statistics, allocate, free, rounded, statistics, trim};
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
+use fastrand::Rng;
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::mpsc::channel;
@@ -73,23 +74,12 @@ impl Drop for Canary {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    /// Mostly what records and nodes have, sometimes anything.
-    fn bytes(&mut self) -> usize {
-        match self.below(10) {
-            0 => self.below(2 * LARGEST),
-            1 => 640,
-            _ => 24 + 8 * self.below(30),
-        }
+/// Mostly what records and nodes have, sometimes anything.
+fn some_bytes(random: &mut Rng) -> usize {
+    match random.u32(..10) {
+        0 => random.usize(..2 * LARGEST),
+        1 => 640,
+        _ => 24 + 8 * random.usize(..30),
     }
 }
 
@@ -211,18 +201,18 @@ fn many_threads_free_what_others_allocated() {
         .map(|(me, receiver)| {
             let senders = senders.clone();
             thread::spawn(move || {
-                let mut random = Random(me as u64 * 7919 + 1);
+                let mut random = Rng::with_seed(me as u64);
                 let mut own = Vec::new();
                 for _ in 0..40_000 {
-                    match random.below(4) {
-                        0 | 1 => own.push(Canary::new(random.bytes())),
+                    match random.u32(..4) {
+                        0 | 1 => own.push(Canary::new(some_bytes(&mut random))),
                         2 if !own.is_empty() => {
-                            let at = random.below(own.len());
+                            let at = random.usize(..own.len());
                             drop(own.swap_remove(at));
                         }
                         3 if !own.is_empty() => {
-                            let at = random.below(own.len());
-                            let to = &senders[random.below(senders.len())];
+                            let at = random.usize(..own.len());
+                            let to = &senders[random.usize(..senders.len())];
                             let _ = to.send(own.swap_remove(at));
                         }
                         _ => {}

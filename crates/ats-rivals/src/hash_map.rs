@@ -28,6 +28,7 @@ use ats_mem::hash::Seed;
 use ats_mem::record::Release;
 use ats_mem::{End, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
+use ats_sync::model::LEAST_SCAN_PIECE as LEAST_PIECE;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 
@@ -38,9 +39,8 @@ pub type LockedHashMap<R> = LockedMap<R, Hashed<R>>;
 const LEAST_CAPACITY: usize = 28;
 /// It is made smaller when so many times more records fit in.
 const SPARSE: usize = 8;
-/// A scan takes one of so many parts with each look, but at least `LEAST_PIECE` records.
+/// A scan takes one of so many parts with each look, but at least [`LEAST_PIECE`] records.
 const PARTS: usize = 16;
-const LEAST_PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 256 };
 
 /// Records without order.
 pub struct Hashed<R: Release> {

@@ -4,10 +4,8 @@ use ats_mem::record::{Record, Release};
 use ats_mem::{Direction, KeyRange, Skipped};
 use ats_store::successor;
 use ats_sync::Guard;
+pub(super) use ats_sync::model::RANGE_PIECE as PIECE;
 use std::ops::ControlFlow;
-
-/// The number of records that a walk finds at a time.
-pub(super) const PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 64 };
 
 /// A store that finds the records of a range.
 pub(super) trait Pieces<R: Release> {

@@ -1,11 +1,9 @@
 //! Locks of keys, for maps that have none of their own.
 
 use ats_sync::lock::Held;
+use ats_sync::model::{IS_EXPLORED, KEY_LOCKS};
 use ats_sync::{CachePadded, Lock};
 use std::hash::{BuildHasher, RandomState};
-
-/// The number of locks: so many that two threads rarely meet at one for different keys.
-const LOCKS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 256 };
 
 /// A lock for each key, which it shares with the other keys of the same hash.
 pub(super) struct KeyLocks {
@@ -16,9 +14,8 @@ pub(super) struct KeyLocks {
 impl KeyLocks {
     pub(super) fn new() -> Self {
         KeyLocks {
-            locks: (0..LOCKS).map(|_| CachePadded(Lock::new())).collect(),
-            // What is explored must be repeatable.
-            hasher: (!cfg!(any(loom, shuttle))).then(RandomState::new),
+            locks: (0..KEY_LOCKS).map(|_| CachePadded(Lock::new())).collect(),
+            hasher: (!IS_EXPLORED).then(RandomState::new),
         }
     }
 
@@ -28,7 +25,7 @@ impl KeyLocks {
             Some(hasher) => hasher.hash_one(key) as usize,
             None => key.iter().map(|byte| usize::from(*byte)).sum(),
         };
-        self.locks[hash % LOCKS].lock_uncounted()
+        self.locks[hash % KEY_LOCKS].lock_uncounted()
     }
 
     /// Bytes of memory besides those of itself.

@@ -58,16 +58,13 @@ mod tests;
 
 use ats_sync::cache_padded::CachePadded;
 use ats_sync::counter::{shard_count, thread_number};
+use ats_sync::model::READ_PATIENCE;
 use barrier::Barrier;
 use gate::Gate;
 use group::Group;
 use queue::Queue;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-
-/// The number of times that a reader looks at the gate before it puts the barrier up: as in the
-/// papers, and less where all interleavings are tried.
-pub const READ_PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1_000 };
 
 /// A value behind a readers-writer lock with one counter of readers for each group of threads.
 pub struct ReaderGroupLock<T: ?Sized> {

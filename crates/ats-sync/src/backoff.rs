@@ -1,10 +1,8 @@
 //! Waiting for a thread that is about to be done.
 
 use crate::lock;
+use crate::model::WAIT_SPINS;
 use std::time::Instant;
-
-/// The number of times a thread pauses before it gives its processor away.
-pub(crate) const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
 
 /// The waiting of one thread for others that need a moment, unless the system has stopped them.
 pub(crate) struct Backoff {
@@ -24,7 +22,7 @@ impl Backoff {
     /// [must not wait](lock::set_may_wait).
     pub(crate) fn wait(&mut self) -> bool {
         self.spins += 1;
-        if self.spins < SPINS {
+        if self.spins < WAIT_SPINS {
             crate::shim::pause();
             return true;
         }

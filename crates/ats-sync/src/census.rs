@@ -63,8 +63,10 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-use crate::backoff::{Backoff, SPINS};
+use crate::backoff::Backoff;
+use crate::futex;
 use crate::lock::{self, Held, Lock};
+use crate::model::{GLANCES, IS_EXPLORED, WAIT_SPINS};
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -77,8 +79,6 @@ const AWAITED: u32 = 2;
 /// The longest time for which a gate rests open. It was closed for longer only if the system had
 /// stopped a thread inside.
 const REST: Duration = Duration::from_micros(100);
-/// The number of glances before the gate is closed.
-const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
 /// The data that one lock guards, with numbers that its holder keeps right.
 pub trait Part {
@@ -153,7 +153,7 @@ impl Gate {
     /// Waits until the gate is open; false if that takes longer than the limit.
     #[cold]
     fn wait(&self, limit: impl Fn() -> Option<Duration>) -> bool {
-        for _ in 0..SPINS {
+        for _ in 0..WAIT_SPINS {
             if self.state.load(Ordering::Relaxed) == OPEN {
                 return true;
             }
@@ -170,23 +170,13 @@ impl Gate {
             if left.is_some_and(|left| left.is_zero()) {
                 return false;
             }
-            self.sleep(left);
+            futex::wait(&self.state, AWAITED, left);
         }
     }
 
     fn exchange(&self, from: u32, to: u32) -> Result<u32, u32> {
         self.state
             .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
-    }
-
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn sleep(&self, limit: Option<Duration>) {
-        crate::futex::wait(&self.state, AWAITED, limit);
-    }
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn sleep(&self, _limit: Option<Duration>) {
-        crate::shim::thread::yield_now();
     }
 
     /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes nothing.
@@ -260,19 +250,11 @@ impl Drop for Closed<'_, '_> {
     fn drop(&mut self) {
         // Release: what comes in now comes after the looks at the parts.
         if self.gate.state.swap(OPEN, Ordering::Release) == AWAITED {
-            wake_all(&self.gate.state);
+            futex::wake_all(&self.gate.state);
         }
         self.turn.opened = Some((Instant::now(), self.since.elapsed()));
     }
 }
-
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-fn wake_all(word: &AtomicU32) {
-    crate::futex::wake_all(word);
-}
-
-#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-fn wake_all(_word: &AtomicU32) {}
 
 /// The turns of all parts together, if no lock was held when it was looked at.
 fn turns_at_rest<'p, P: Part + 'p>(
@@ -295,7 +277,7 @@ fn turns_at_rest<'p, P: Part + 'p>(
 /// the processor, only the compiler must be told.
 #[inline(always)]
 fn fence_after_locking() {
-    if cfg!(all(target_arch = "x86_64", not(any(loom, shuttle)))) {
+    if cfg!(target_arch = "x86_64") && !IS_EXPLORED {
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);
@@ -335,11 +317,9 @@ pub struct Turn<'a> {
 impl Turn<'_> {
     /// Waits until the gate has been open for as long as it was closed before.
     fn rest(&self) {
-        // Interleavings that are explored must not depend on a clock.
-        if cfg!(any(loom, shuttle)) {
-            return;
-        }
-        if let Some((opened, closed)) = self.opened {
+        if let Some((opened, closed)) = self.opened
+            && !IS_EXPLORED
+        {
             while opened.elapsed() < closed.min(REST) {
                 crate::shim::pause();
             }

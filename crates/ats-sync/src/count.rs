@@ -18,11 +18,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{LockResult, Mutex, MutexGuard};
 
 /// The atomics of modules that do not take those of the `shim`, because nothing in a model depends on them.
-#[cfg(not(counted))]
-pub use std::sync::atomic;
-
+pub use own::atomic;
+use own::count;
 #[cfg(counted)]
-pub use crate::shim::atomic;
+pub use own::{begin, change_at, end, load_at, next_operation, store_at};
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -48,7 +47,6 @@ impl Touches {
         }
     }
 
-    #[cfg(counted)]
     fn write(&mut self, operation: u32) {
         if self.last_write != operation {
             self.writes += 1;
@@ -110,7 +108,8 @@ impl Hasher for LineHasher {
 
 #[cfg(counted)]
 mod own {
-    use super::Tally;
+    use super::{Tally, Touches};
+    pub use crate::shim::atomic;
     use std::cell::RefCell;
 
     thread_local! {
@@ -141,16 +140,36 @@ mod own {
             }
         });
     }
+
+    /// An atomic load is about to be made.
+    pub fn load_at(address: usize) {
+        count(|tally| tally.touch(address, 1, Touches::read));
+    }
+
+    /// An atomic store is about to be made.
+    pub fn store_at(address: usize) {
+        count(|tally| {
+            tally.stores += 1;
+            tally.touch(address, 1, Touches::write);
+        });
+    }
+
+    /// An atomic operation that reads and writes is about to be made.
+    pub fn change_at(address: usize) {
+        count(|tally| {
+            tally.changes += 1;
+            tally.touch(address, 1, Touches::write);
+        });
+    }
 }
 
-#[cfg(counted)]
-use own::count;
-#[cfg(counted)]
-pub use own::{begin, end, next_operation};
-
 #[cfg(not(counted))]
-#[inline(always)]
-fn count(_: impl FnOnce(&mut Tally)) {}
+mod own {
+    pub use std::sync::atomic;
+
+    #[inline(always)]
+    pub(super) fn count(_: impl FnOnce(&mut super::Tally)) {}
+}
 
 impl Tally {
     /// The accesses to the lines of a piece of memory.
@@ -159,30 +178,6 @@ impl Tally {
             touch(self.lines.entry(line).or_default(), self.operations);
         }
     }
-}
-
-/// An atomic load is about to be made.
-#[cfg(counted)]
-pub(crate) fn load_at(address: usize) {
-    count(|tally| tally.touch(address, 1, Touches::read));
-}
-
-/// An atomic store is about to be made.
-#[cfg(counted)]
-pub(crate) fn store_at(address: usize) {
-    count(|tally| {
-        tally.stores += 1;
-        tally.touch(address, 1, Touches::write);
-    });
-}
-
-/// An atomic operation that reads and writes is about to be made.
-#[cfg(counted)]
-pub(crate) fn change_at(address: usize) {
-    count(|tally| {
-        tally.changes += 1;
-        tally.touch(address, 1, Touches::write);
-    });
 }
 
 /// The thread reads this by other means than an atomic load.
@@ -211,7 +206,6 @@ pub(crate) fn locked_after_waiting() {
 /// and write, one for locking and one for unlocking.
 #[inline(always)]
 pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
-    #[cfg(counted)]
     count(|tally| {
         tally.locks += 1;
         tally.mutexes += 1;

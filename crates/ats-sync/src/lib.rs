@@ -22,9 +22,10 @@ pub mod census;
 pub mod count;
 pub mod counter;
 pub mod epoch;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 pub mod futex;
 pub mod lock;
+#[doc(hidden)]
+pub mod model;
 pub mod seqlock;
 #[doc(hidden)]
 pub mod shim;

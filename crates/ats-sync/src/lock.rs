@@ -29,6 +29,8 @@ mod models;
 mod tests;
 
 use crate::count;
+use crate::futex;
+use crate::model::LOCK_SPINS;
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -50,9 +52,6 @@ const HELD: u32 = 1;
 /// Held, and a thread may be asleep.
 const CONTENDED: u32 = 2;
 
-/// The number of pauses that a waiting thread makes before it sleeps: about ten microseconds, which
-/// is the cost of sleeping and being woken.
-const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
 /// Most pauses between two looks at the lock. Each look takes the cache line from the holder, which
 /// needs it to unlock: with few looks one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
@@ -86,16 +85,6 @@ pub struct Lock {
 
 impl Lock {
     /// A free lock with statistics 0.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self {
-            state: AtomicU32::new(FREE),
-            statistics: AtomicI32::new(0),
-        }
-    }
-
-    /// A free lock with statistics 0.
-    #[cfg(loom)]
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(FREE),
@@ -190,7 +179,7 @@ impl Lock {
     #[cold]
     fn wait_within(&self, limit: impl FnOnce() -> Option<Duration>) -> bool {
         let (mut spins, mut between) = (0, 1);
-        while spins < SPINS {
+        while spins < LOCK_SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
                 count::locked_after_waiting();
                 return true;
@@ -207,7 +196,9 @@ impl Lock {
             if left.is_some_and(|left| left.is_zero()) {
                 return false;
             }
-            self.sleep(left);
+            // The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock
+            // between our swap and this call is not missed.
+            futex::wait(&self.state, CONTENDED, left);
         }
         count::locked_after_waiting();
         true
@@ -219,25 +210,13 @@ impl Lock {
             .is_ok()
     }
 
-    /// The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock between
-    /// our swap and this call is not missed.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn sleep(&self, limit: Option<Duration>) {
-        crate::futex::wait(&self.state, CONTENDED, limit);
-    }
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn sleep(&self, _limit: Option<Duration>) {
-        crate::shim::thread::yield_now();
-    }
-
     #[inline]
     fn unlock(&self) {
         let word = &raw const self.state;
         // After the swap another thread may take the lock and free the memory it lives in, so only
         // the address is used from here on.
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
-            wake_one(word);
+            futex::wake_one(word);
         }
     }
 }
@@ -247,15 +226,6 @@ impl Default for Lock {
         Self::new()
     }
 }
-
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-#[cold]
-fn wake_one(word: *const AtomicU32) {
-    crate::futex::wake_one(word);
-}
-
-#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-fn wake_one(_word: *const AtomicU32) {}
 
 /// A lock that is held; dropping this unlocks it.
 #[derive(Debug)]

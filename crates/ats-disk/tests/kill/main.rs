@@ -18,7 +18,6 @@ mod writer;
 
 use check::Expected;
 use directory::Directory;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -77,11 +76,6 @@ impl Process {
     }
 }
 
-/// A number below this one.
-fn random(below: u64) -> u64 {
-    RandomState::new().hash_one(0) % below
-}
-
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("a new directory");
     for entry in std::fs::read_dir(from).expect("it is there") {
@@ -99,9 +93,9 @@ fn run(round: u64, directory: &Path, left: &Path, expected: &mut Expected) -> us
     };
     let process = Process::start(&order, directory);
     // Some are killed while they open the store.
-    let is_early = random(4) == 0;
+    let is_early = fastrand::u8(..4) == 0;
     let longest = if is_early { 30_000 } else { 350_000 };
-    let reports = process.kill_after(Duration::from_micros(random(longest)), !is_early);
+    let reports = process.kill_after(Duration::from_micros(fastrand::u64(..longest)), !is_early);
     if directory.exists() {
         copy(directory, left);
     }

@@ -24,7 +24,7 @@ pub(crate) struct Broken {
 
 impl Broken {
     pub(crate) fn random(seed: u64, operations: usize) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let setup = Setup::random(&mut random);
         let history = history::random(&mut random, &State::default(), operations, 0);
         Broken {
@@ -144,7 +144,7 @@ impl Broken {
 
     /// Opens the store again on the same machine, goes on there, and stops the machine.
     fn end<S: Subject>(&self, world: &mut World<S>, seed: u64) -> Result<(), String> {
-        let mut random = Random(self.seed ^ seed << 32);
+        let mut random = Random::new(self.seed ^ seed << 32);
         self.stop(world, &mut random, "stopped")?;
         world.kill();
         let put = |number: usize| {

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn contents_are_what_a_vector_would_be() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for _ in 0..200 {
             let (mut content, mut expected) = (Content::default(), Vec::new());
             for _ in 0..20 {

@@ -35,7 +35,7 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn random(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let setup = Setup::random(&mut random);
         let operations = 5 + random.below(36);
         let history = history::random(&mut random, &State::default(), operations, 0);
@@ -67,7 +67,7 @@ impl Case {
     pub(crate) fn explore<S: Subject>(&self) -> (u64, Result<(), String>) {
         let mut explorer = Explorer {
             case: self,
-            random: Random(self.seed ^ 0x5eed),
+            random: Random::new(self.seed ^ 0x5eed),
             visited: 0,
             again_one_in: usize::MAX,
             subject: PhantomData::<S>,

@@ -46,7 +46,7 @@ impl Survival {
         };
         let kept = |kept| if kept { Fate::Kept } else { Fate::Lost };
         if let Survival::Random(seed) = self {
-            return random(pending, Random(seed));
+            return random(pending, Random::new(seed));
         }
         let is_content = |action: &Action, of: usize| {
             !action.is_name() && action.file() == pending[of].action.file()

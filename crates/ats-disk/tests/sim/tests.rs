@@ -372,7 +372,7 @@ fn a_recorded_point_is_a_stop() {
     for seed in 0..20 {
         let recorded = machine();
         recorded.record();
-        anything(&recorded, Random(seed));
+        anything(&recorded, Random::new(seed));
         let points = recorded.points();
         visited += points.len();
         for point in points {
@@ -384,11 +384,11 @@ fn a_recorded_point_is_a_stop() {
                 how: Break::Stop,
                 forever: false,
             }));
-            anything(&stopped, Random(seed));
-            let survivals = Survival::all(&point.disk, 8, &mut Random(seed));
+            anything(&stopped, Random::new(seed));
+            let survivals = Survival::all(&point.disk, 8, &mut Random::new(seed));
             assert_eq!(
                 survivals,
-                Survival::all(&stopped.disk(), 8, &mut Random(seed))
+                Survival::all(&stopped.disk(), 8, &mut Random::new(seed))
             );
             for survival in survivals {
                 let image = files(&survival.image(&point.disk));
@@ -403,7 +403,7 @@ fn a_recorded_point_is_a_stop() {
 fn small_writes_are_torn_at_each_byte() {
     let (fs, file) = machine_with(b"");
     file.write_at(b"123456", 0).expect("there is room");
-    let all = Survival::all(&fs.disk(), 8, &mut Random(1));
+    let all = Survival::all(&fs.disk(), 8, &mut Random::new(1));
     let images: Vec<_> = all
         .into_iter()
         .map(|survival| survives(&fs, survival))

@@ -54,7 +54,7 @@ impl<S: Subject> World<S> {
             fs,
             timeline: Timeline::again(states, contained, contained),
             setup: setup.clone(),
-            random: Random(setup.memtable_bytes as u64),
+            random: Random::new(setup.memtable_bytes as u64),
             store: Some(store),
             snapshots: VecDeque::new(),
         };

@@ -15,12 +15,11 @@ use super::simd_search::{Avx2, has_avx2};
 use super::simd_search::{Baseline, Search};
 use crate::record::Release;
 use ats_sync::Guard;
+use ats_sync::model::LEAST_APPROACHED_LEVEL;
 
 /// The number of ways that are gone together: about as many misses as a processor has under way, of
 /// nodes of some lines each.
 const TOGETHER: usize = 8;
-/// A base node whose tree is lower than this fits into the cache of a core: a few thousand keys.
-const LEAST_LEVEL: u8 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
 impl<R: Release> Root<R> {
     /// [`prefetch_batch`](crate::batch::Stepwise::prefetch_batch).
@@ -51,7 +50,7 @@ impl<R: Release> Root<R> {
         for (node, key) in nodes.iter_mut().zip(keys) {
             *node = self.base_for::<C>(key, guard).root();
         }
-        let is_low = |node: &Node<'_, R>| node.header().level < LEAST_LEVEL;
+        let is_low = |node: &Node<'_, R>| node.header().level < LEAST_APPROACHED_LEVEL;
         if nodes.iter().all(is_low) {
             return;
         }

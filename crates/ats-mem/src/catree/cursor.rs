@@ -21,6 +21,7 @@ use super::link::{Node, copy_for_any_release};
 use crate::record::Release;
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
+use ats_sync::shim::constants_of_threads;
 use std::cell::Cell;
 use std::ptr;
 
@@ -95,13 +96,7 @@ const UNSET: Cursor = Cursor {
 /// Cursors, each with the order of its leaf.
 type Cursors = [(Cell<Cursor>, Cell<LeafOrder>); CURSORS];
 
-#[cfg(not(any(loom, shuttle)))]
-std::thread_local! {
-    static LAST: Cursors =
-        const { [const { (Cell::new(UNSET), Cell::new(LeafOrder::NONE)) }; CURSORS] };
-}
-#[cfg(any(loom, shuttle))]
-ats_sync::shim::thread_local! {
+constants_of_threads! {
     static LAST: Cursors = [const { (Cell::new(UNSET), Cell::new(LeafOrder::NONE)) }; CURSORS];
 }
 

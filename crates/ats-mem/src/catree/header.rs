@@ -1,12 +1,10 @@
 //! The part that all nodes have in common.
 
+pub(super) use ats_sync::model::SEPARATORS as FANOUT;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
 pub(super) const BASE: u8 = 128;
-
-/// Most separators of an inner node.
-pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
 
 const DEAD: u8 = 1;
 const SMALL: u8 = 2;

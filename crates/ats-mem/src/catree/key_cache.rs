@@ -13,10 +13,9 @@ use super::root::Root;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;
+use ats_sync::model::CACHED_KEYS;
+use ats_sync::shim::constants_of_threads;
 use std::cell::Cell;
-
-/// The number of keys that a thread remembers: a dozen kilobytes.
-const CACHED_KEYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 512 };
 
 #[derive(Clone, Copy)]
 struct CachedPlace {
@@ -31,12 +30,7 @@ const NONE: CachedPlace = CachedPlace {
 
 type KeyCache = [Cell<CachedPlace>; CACHED_KEYS];
 
-#[cfg(not(any(loom, shuttle)))]
-std::thread_local! {
-    static KEY_CACHE: KeyCache = const { [const { Cell::new(NONE) }; CACHED_KEYS] };
-}
-#[cfg(any(loom, shuttle))]
-ats_sync::shim::thread_local! {
+constants_of_threads! {
     static KEY_CACHE: KeyCache = [const { Cell::new(NONE) }; CACHED_KEYS];
 }
 

@@ -27,11 +27,8 @@ use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
+use ats_sync::model::NODES_HELD;
 use std::ops::ControlFlow::{self, Break, Continue};
-
-/// The number of nodes that are visited while a lock is held: about fifty microseconds, if none is
-/// in the cache. More than there are on the way to a leaf.
-const NODES_HELD: usize = if cfg!(any(loom, shuttle)) { 12 } else { 400 };
 
 /// Looking at so many records takes about as long as visiting a node.
 const RECORDS_AS_NODE: usize = 4;

@@ -12,6 +12,9 @@ use crate::prefetch::prefetch;
 use crate::record::Release;
 use crate::slab;
 use ats_sync::Guard;
+use ats_sync::model::{
+    FAR_SEGMENTS as FAR, FIRST_BUCKETS_BITS as FIRST_BITS, NEAR_SEGMENTS as NEAR,
+};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::size_of;
@@ -19,11 +22,6 @@ use std::ptr::{self, NonNull};
 
 /// Buckets that are always there.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
-const FIRST_BITS: u32 = if cfg!(loom) { 1 } else { 3 };
-/// Segments whose addresses are in the directory itself: some hundred buckets.
-const NEAR: usize = if cfg!(loom) { 2 } else { 6 };
-/// The number of buckets that there can be more: enough for every address space.
-const FAR: usize = if cfg!(loom) { 2 } else { 39 };
 
 type Segments<R, const N: usize> = [AtomicPtr<Line<R>>; N];
 

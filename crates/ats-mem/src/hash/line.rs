@@ -15,15 +15,13 @@
 use crate::record::{Record, Release, Weight};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
+pub(super) use ats_sync::model::LINE_SLOTS as SLOTS;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit systems only");
-
-/// Slots in a line.
-pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
 
 /// The place at which the tag begins, in a slot as in a hash.
 pub(super) const TAG_SHIFT: u32 = 48;

@@ -1,10 +1,10 @@
 //! The hash function: seeded, 64 bits, all of them good.
 //!
 //! Multiply two words to 128 bits and fold the halves together; two multiplications for a key of up
-//! to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each table, so
-//! that an attacker cannot choose keys that meet in one bucket.
+//! to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each table,
+//! so that an attacker cannot choose keys that meet in one bucket.
 
-#[cfg(not(any(loom, shuttle)))]
+use ats_sync::model::IS_EXPLORED;
 use std::hash::BuildHasher;
 
 /// Words without pattern (the first decimals of pi in hexadecimal).
@@ -18,16 +18,13 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// The same for all tables: what `loom` and `shuttle` explore must be repeatable.
-    #[cfg(any(loom, shuttle))]
+    /// A seed that cannot be guessed: the standard library takes it from the operating system. The
+    /// same for all tables in runs that must be repeatable.
     pub fn random() -> Self {
-        let [first, second] = MIX;
-        Self { first, second }
-    }
-
-    /// A seed that cannot be guessed: the standard library takes it from the operating system.
-    #[cfg(not(any(loom, shuttle)))]
-    pub fn random() -> Self {
+        if IS_EXPLORED {
+            let [first, second] = MIX;
+            return Self { first, second };
+        }
         let random = std::hash::RandomState::new();
         Self {
             first: random.hash_one(1),

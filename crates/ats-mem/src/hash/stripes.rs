@@ -29,11 +29,11 @@ use crate::slab::{self, SlabBox};
 use ats_sync::census::{Part, Turn};
 use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
+pub(super) use ats_sync::model::MIN_BUCKETS_PER_STRIPE;
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ats_sync::{CachePadded, Gate, Guard, Lock};
 use std::sync::{Mutex, PoisonError};
 
-pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 const MAX_STRIPES: usize = 1024;
 
 /// Contention statistics above this ask for more locks: that of the contention adapting trees.

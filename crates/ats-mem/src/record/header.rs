@@ -28,6 +28,7 @@ use ats_sync::shim::atomic::{
     AtomicPtr, AtomicU64,
     Ordering::{Acquire, Release},
 };
+use ats_sync::shim::peek;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -170,22 +171,7 @@ impl<E> Header<E> {
     /// The lower bits of the first word.
     #[inline(always)]
     fn bits(&self) -> u64 {
-        // They never change, so any value of the word has them, and there is nothing to explore: under
-        // `shuttle` this is not one more point at which threads may take turns.
-        #[cfg(loom)]
-        return self.word.peek() & SHAPE;
-        #[cfg(not(loom))]
-        self.bits_of_std()
-    }
-
-    #[cfg(not(loom))]
-    #[inline(always)]
-    fn bits_of_std(&self) -> u64 {
-        let word: *const AtomicU64 = &self.word;
-        ats_sync::count::read(word);
-        // SAFETY: the atomics of the shim are those of the standard library in memory.
-        let word = unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() };
-        word.load(std::sync::atomic::Ordering::Relaxed) & SHAPE
+        peek(&self.word) & SHAPE
     }
 
     #[inline(always)]

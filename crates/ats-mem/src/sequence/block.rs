@@ -18,6 +18,7 @@ use ats_sync::shim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
+use ats_sync::shim::peek;
 use std::ptr::NonNull;
 
 const COUNT: u64 = u32::MAX as u64;
@@ -44,11 +45,7 @@ impl BlockHeader {
 
     #[inline(always)]
     pub(super) fn shape(&self) -> u32 {
-        #[cfg(loom)]
-        let word = self.word.peek();
-        #[cfg(not(loom))]
-        let word = self.word.load(Relaxed);
-        (word >> SHAPE_SHIFT) as u32
+        (peek(&self.word) >> SHAPE_SHIFT) as u32
     }
 }
 

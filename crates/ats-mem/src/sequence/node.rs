@@ -2,12 +2,10 @@
 
 use super::block::{BlockHeader, HEAD, Link};
 use crate::slab;
+pub(super) use ats_sync::model::SEQUENCE_BITS as BITS;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Bits of a position that choose the slot in one node. Few where interleavings are explored, so that few
-/// values make a tree of several levels.
-pub(super) const BITS: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 5 };
 /// Most children of a node.
 pub(super) const FANOUT: u32 = 1 << BITS;
 /// Nodes on the way to the value at the largest position.

@@ -1,9 +1,9 @@
 //! What the tree promises under contention: no writer stops a reader, base nodes are split when writers
 //! contend for them, and are joined when they do not.
 
-use crate::random::Random;
 use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
 use ats_sync::pin;
+use fastrand::Rng;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -168,10 +168,10 @@ fn disjoint_batches_do_not_disturb_each_other() {
             for id in 0..THREADS {
                 let tree = &tree;
                 scope.spawn(move || {
-                    let mut random = Random(id + 1);
+                    let mut random = Rng::with_seed(id + 1);
                     for _ in 0..BATCHES {
                         // Interleaved with those of the others, so that they meet in all leaves.
-                        let first = random.below(2000);
+                        let first = random.u64(..2000);
                         let keys: Vec<[u8; 8]> = (first..first + 8)
                             .map(|number| key(number * THREADS + id))
                             .collect();
@@ -199,7 +199,7 @@ fn disjoint_batches_do_not_disturb_each_other() {
 fn write_until(
     tree: &Tree,
     threads: u64,
-    next: impl Fn(u64, &mut Random) -> u64 + Sync,
+    next: impl Fn(u64, &mut Rng) -> u64 + Sync,
     until: impl Fn(u64) -> bool,
 ) -> u64 {
     let (stop, writes) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -207,7 +207,7 @@ fn write_until(
         for id in 0..threads {
             let (stop, writes, next) = (&stop, &writes, &next);
             scope.spawn(move || {
-                let mut random = Random(id + 77);
+                let mut random = Rng::with_seed(id + 77);
                 while !stop.load(Relaxed) {
                     let key = key(next(id, &mut random));
                     let done = tree.update(&key, &pin(), &mut |_| {
@@ -231,7 +231,7 @@ fn write_until(
 #[test]
 fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
     let tree = filled(0..KEYS);
-    let anywhere = |_, random: &mut Random| random.below(KEYS);
+    let anywhere = |_, random: &mut Rng| random.u64(..KEYS);
     write_until(&tree, 3, anywhere, |_| adaptation(&tree).base_nodes > 3);
     let fought = adaptation(&tree);
     assert!(fought.base_nodes > 3 && fought.contended > 0, "{fought:?}");
@@ -250,7 +250,7 @@ fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
 #[test]
 fn one_hot_key_does_not_split_again_and_again() {
     let tree = filled(0..KEYS);
-    let hot = |_, _: &mut Random| KEYS / 2;
+    let hot = |_, _: &mut Rng| KEYS / 2;
     let contended = || adaptation(&tree).contended;
     write_until(&tree, 3, hot, |writes| writes > 20_000 && contended() > 100);
     let after = adaptation(&tree);
@@ -261,7 +261,7 @@ fn one_hot_key_does_not_split_again_and_again() {
 #[test]
 fn one_row_does_not_make_many_base_nodes() {
     let (tree, last) = (filled(0..KEYS), AtomicU64::new(KEYS));
-    let row = |_, _: &mut Random| last.fetch_add(1, Relaxed);
+    let row = |_, _: &mut Rng| last.fetch_add(1, Relaxed);
     let contended = || adaptation(&tree).contended;
     let enough = |writes| writes > 100_000 && contended() > 1000;
     let writes = write_until(&tree, 3, row, enough);
@@ -275,7 +275,7 @@ fn one_row_does_not_make_many_base_nodes() {
 #[test]
 fn each_row_gets_a_base_node() {
     let (tree, steps) = (Tree::new(), AtomicU64::new(0));
-    let rows = |id, _: &mut Random| (id << 40) + steps.fetch_add(1, Relaxed);
+    let rows = |id, _: &mut Rng| (id << 40) + steps.fetch_add(1, Relaxed);
     let parted = |_| adaptation(&tree).base_nodes >= 3;
     let writes = write_until(&tree, 3, rows, parted);
     assert!(parted(0), "{writes} writes: {:?}", adaptation(&tree));

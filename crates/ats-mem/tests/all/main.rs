@@ -10,7 +10,5 @@ mod freeing;
 mod hash;
 mod order_statistics;
 mod pop;
-#[path = "../stores/random.rs"]
-mod random;
 #[path = "../stores/mod.rs"]
 mod stores;

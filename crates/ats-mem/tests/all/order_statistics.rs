@@ -1,10 +1,10 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 
-use crate::random::Random;
 use ats_mem::{
     Adaptive, Backend, CaTree, Change, Direction, End, KeyRange, Ordered, Plain, RecordBox, Skipped,
 };
 use ats_sync::pin;
+use fastrand::Rng;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -121,16 +121,16 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
     let tree = Tree::new();
     tree.force_adaptation(splits, joins);
     let mut model = Model(vec![false; NUMBERS as usize + 1]);
-    let mut random = Random(88_172_645_463_325_252 + u64::from(splits));
+    let mut random = Rng::with_seed(u64::from(splits));
     for _ in 0..150 {
-        let start = random.below(NUMBERS);
-        let what = random.below(4);
+        let start = random.u64(..NUMBERS);
+        let what = random.u64(..4);
         let len = if what < 2 { 600 } else { 150 };
         for step in 0..len {
             let (number, there) = match what {
                 0 => (start + step, true),
                 1 => (start + len - step, step % 40 == 0),
-                _ => (random.below(NUMBERS), what == 2),
+                _ => (random.u64(..NUMBERS), what == 2),
             };
             let number = number.min(NUMBERS - 1);
             model.0[number as usize] = there;
@@ -144,13 +144,13 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
             for end in [End::First, End::Last] {
                 assert_eq!(keys.remove_at(&tree, end), model.remove_at(end));
             }
-            let (one, other) = (random.below(NUMBERS), random.below(NUMBERS));
-            let range = match random.below(3) {
+            let (one, other) = (random.u64(..NUMBERS), random.u64(..NUMBERS));
+            let range = match random.u64(..3) {
                 0 => 0..NUMBERS,
                 1 => one.min(other)..one.max(other),
                 _ => one..(one + 100).min(NUMBERS),
             };
-            let most = random.below(range.end - range.start + 1) as usize;
+            let most = random.u64(..=range.end - range.start) as usize;
             for direction in [Direction::Up, Direction::Down] {
                 let expected = model.skip(range.clone(), direction, most);
                 assert_eq!(keys.skip(&tree, range.clone(), direction, most), expected);
@@ -291,11 +291,11 @@ fn counts_beside_writers_keep_what_stays() {
         let writers: Vec<_> = (1..3)
             .map(|seed| {
                 scope.spawn(move || {
-                    let mut random = Random(seed);
+                    let mut random = Rng::with_seed(seed);
                     for _ in 0..60_000 {
                         // Each writer has odd numbers of its own.
-                        let number = random.below(NUMBERS / 4) * 4 + 2 * seed - 1;
-                        match random.below(2) {
+                        let number = random.u64(..NUMBERS / 4) * 4 + 2 * seed - 1;
+                        match random.u64(..2) {
                             0 => keys.put(tree, number),
                             _ => keys.remove(tree, number),
                         }
@@ -304,10 +304,10 @@ fn counts_beside_writers_keep_what_stays() {
             })
             .collect();
         scope.spawn(move || {
-            let mut random = Random(77);
+            let mut random = Rng::with_seed(77);
             while !end.load(Relaxed) {
-                let start = random.below(NUMBERS / 2) * 2;
-                let len = random.below(NUMBERS - start);
+                let start = random.u64(..NUMBERS / 2) * 2;
+                let len = random.u64(..NUMBERS - start);
                 let range = start..start + len;
                 let stay = len.div_ceil(2) as usize;
                 let count = keys.count(tree, range.clone());
@@ -315,7 +315,7 @@ fn counts_beside_writers_keep_what_stays() {
                     (stay..=len as usize).contains(&count),
                     "{count} in {range:?}"
                 );
-                let most = random.below(stay as u64 + 1) as usize;
+                let most = random.usize(..=stay);
                 for direction in [Direction::Up, Direction::Down] {
                     match keys.skip(tree, range.clone(), direction, most) {
                         Answer::Number(number) => {
@@ -363,7 +363,7 @@ fn counting_is_fast() {
     const NUMBERS: u64 = 400_000;
     let keys = Keys { tail: b"" };
     let tree = Tree::new();
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     (0..NUMBERS).for_each(|number| keys.put(&tree, 2 * number));
     let scan = time(|| {
         let mut met = 0;
@@ -375,7 +375,7 @@ fn counting_is_fast() {
     });
     let _warm = keys.count(&tree, 0..2 * NUMBERS);
     let count = (0..5).map(|_| {
-        (0..100).for_each(|_| keys.put(&tree, random.below(2 * NUMBERS)));
+        (0..100).for_each(|_| keys.put(&tree, random.u64(..2 * NUMBERS)));
         let begun = Instant::now();
         let count = keys.count(&tree, 1..2 * NUMBERS);
         let elapsed = begun.elapsed();

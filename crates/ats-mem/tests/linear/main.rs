@@ -12,8 +12,6 @@
 mod checker;
 #[path = "../stores/histories.rs"]
 mod histories;
-#[path = "../stores/random.rs"]
-mod random;
 
 use ats_mem::{CaTree, HashTable, Plain};
 use histories::{HASH_TABLE, POOL, QUEUE, TREE, histories};

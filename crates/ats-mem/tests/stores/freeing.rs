@@ -1,8 +1,8 @@
 //! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
 
-use crate::random::Random;
 use ats_mem::{Busy, Change, End, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
+use fastrand::Rng;
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -71,9 +71,9 @@ pub(crate) fn about_to_write(keys: impl IntoIterator<Item = u64>) {
     });
 }
 
-pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Random) {
-    let start = random.below(KEYS);
-    match random.below(6) {
+pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Rng) {
+    let start = random.u64(..KEYS);
+    match random.u64(..6) {
         0 | 1 => {
             about_to_write([start]);
             let key = start.to_be_bytes();
@@ -89,7 +89,7 @@ pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Random) {
         3 => {
             about_to_write([start]);
             let key = start.to_be_bytes();
-            let change = random.below(2);
+            let change = random.u64(..2);
             let decide = |_: Option<&_>| match change {
                 0 => Change::Put(owning(&key, 2)),
                 _ => Change::Remove,
@@ -97,17 +97,17 @@ pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Random) {
             assert_eq!(store.update_alone(&key, &pin(), &mut { decide }), Ok(()));
         }
         4 => {
-            let end = [End::First, End::Last][random.below(2) as usize];
+            let end = [End::First, End::Last][random.usize(..2)];
             about_to_write([0, KEYS - 1]);
             let remove = |_: Option<&_>| Change::Remove;
             assert_eq!(store.update_end(end, &pin(), &mut { remove }), Ok(()));
         }
         _ => {
-            let end = start + 1 + random.below(40);
+            let end = start + 1 + random.u64(..40);
             about_to_write([start, end - 1]);
             let keys: Vec<_> = (start..end).map(u64::to_be_bytes).collect();
             let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
-            let stop = random.below(80) as usize;
+            let stop = random.usize(..80);
             let done = store.update_many(&keys, &pin(), &mut |index, _| match index % 4 {
                 _ if index == stop => Change::Abort,
                 0 => Change::Keep,
@@ -143,7 +143,7 @@ pub(crate) fn is_freed_without_locks<S: MemoryStore<Probing> + Default>() {
             wrong: None,
         }));
         store.force_adaptation(50, 50);
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         // Threads of other tests keep the epoch back now and then, and free what this one has retired.
         let goes_on = |steps| {
             ASKING.with_borrow(|asking| {

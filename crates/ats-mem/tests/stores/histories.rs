@@ -8,9 +8,9 @@
 //! promise to be: one read for each key they passed, each between the call and the return.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::random::Random;
 use ats_mem::{Change, End, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
+use fastrand::Rng;
 #[cfg(shuttle)]
 use shuttle::{sync::Barrier, thread};
 use std::ops::ControlFlow;
@@ -159,17 +159,11 @@ impl Place {
     }
 }
 
-impl Random {
-    pub(crate) fn key(&mut self) -> usize {
-        self.below(KEYS as u64) as usize
-    }
-}
-
 /// One thread's part in a history.
 pub(crate) struct Player<S> {
     store: Arc<S>,
     clock: Arc<Clock>,
-    random: Random,
+    random: Rng,
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
     place: Place,
@@ -183,7 +177,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         for _ in 0..CALLS {
             self.next_value += 1;
             let ends = self.place.fillers == 0;
-            match self.random.below(if ends { 18 } else { 15 }) {
+            match self.random.u64(..if ends { 18 } else { 15 }) {
                 0 => self.write(Some(self.next_value)),
                 1 | 2 => self.write_over(Some(self.next_value)),
                 3 => self.write(None),
@@ -205,10 +199,10 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 
     pub(crate) fn write(&mut self, new: Option<u64>) {
-        let (index, store) = (self.random.key(), &self.store);
+        let (index, store) = (self.random.usize(..KEYS), &self.store);
         let key = self.place.key(index);
         // One in three as changes that take long are made.
-        let alone = self.random.below(3) == 0;
+        let alone = self.random.u64(..3) == 0;
         let update = || {
             let mut old = None;
             let guard = pin();
@@ -235,7 +229,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 
     pub(crate) fn write_over(&mut self, new: Option<u64>) {
-        let (index, store) = (self.random.key(), &self.store);
+        let (index, store) = (self.random.usize(..KEYS), &self.store);
         let key = self.place.key(index);
         let write = || match new {
             Some(value) => store.put(&key, RecordBox::new(&key, &[value], false), &pin()),
@@ -248,7 +242,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 
     pub(crate) fn take_end(&mut self) {
-        let end = match self.random.below(3) {
+        let end = match self.random.u64(..3) {
             0 => End::Last,
             _ => End::First,
         };
@@ -282,20 +276,20 @@ impl<S: MemoryStore<Plain>> Player<S> {
     /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last key, after
     /// which nothing may have happened.
     pub(crate) fn batch(&mut self) {
-        let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.below(3) > 0).collect();
-        let answers = chosen.iter().map(|_| self.random.below(6)).collect();
+        let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.u64(..3) > 0).collect();
+        let answers = chosen.iter().map(|_| self.random.u64(..6)).collect();
         let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.place.key(*index)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let (store, new) = (&self.store, self.next_value);
         let mut writing = Writing {
-            gives_up: self.random.below(4) == 0,
+            gives_up: self.random.u64(..4) == 0,
             keys: &keys,
             chosen: &chosen,
             answers,
             new,
             parts: Vec::new(),
         };
-        let is_long = self.random.below(2) == 0;
+        let is_long = self.random.u64(..2) == 0;
         let update = || match is_long {
             true => store.update_long_batch(&keys, &mut writing),
             false => store.update_batch(&keys, &pin(), &mut writing),
@@ -312,7 +306,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 
     pub(crate) fn get(&mut self) {
-        let (index, store) = (self.random.key(), &self.store);
+        let (index, store) = (self.random.usize(..KEYS), &self.store);
         let key = self.place.key(index);
         let get = || store.get(&key, &pin()).map(|record| record.value()[0]);
         let event = self.clock.record(get, |value| Ok(What::Read(index, value)));
@@ -366,7 +360,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
 
     /// Scans from behind a key on, and gives up somewhere.
     pub(crate) fn scan_part(&mut self) {
-        let (from, limit) = (self.random.key(), 1 + self.random.below(30));
+        let (from, limit) = (self.random.usize(..KEYS), 1 + self.random.u64(..30));
         let (store, place) = (&self.store, self.place);
         let scan = || {
             let (mut met, mut last) = (Vec::new(), None);
@@ -402,15 +396,15 @@ impl<S: MemoryStore<Plain>> Player<S> {
 
     /// The key behind, or before, another one.
     pub(crate) fn step(&mut self) {
-        let from = self.place.key(self.random.key()).to_vec();
-        let upwards = self.random.below(2) == 0;
+        let from = self.place.key(self.random.usize(..KEYS)).to_vec();
+        let upwards = self.random.u64(..2) == 0;
         self.step_from(&from, upwards);
     }
 
     /// Step by step from a key to the second next, or to the end.
     pub(crate) fn walk(&mut self) {
-        let from = self.random.key();
-        let upwards = self.random.below(2) == 0;
+        let from = self.random.usize(..KEYS);
+        let upwards = self.random.u64(..2) == 0;
         let end = match upwards {
             true => self.place.keys.get(from + 2).copied(),
             false => from.checked_sub(2).map(|end| self.place.keys[end]),
@@ -543,7 +537,7 @@ pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, r
         let player = Player {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            random: Random(round * THREADS + number),
+            random: Rng::with_seed(round * THREADS + number),
             next_value: 1000 * number,
             place,
             base,

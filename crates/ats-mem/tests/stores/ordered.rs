@@ -5,6 +5,7 @@ use ats_mem::{
     RecordBox, Release, Skipped,
 };
 use ats_sync::{Guard, pin};
+use fastrand::Rng;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -276,21 +277,6 @@ pub(crate) fn behave_as_a_sorted_map(
     Ok(())
 }
 
-/// A small generator, so that threads need no shared one.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 33) % n
-    }
-}
-
 pub(crate) fn number(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
@@ -340,13 +326,13 @@ where
             .map(|id| {
                 let tree = &tree;
                 scope.spawn(move || {
-                    let mut random = Random(id * 77);
+                    let mut random = Rng::with_seed(id * 77);
                     let mut mine = BTreeMap::new();
                     for step in 0..STEPS {
-                        let n = random.below(KEYS);
+                        let n = random.u64(..KEYS);
                         let key = number(n * 8 + id);
                         let guard = pin();
-                        let insert = random.below(2) == 0;
+                        let insert = random.u64(..2) == 0;
                         let mut seen = None;
                         tree.update(&key, &guard, &mut |current| {
                             seen = current.map(|record| record.value()[0]);
@@ -369,11 +355,11 @@ where
         for id in 0..2 {
             let (tree, stop) = (&tree, &stop);
             scope.spawn(move || {
-                let mut random = Random(id + 1000);
+                let mut random = Rng::with_seed(id + 1000);
                 while !stop.load(Ordering::Relaxed) {
-                    let n = random.below(KEYS);
+                    let n = random.u64(..KEYS);
                     assert_eq!(get(tree, &number(n * 8)), Some(n));
-                    if random.below(500) == 0 {
+                    if random.u64(..500) == 0 {
                         let all = contents(tree);
                         assert!(all.windows(2).all(|two| two[0].0 < two[1].0));
                         let stable = all.iter().filter(|(key, _)| key[7] % 8 == 0).count();
@@ -452,10 +438,10 @@ pub(crate) fn readers_never_see_half_a_batch(tree: &(impl MemoryStore<Plain> + O
         for seed in 1..3 {
             let (keys, stop) = (&keys, &stop);
             scope.spawn(move || {
-                let mut random = Random(seed);
+                let mut random = Rng::with_seed(seed);
                 let mut latest = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    let key = keys[random.below(keys.len() as u64) as usize];
+                    let key = keys[random.usize(..keys.len())];
                     let now = get(tree, key).expect("the keys are always there");
                     assert!(now >= latest && now != u64::MAX, "saw {now} after {latest}");
                     latest = now;
@@ -465,10 +451,10 @@ pub(crate) fn readers_never_see_half_a_batch(tree: &(impl MemoryStore<Plain> + O
         // Unrelated writers force leaves to be copied, split and merged under the batches.
         let stop = &stop;
         scope.spawn(move || {
-            let mut random = Random(9);
+            let mut random = Rng::with_seed(9);
             while !stop.load(Ordering::Relaxed) {
-                let key = number(random.below(40_000) * 2 + 1);
-                match random.below(2) {
+                let key = number(random.u64(..40_000) * 2 + 1);
+                match random.u64(..2) {
                     0 => put(tree, &key, 1, false),
                     _ => remove(tree, &key),
                 };
@@ -485,9 +471,9 @@ pub(crate) fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Orde
     std::thread::scope(|scope| {
         for id in 0..3u64 {
             scope.spawn(move || {
-                let mut random = Random(id + 5);
+                let mut random = Rng::with_seed(id + 5);
                 for _ in 0..ROUNDS {
-                    let start = random.below(20);
+                    let start = random.u64(..20);
                     let keys: Vec<[u8; 8]> = (start..start + 6).map(number).collect();
                     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
                     loop {
@@ -499,7 +485,7 @@ pub(crate) fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Orde
                             break;
                         }
                     }
-                    let key = number(random.below(26));
+                    let key = number(random.u64(..26));
                     let guard = pin();
                     while tree
                         .update(&key, &guard, &mut |current| {

@@ -6,11 +6,9 @@
 use super::live;
 use ats_mem::record::{Record, Release};
 use ats_mem::slab;
+pub(super) use ats_sync::model::TREAP_LEAF_RECORDS as MOST;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-
-/// Most records of a leaf.
-pub(super) const MOST: usize = if cfg!(any(loom, shuttle)) { 8 } else { 64 };
 
 /// A record, as leaves have it.
 pub(super) type Kept<R> = NonNull<Record<R>>;

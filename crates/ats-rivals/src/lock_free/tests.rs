@@ -395,15 +395,12 @@ fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
         let write = |id: u64| {
             let tree = &tree;
             move || {
-                let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(id);
+                let mut random = fastrand::Rng::with_seed(id);
                 let mut mine = BTreeMap::new();
                 for step in 0..STEPS {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    let key = 8 * ((random >> 20) % keys) + id;
+                    let key = 8 * random.u64(..keys) + id;
                     let name = key.to_be_bytes();
-                    match random >> 60 < 8 {
+                    match random.bool() {
                         true => assert_eq!(put(tree, &name, step), mine.insert(key, step)),
                         false => assert_eq!(take(tree, &name), mine.remove(&key)),
                     }

@@ -250,10 +250,10 @@ fn nothing_is_lost_while_all_is_split_and_joined() {
         let (store, is_over) = (&store, &is_over);
         for up in [true, false] {
             scope.spawn(move || {
-                let mut random = 99;
+                let mut random = fastrand::Rng::with_seed(99);
                 while !is_over.load(Ordering::Relaxed) {
-                    let from = next(&mut random) % (8 * KEYS);
-                    let most = 1 + next(&mut random) as usize % 200;
+                    let from = random.u64(..8 * KEYS);
+                    let most = random.usize(1..=200);
                     let mut found = store.numbers(up, from, most);
                     let stable = (0..KEYS).map(|key| key * 8);
                     let stable: Vec<u64> = match up {
@@ -273,7 +273,7 @@ fn nothing_is_lost_while_all_is_split_and_joined() {
                     };
                     found.retain(|key| key % 8 == 0);
                     assert!(found.into_iter().eq(stable.into_iter().filter(passed)));
-                    let key = next(&mut random) % KEYS;
+                    let key = random.u64(..KEYS);
                     assert_eq!(store.get(key * 8), Some(key));
                 }
             });
@@ -281,11 +281,11 @@ fn nothing_is_lost_while_all_is_split_and_joined() {
         let writers: Vec<_> = (1..=WRITERS)
             .map(|id| {
                 scope.spawn(move || {
-                    let mut random = id * 12345;
+                    let mut random = fastrand::Rng::with_seed(id);
                     let mut mine = BTreeMap::new();
                     for step in 0..STEPS {
-                        let key = next(&mut random) % KEYS * 8 + id;
-                        let value = next(&mut random).is_multiple_of(2).then_some(step);
+                        let key = random.u64(..KEYS) * 8 + id;
+                        let value = random.bool().then_some(step);
                         let before = match value {
                             Some(value) => mine.insert(key, value),
                             None => mine.remove(&key),
@@ -310,14 +310,6 @@ fn nothing_is_lost_while_all_is_split_and_joined() {
     assert!(now.splits > 100 && now.joins > 100, "{now:?}");
     assert_eq!(now.splits - now.joins, now.route_nodes as u64);
     assert_eq!(now.base_nodes, now.route_nodes + 1);
-}
-
-/// Numbers that look random.
-fn next(random: &mut u64) -> u64 {
-    *random = random
-        .wrapping_mul(6364136223846793005)
-        .wrapping_add(1442695040888963407);
-    *random >> 33
 }
 
 #[test]

@@ -3,7 +3,10 @@
 //!
 //! A thread that sleeps while a word has a value must be prepared to wake early.
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+use ats_sync::model::READER_GROUP_SPINS;
+pub(super) use imp::{sleep, wake_all, wake_one};
+
+#[cfg(not(loom))]
 mod imp {
     pub(in super::super) use ats_sync::futex::{wake_all, wake_one};
     use ats_sync::shim::atomic::AtomicU32;
@@ -66,33 +69,9 @@ mod imp {
     }
 }
 
-#[cfg(not(any(loom, all(target_os = "linux", not(any(shuttle, miri))))))]
-mod imp {
-    use ats_sync::shim::atomic::AtomicU32;
-
-    pub(in super::super) fn sleep(_word: &AtomicU32, _expected: u32) {
-        ats_sync::shim::thread::yield_now();
-    }
-
-    pub(in super::super) fn wake_one(_word: *const AtomicU32) {}
-
-    pub(in super::super) fn wake_all(_word: *const AtomicU32) {}
-}
-
-pub(super) use imp::{sleep, wake_all, wake_one};
-
-/// The number of pauses that a waiting thread makes before it sleeps: that of a
-/// [lock](ats_sync::lock). A thread that pauses under `loom` is not shown old values again. So
-/// there it makes none, and a load that is too weak is found.
-const SPINS: u32 = match (cfg!(loom), cfg!(shuttle)) {
-    (true, _) => 0,
-    (_, true) => 1,
-    _ => 400,
-};
-
 /// Waits for a moment, in which most waits end. Whether `done` was true.
 pub(super) fn spin(done: impl Fn() -> bool) -> bool {
-    (0..SPINS).any(|_| {
+    (0..READER_GROUP_SPINS).any(|_| {
         let done = done();
         if !done {
             ats_sync::shim::pause();

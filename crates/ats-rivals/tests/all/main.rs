@@ -6,8 +6,6 @@ mod claims;
 mod freeing;
 mod ordered;
 mod pop;
-#[path = "../../../ats-mem/tests/stores/random.rs"]
-mod random;
 mod rivals;
 #[path = "../../../ats-mem/tests/stores/mod.rs"]
 mod stores;

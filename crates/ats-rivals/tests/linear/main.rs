@@ -5,8 +5,6 @@
 mod checker;
 #[path = "../../../ats-mem/tests/stores/histories.rs"]
 mod histories;
-#[path = "../../../ats-mem/tests/stores/random.rs"]
-mod random;
 
 use ats_mem::Plain;
 use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};

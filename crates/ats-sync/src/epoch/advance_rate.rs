@@ -6,6 +6,7 @@
 //! more retirements come before the next one; while they take hardly any, fewer, since what is freed soon is still in
 //! the cache when it is used again.
 
+use crate::model::IS_EXPLORED;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -40,8 +41,7 @@ impl AdvanceRate {
 
     /// Makes an attempt, and learns what it costs.
     pub(super) fn attempt(&self, attempt: impl FnOnce()) {
-        // Interleavings that are explored must not depend on a clock.
-        if cfg!(any(loom, shuttle)) {
+        if IS_EXPLORED {
             return attempt();
         }
         let begin = Instant::now();

@@ -42,12 +42,13 @@
 //! execute one. A. Morrison, Y. Afek, *Temporally bounding TSO for fence-free asymmetric
 //! synchronization*, ASPLOS 2015, use the same bound for each step; here it is needed once.
 
+pub(super) use crate::model::QUARANTINE;
 #[cfg(not(tsan))]
 use crate::shim::atomic::fence;
 use crate::shim::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// ThreadSanitizer sees neither fences nor the system call, and would take every freeing for a race.
 /// It does see changes of one atomic number, of which any two are ordered, which is the contract
@@ -57,15 +58,6 @@ fn fence(_: Ordering) {
     static ORDER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     ORDER.fetch_add(1, Ordering::SeqCst);
 }
-
-/// The time after the change of the kind in which no heavy half succeeds: some hundred thousand
-/// times as long as a store takes to become visible.
-pub(super) const QUARANTINE: Duration = if cfg!(loom) {
-    // A model lets it pass when it says so: by joining the threads that read the old kind.
-    Duration::ZERO
-} else {
-    Duration::from_secs(1)
-};
 
 /// `light` is free, `heavy` is a system call.
 const ASYMMETRIC: u32 = 1;

@@ -3,34 +3,20 @@
 
 use super::domain::Domain;
 use super::slot::Slot;
+use crate::shim::{constants_of_threads, lazy_static};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::marker::PhantomData;
 
-#[cfg(not(any(loom, shuttle)))]
-pub(super) static DOMAIN: std::sync::LazyLock<Domain> = std::sync::LazyLock::new(Domain::new);
-#[cfg(not(any(loom, shuttle)))]
-use std::thread_local;
-
-#[cfg(any(loom, shuttle))]
-use crate::shim::{lazy_static, thread_local};
-#[cfg(any(loom, shuttle))]
 lazy_static! {
     pub(super) static ref DOMAIN: Domain = Domain::new();
 }
 
-#[cfg(not(any(loom, shuttle)))]
-thread_local! {
-    /// The slot of this thread, once it has one. Constant and without destructor, so that reading
-    /// it is one instruction or two.
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+constants_of_threads! {
+    /// The slot of this thread, once it has one.
+    static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
 
     /// Gives the slot back when the thread ends. Touched only when a slot is taken.
-    static LEAVING: OnceCell<Leaving> = const { OnceCell::new() };
-}
-#[cfg(any(loom, shuttle))]
-thread_local! {
-    static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
     static LEAVING: OnceCell<Leaving> = OnceCell::new();
 }
 

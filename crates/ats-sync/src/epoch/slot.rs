@@ -5,6 +5,7 @@ use super::advance_rate::AdvanceRate;
 use super::bag::{Bag, Garbage};
 use super::barrier::Barrier;
 use crate::cache_padded::CachePadded;
+pub(super) use crate::model::FREE_EVERY;
 use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::cell::Cell;
 use std::ptr;
@@ -12,11 +13,10 @@ use std::ptr;
 /// A thread tries to advance the epoch after it has retired so many objects as its [`AdvanceRate`]
 /// says, or this many bytes, whichever comes first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
-/// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog shrinks.
+/// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog
+/// shrinks. That is done for [`FREE_EVERY`] retirements together; [`AdvanceRate`] keeps to multiples of
+/// that.
 pub(super) const RIPE_PER_RETIRED: usize = 2;
-/// That is done for so many retirements together, which takes a third of the instructions;
-/// [`AdvanceRate`] keeps to multiples of it.
-pub(super) const FREE_EVERY: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 /// An object that keeps so many bytes from being used does not wait for others. What the others keep is bounded by that.
 pub(super) const LARGE: usize = 4096;
 /// Room for this many ripe objects is kept by a thread that has none.

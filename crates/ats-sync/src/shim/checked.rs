@@ -13,6 +13,7 @@
 //! order nothing but what fences order anyway.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
+pub use loom::cell::UnsafeCell;
 use loom::sync::atomic as inner;
 pub use loom::sync::atomic::{Ordering, fence};
 use std::sync::Arc;
@@ -88,9 +89,7 @@ fn will_change(address: usize) {
 
 wrapped_atomics!();
 
-impl AtomicU64 {
-    /// A load of a part of the value that never changes: which value it is makes no difference.
-    pub fn peek(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+/// A load of a part of the value that never changes: which value it is makes no difference.
+pub fn peek(word: &AtomicU64) -> u64 {
+    word.0.load(Ordering::Relaxed)
 }

@@ -39,18 +39,6 @@ macro_rules! access_for_owners {
 
 access_for_owners!(AtomicU64: u64, AtomicI64: i64);
 
-impl AtomicU64 {
-    pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
-        will_change((&raw const self.0).addr());
-        self.0.fetch_and(value, order)
-    }
-
-    pub fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
-        will_change((&raw const self.0).addr());
-        self.0.fetch_or(value, order)
-    }
-}
-
 impl<T> AtomicPtr<T> {
     pub fn get_mut(&mut self) -> &mut *mut T {
         self.0.get_mut()

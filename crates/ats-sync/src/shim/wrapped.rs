@@ -1,92 +1,67 @@
 //! Atomics around others, with something to be done before each access.
 
-/// All atomics, with those operations that this project uses, around the ones of a module called `inner`.
-/// The functions `will_load`, `will_store` and `will_change` say what is done before; they get the address of
-/// the atomic. `const` is for those that can be made at compile time.
+/// All atomics, with those operations that this project uses, around the ones of a module called
+/// `inner`. The functions `will_load`, `will_store` and `will_change` say what is done before; they
+/// get the address of the atomic. `const` is for those that can be made at compile time.
 macro_rules! wrapped_atomics {
     ($($const:ident)?) => {
         wrapped_atomics!(@numbers [$($const)?]
             AtomicU8: u8, AtomicU16: u16, AtomicU32: u32, AtomicI32: i32,
             AtomicU64: u64, AtomicI64: i64, AtomicUsize: usize
         );
-        wrapped_atomics!(@values [$($const)?] AtomicBool: bool);
-
-        #[derive(Debug)]
-        #[repr(transparent)]
-        pub struct AtomicPtr<T>(inner::AtomicPtr<T>);
-
-        impl<T> AtomicPtr<T> {
-            wrapped_atomics!(@operations [$($const)?] AtomicPtr, *mut T);
-        }
+        wrapped_atomics!(@type [$($const)?] AtomicBool: bool);
+        wrapped_atomics!(@type [$($const)?] AtomicPtr: *mut T, T);
     };
 
     (@numbers $const:tt $($name:ident: $value:ty),*) => {
         $(
-            wrapped_atomics!(@values $const $name: $value);
+            wrapped_atomics!(@type $const $name: $value);
 
             impl $name {
-                pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                    will_change((&raw const self.0).addr());
-                    self.0.fetch_add(value, order)
-                }
-
-                pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                    will_change((&raw const self.0).addr());
-                    self.0.fetch_sub(value, order)
+                wrapped_atomics! { @operations
+                    fetch_add = fetch_add after will_change(by: $value, order: Ordering) -> $value,
+                    fetch_sub = fetch_sub after will_change(by: $value, order: Ordering) -> $value,
+                    fetch_and = fetch_and after will_change(by: $value, order: Ordering) -> $value,
+                    fetch_or = fetch_or after will_change(by: $value, order: Ordering) -> $value
                 }
             }
         )*
     };
 
-    (@values $const:tt $name:ident: $value:ty) => {
+    (@type [$($const:ident)?] $name:ident: $value:ty $(, $of:ident)?) => {
         #[derive(Debug)]
         #[repr(transparent)]
-        pub struct $name(inner::$name);
+        pub struct $name$(<$of>)?(inner::$name$(<$of>)?);
 
-        impl $name {
-            wrapped_atomics!(@operations $const $name, $value);
+        impl$(<$of>)? $name$(<$of>)? {
+            pub $($const)? fn new(value: $value) -> Self {
+                Self(inner::$name::new(value))
+            }
+
+            // An exchange that may fail for no reason is one that does not, so that runs can be
+            // repeated.
+            wrapped_atomics! { @operations
+                load = load after will_load(order: Ordering) -> $value,
+                store = store after will_store(value: $value, order: Ordering) -> (),
+                swap = swap after will_change(value: $value, order: Ordering) -> $value,
+                compare_exchange = compare_exchange after will_change(
+                    current: $value, new: $value, success: Ordering, failure: Ordering
+                ) -> Result<$value, $value>,
+                compare_exchange_weak = compare_exchange after will_change(
+                    current: $value, new: $value, success: Ordering, failure: Ordering
+                ) -> Result<$value, $value>
+            }
         }
     };
 
-    (@operations [$($const:ident)?] $name:ident, $value:ty) => {
-        pub $($const)? fn new(value: $value) -> Self {
-            Self(inner::$name::new(value))
-        }
-
-        pub fn load(&self, order: Ordering) -> $value {
-            will_load((&raw const self.0).addr());
-            self.0.load(order)
-        }
-
-        pub fn store(&self, value: $value, order: Ordering) {
-            will_store((&raw const self.0).addr());
-            self.0.store(value, order);
-        }
-
-        pub fn swap(&self, value: $value, order: Ordering) -> $value {
-            will_change((&raw const self.0).addr());
-            self.0.swap(value, order)
-        }
-
-        pub fn compare_exchange(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            will_change((&raw const self.0).addr());
-            self.0.compare_exchange(current, new, success, failure)
-        }
-
-        pub fn compare_exchange_weak(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            self.compare_exchange(current, new, success, failure)
-        }
+    (@operations $(
+        $name:ident = $inner:ident after $before:ident($($argument:ident: $type:ty),*) -> $result:ty
+    ),*) => {
+        $(
+            pub fn $name(&self, $($argument: $type),*) -> $result {
+                $before((&raw const self.0).addr());
+                self.0.$inner($($argument),*)
+            }
+        )*
     };
 }

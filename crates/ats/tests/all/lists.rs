@@ -5,6 +5,7 @@ use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, of_round, patiently};
 use ats::{CounterOp, Error, Integer, TableType, Workspace};
 use ats_term::Term;
+use fastrand::Rng;
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,16 +197,14 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
 /// One thread inserts lists, two others do something else, and then one looks at what there is.
 fn history(table: &TermTable, round: u64) -> Vec<Event<What>> {
     let (clock, start) = (&Clock::default(), &Barrier::new(3));
-    // A multiplication scatters the numbers well enough to choose by.
-    let choice = |thread: u64, at: u64| {
-        let number = (round * 3 + thread) * 16 + at + 1;
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-    };
-    let lists: Vec<List> = (0..LISTS).map(|at| List::of(choice(0, at))).collect();
+    let random = |thread: u64| Rng::with_seed(round * 3 + thread);
+    let mut first = random(0);
+    let lists: Vec<List> = (0..LISTS).map(|_| List::of(first.u64(..1 << 24))).collect();
     let calls = &|thread: u64| {
         start.wait();
-        let one = |at| {
-            let choice = choice(thread, at);
+        let mut random = random(thread);
+        let one = |_| {
+            let choice = random.u64(..1 << 24);
             // So that each moment of the list is met.
             (0..choice / 512 % 256).for_each(|_| std::hint::spin_loop());
             call(table, clock, choice)

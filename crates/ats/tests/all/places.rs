@@ -6,6 +6,7 @@ use ats::{Error, KeyRange, LookupResult, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::image::{Scratch, decode_object};
 use ats_term::term::TermBuilder;
+use fastrand::Rng;
 
 /// More than a leaf has room for.
 const KEYS: i64 = 2_000;
@@ -58,25 +59,15 @@ fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = us
     }
 }
 
-/// Numbers that are always the same.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: i64) -> i64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-        ((self.0 >> 33) as i64) % most
-    }
-}
-
-fn write(table: &TermTable, numbers: &mut Numbers) {
+fn write(table: &TermTable, numbers: &mut Rng) {
     let mut work = Workspace::new();
-    let (key, number) = (numbers.below(KEYS), numbers.below(6));
+    let (key, number) = (numbers.i64(..KEYS), numbers.i64(..6));
     let object = Term::from((key, number));
-    let some = |count: i64, numbers: &mut Numbers| {
-        let pair = |_| Term::from((numbers.below(KEYS), numbers.below(400)));
+    let some = |count: i64, numbers: &mut Rng| {
+        let pair = |_| Term::from((numbers.i64(..KEYS), numbers.i64(..400)));
         (0..count).map(pair).collect::<Vec<_>>()
     };
-    match numbers.below(16) {
+    match numbers.i64(..16) {
         0..5 => patiently(|| table.insert(&object, &mut Workspace::new())),
         5..7 => {
             let list = some(10, numbers);
@@ -108,13 +99,12 @@ fn places_are_those_of_a_list() {
     for kind in ordered() {
         for (table, writes) in [(TermTable::new(kind, 1), 3_000), (portable(kind, 1), 600)] {
             table.force_adaptation(3, 8);
-            let mut numbers = Numbers(7);
+            let mut numbers = Rng::with_seed(7);
             for turn in 0..writes {
                 write(&table, &mut numbers);
                 if turn % 200 == 0 {
-                    let (low, high) = (numbers.below(KEYS), numbers.below(KEYS));
-                    let places = [0, 1, numbers.below(50), numbers.below(5_000)];
-                    let places = places.map(|place| place as usize);
+                    let (low, high) = (numbers.i64(..KEYS), numbers.i64(..KEYS));
+                    let places = [0, 1, numbers.usize(..50), numbers.usize(..5_000)];
                     check(&table, low, high, places.into_iter());
                     check(&table, 0, KEYS, places.into_iter());
                 }
@@ -134,7 +124,7 @@ fn places_are_exact_after_writers_beside_each_other() {
             for seed in 1..4 {
                 let table = &table;
                 scope.spawn(move || {
-                    let mut numbers = Numbers(seed);
+                    let mut numbers = Rng::with_seed(seed);
                     (0..1_500).for_each(|_| write(table, &mut numbers));
                 });
             }
@@ -143,15 +133,10 @@ fn places_are_exact_after_writers_beside_each_other() {
             }
         });
         assert_eq!(table.count(KeyRange::default()), table.len());
-        let mut numbers = Numbers(9);
+        let mut numbers = Rng::with_seed(9);
         for _ in 0..20 {
-            let (low, high) = (numbers.below(KEYS), numbers.below(KEYS));
-            check(
-                &table,
-                low,
-                high,
-                [numbers.below(5_000) as usize].into_iter(),
-            );
+            let (low, high) = (numbers.i64(..KEYS), numbers.i64(..KEYS));
+            check(&table, low, high, [numbers.usize(..5_000)].into_iter());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Short histories of a few threads, to be checked for linearizability.
 
 use crate::checker::{Clock, Event};
+use fastrand::Rng;
 use std::sync::Barrier;
 
 const THREADS: u64 = 3;
@@ -15,12 +16,8 @@ pub(crate) fn history<O: Send>(
     let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
     let play = |thread: u64| {
         start.wait();
-        // A multiplication scatters the numbers well enough to choose by.
-        let choice = |at: u64| {
-            let number = (round * THREADS + thread) * CALLS + at + 1;
-            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-        };
-        let one = |at| call(&clock, choice(at), (100 * thread + at) as i64);
+        let mut random = Rng::with_seed(round * THREADS + thread);
+        let one = |at| call(&clock, random.u64(..1 << 24), (100 * thread + at) as i64);
         (0..CALLS).map(one).collect::<Vec<_>>()
     };
     let play = &play;
