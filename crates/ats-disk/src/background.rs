@@ -1,17 +1,23 @@
-//! Work that no caller waits for: memtables are written to runs, runs merged, journals synced at
-//! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
+//! Work that no caller waits for: memtables are written to runs, runs compacted, journals synced at
+//! intervals, and snapshots expire. The threads are those of the [pools](pool).
 
-use crate::batch::Batch;
+mod idle;
+mod pool;
+mod schedule;
+
+pub(crate) use pool::Membership;
+pub(crate) use schedule::Schedule;
+
 use crate::compaction::Compactor;
 use crate::core::Core;
 use crate::error::Error;
 use crate::files::Files;
 use crate::flush::Flusher;
 use crate::fs;
-use crate::lull::{LULL, Lull, REST};
 use crate::options::Durability;
-use crate::pool::{Member, Pool, Turn};
-use crate::write::Writer;
+use crate::write::{Batch, Writer};
+use idle::{CLOSE_AFTER, IDLE_AFTER, IdleTimer};
+use pool::{Member, Pool, Turn};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -27,18 +33,18 @@ const UNTOLD: Duration = Duration::from_secs(30);
 /// While the store is short, memtables that are not full are sealed after this long: then all files
 /// are looked at again.
 const SEAL_PAUSE: Duration = Duration::from_secs(1);
-/// While the store is short, what is merged has at most this part of the reserve.
-const SHORT_MERGE_PART: u64 = 2;
+/// While the store is short, what is compacted has at most this part of the reserve.
+const SHORT_COMPACTION_PART: u64 = 2;
 /// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
 /// or a journal synced.
-const HELD: Duration = Duration::from_millis(50);
+const PINNED_RETRY: Duration = Duration::from_millis(50);
 
 /// The member that syncs a store at intervals.
 struct Syncing(Arc<Writer>);
 
 impl Member for Syncing {
     fn urgent_turn(&self) -> Turn {
-        self.0.core.writing.lock().is_sync_due = false;
+        self.0.core.write_state.lock().is_sync_due = false;
         // After an error the store is read-only, which writers are told.
         let _failed = self.0.sync();
         Turn::Idle
@@ -63,7 +69,7 @@ impl Member for Worker {
 
     fn long_turn(&self) -> Turn {
         self.turn(|| {
-            let worked = self.work_long()? || self.is_lull() && self.work_in_lull()?;
+            let worked = self.work_long()? || self.is_idle() && self.work_when_idle()?;
             Ok(match worked {
                 true => Turn::Again,
                 false => self.rest()?,
@@ -79,7 +85,7 @@ pub(crate) struct Worker {
     pub(crate) writer: Arc<Writer>,
     pub(crate) flusher: Arc<Flusher>,
     pub(crate) compactor: Compactor,
-    lull: Lull,
+    idle_timer: IdleTimer,
 }
 
 impl Worker {
@@ -94,7 +100,7 @@ impl Worker {
             files,
             writer,
             flusher,
-            lull: Lull::default(),
+            idle_timer: IdleTimer::default(),
         }
     }
 
@@ -108,60 +114,64 @@ impl Worker {
     fn work_long(&self) -> Result<bool, Error> {
         match self.files.reserve.is_short() {
             true => self.work_when_short(),
-            false => Ok(self.compactor.compact_one(false)? || self.core.remove_doomed()),
+            false => Ok(self.compactor.compact_one(false)? || self.core.remove_obsolete()),
         }
     }
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
     fn let_go(&self) {
         if let Some(age) = self.core.options.snapshot_age {
-            self.core.snapshots.expire(self.core.file_system.now(), age);
+            self.core.expiry.expire(self.core.file_system.now(), age);
         }
-        self.core.doomed.free();
+        self.core.obsolete.free();
     }
 
     /// Takes a turn, unless the store is being closed.
     fn turn(&self, work: impl FnOnce() -> Result<Turn, Error>) -> Turn {
-        if self.core.closing.load(Ordering::Relaxed) {
+        if self.core.status.is_closing() {
             return Turn::Idle;
         }
         // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
-        let worked = panic::catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(self.core.broken(Error::corrupt("a fault of the engine"))));
+        let worked = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Err(self
+                .core
+                .status
+                .make_read_only(Error::corrupt("a fault of the engine")))
+        });
         worked.unwrap_or_else(|error| {
             self.core.stats.on_background_error();
-            *self.core.last_error.lock() = Some(error);
+            self.core.status.note_background_error(error);
             Turn::After(RETRY)
         })
     }
 
     /// The time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
-        if self.core.doomed.is_held() {
-            return Ok(Turn::After(HELD));
+        if self.core.obsolete.has_pinned() {
+            return Ok(Turn::After(PINNED_RETRY));
         }
         // A store that is short may have room again.
-        if self.files.reserve.is_short() || !self.is_lull() {
-            return Ok(Turn::After(LULL));
+        if self.files.reserve.is_short() || !self.is_idle() {
+            return Ok(Turn::After(IDLE_AFTER));
         }
-        let lasted = self.lull_lasted();
-        let is_due = lasted >= REST || fs::is_scarce();
+        let lasted = self.idle_time();
+        let is_due = lasted >= CLOSE_AFTER || fs::is_scarce();
         let has_logs = self.has_open_logs() && !(is_due && self.close_logs()?);
         // The next write wakes the store if there was none until now.
-        let Some(mut writing) = self.core.writing.try_lock() else {
-            return Ok(Turn::After(LULL));
+        let Some(mut write_state) = self.core.write_state.try_lock() else {
+            return Ok(Turn::After(IDLE_AFTER));
         };
-        writing.is_watched = !self.is_lull();
-        if writing.is_watched {
-            return Ok(Turn::After(LULL));
+        write_state.is_watched = !self.is_idle();
+        if write_state.is_watched {
+            return Ok(Turn::After(IDLE_AFTER));
         }
-        drop(writing);
-        let is_untold = self.core.doomed.has_files() || self.files.reserve.has_full_merge();
-        let has_snapshots = || self.core.snapshots.count() > 0;
+        drop(write_state);
+        let is_untold = self.core.obsolete.has_files() || self.files.reserve.has_full_compaction();
+        let has_snapshots = || self.core.expiry.count() > 0;
         let age = self.core.options.snapshot_age;
-        let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
+        let age = age.filter(|_| self.core.background.continue_watching(has_snapshots));
         let times = [
-            has_logs.then_some(LULL),
+            has_logs.then_some(IDLE_AFTER),
             is_untold.then_some(UNTOLD),
             age.map(|age| (age / 4).clamp(TICK, UNTOLD)),
         ];
@@ -170,20 +180,20 @@ impl Worker {
     }
 
     /// Returns `true` if there were no writes for long.
-    fn is_lull(&self) -> bool {
-        self.lull_lasted() >= LULL
+    fn is_idle(&self) -> bool {
+        self.idle_time() >= IDLE_AFTER
     }
 
-    fn lull_lasted(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         let groups = self.core.stats.groups.load(Ordering::Relaxed);
-        self.lull.lasted(groups, self.core.file_system.now())
+        self.idle_timer.measure(groups, self.core.file_system.now())
     }
 
     /// Returns `true` if files are open to be written.
     fn has_open_logs(&self) -> bool {
-        let journal = self.core.writing.try_lock();
+        let journal = self.core.write_state.try_lock();
         let manifest = self.files.manifest.try_lock();
-        journal.is_none_or(|writing| writing.journal.is_open())
+        journal.is_none_or(|write_state| write_state.journal.is_open())
             || manifest.is_none_or(|manifest| manifest.is_open())
             || self.writer.next_journal.is_begun()
     }
@@ -194,7 +204,7 @@ impl Worker {
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
         self.writer.sync()?;
         let mut is_closed =
-            (self.core.writing.try_lock()).is_some_and(|mut all| all.journal.close());
+            (self.core.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
         if is_closed {
             self.writer.next_journal.give_up();
             is_closed &= self
@@ -208,27 +218,27 @@ impl Worker {
     }
 
     /// Does one piece of what is left for times without writes. Whether there was any.
-    fn work_in_lull(&self) -> Result<bool, Error> {
-        self.writer.spare.release();
+    fn work_when_idle(&self) -> Result<bool, Error> {
+        self.writer.memtable_pool.release();
         self.compactor.compact_one(true)
     }
 
     /// Begins the background work that the options ask for. After an error there may be some.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let core = &self.core;
-        if core.is_read_only || !core.options.background {
+        if core.status.is_opened_read_only() || !core.options.background {
             return Ok(());
         }
         if let Durability::Interval(_) = core.options.durability {
-            let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.writer))))?;
-            core.background.set_sync_seat(Arc::new(seat));
+            let membership = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.writer))))?;
+            core.background.set_sync_membership(Arc::new(membership));
         }
         let member = Arc::clone(self) as Arc<dyn Member>;
-        let seat = Arc::new(Pool::of_work().join(member)?);
+        let membership = Arc::new(Pool::of_work().join(member)?);
         if let Some(share) = &core.share {
-            share.set_seat(Arc::clone(&seat));
+            share.set_membership(Arc::clone(&membership));
         }
-        core.background.set_seat(seat);
+        core.background.set_membership(membership);
         Ok(())
     }
 
@@ -240,7 +250,7 @@ impl Worker {
         loop {
             let error = match self.writer.commit_once(batch, durability) {
                 // After a sync that has failed it is unknown whether the batch is there.
-                Err(error) if error.is_full() && self.core.check_writable().is_ok() => error,
+                Err(error) if error.is_full() && self.core.status.check_writable().is_ok() => error,
                 done => return done,
             };
             let gives_back = self.files.reserve.give_back(&*self.core.directory);
@@ -263,7 +273,7 @@ impl Worker {
         }
         let _making = self.files.reserve.making.lock();
         let bytes = self.files.reserve.needed_bytes(0);
-        let is_clear = self.core.state.load().sealed.is_empty();
+        let is_clear = self.core.versions.current().sealed.is_empty();
         Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
     }
 
@@ -272,17 +282,17 @@ impl Worker {
     /// One thread does that at a time: each piece needs the room that there is.
     pub(crate) fn make_room(&self) -> Result<bool, Error> {
         let _making = self.files.reserve.making.lock();
-        if self.files.remove_unneeded()? || self.compactor.give_up_merges()? {
+        if self.files.remove_unneeded()? || self.compactor.give_up_compactions()? {
             return Ok(true);
         }
         if self.flusher.flush_one()? {
             self.files.reserve.forget_purged();
             return Ok(true);
         }
-        let bytes = self.files.reserve.needed_bytes(0) / SHORT_MERGE_PART;
+        let bytes = self.files.reserve.needed_bytes(0) / SHORT_COMPACTION_PART;
         let done = self.compactor.purge_some(bytes)?
             || self.compactor.compact_small(bytes)?
-            || self.core.remove_doomed();
+            || self.core.remove_obsolete();
         Ok(done || self.seal_deletes())
     }
 
@@ -291,12 +301,12 @@ impl Worker {
     fn seal_deletes(&self) -> bool {
         let now = self.core.file_system.now();
         let mut next_seal = self.files.reserve.next_seal.lock();
-        let mut writing = self.core.writing.lock();
-        if writing.last_seq == writing.sealed_seq || now < *next_seal {
+        let mut write_state = self.core.write_state.lock();
+        if write_state.last_seq == write_state.sealed_seq || now < *next_seal {
             return false;
         }
         *next_seal = now + SEAL_PAUSE;
-        self.writer.seal(&mut writing);
+        self.writer.seal(&mut write_state);
         true
     }
 }

@@ -5,27 +5,25 @@
 //! key. **B2** A key whose values are [one record](layout) gets other records only together with the
 //! change that removes that one.
 
-mod group;
 mod identity;
 mod layout;
+mod values;
 
-use crate::atomic::AtomicStore;
-use crate::batch::Batch;
+use crate::atomic_store::AtomicStore;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
-use crate::frozen::{Frozen, View};
-use crate::read::Snapshot;
-use crate::record_count::CountChange;
+use crate::read::{Snapshot, SnapshotStore, SnapshotView};
 use crate::store::DiskStore;
 use crate::waiting;
+use crate::write::{Batch, CountChange};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, Store};
-use group::{Group, with_records_of};
 use identity::{Identity, split_values};
 use layout::{Record, end_of, record_key, record_value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use values::{KeyValues, with_records_of};
 
 /// Up to so many values of a key are removed one by one, more by a range.
 const FEW: usize = 8;
@@ -66,8 +64,8 @@ impl BagStore {
 
     /// The keys and their values as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
-    pub fn frozen(&self) -> Box<dyn Store> {
-        self.atomic.store().snapshot().frozen_bags()
+    pub fn freeze(&self) -> Box<dyn Store> {
+        self.atomic.store().snapshot().into_bag_store()
     }
 
     /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader and
@@ -118,7 +116,7 @@ impl BagStore {
         let _locked = self.atomic.lock(&keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
         for key in &keys {
-            if let Some(values) = self.shared(key)? {
+            if let Some(values) = self.find_shared(key)? {
                 added += self.split_record(&mut batch, key, &values)?;
             }
         }
@@ -131,7 +129,7 @@ impl BagStore {
     }
 
     /// The values of a key if they are one record.
-    fn shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    fn find_shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         match self.has_shared() {
             true => self.atomic.store().get(key),
             false => Ok(None),
@@ -147,12 +145,12 @@ impl BagStore {
     }
 
     /// The values of a key, to be changed.
-    fn group(&self, key: &[u8]) -> Result<Group, Error> {
-        self.read(Group::to_change(), key)
+    fn group(&self, key: &[u8]) -> Result<KeyValues, Error> {
+        self.read(KeyValues::to_change(), key)
     }
 
     /// A group with the values of a key.
-    fn read(&self, group: Group, key: &[u8]) -> Result<Group, Error> {
+    fn read(&self, group: KeyValues, key: &[u8]) -> Result<KeyValues, Error> {
         group.read(key, |range| self.atomic.store().scan_shortly(range))
     }
 
@@ -204,7 +202,7 @@ impl BagStore {
         &self,
         batch: &mut Batch,
         key: &[u8],
-        group: &Group,
+        group: &KeyValues,
         change: Change<Vec<u8>>,
     ) -> Result<i64, Error> {
         match change {
@@ -226,7 +224,7 @@ impl BagStore {
         &self,
         batch: &mut Batch,
         key: &[u8],
-        group: &Group,
+        group: &KeyValues,
         values: &[u8],
     ) -> Result<i64, Error> {
         let mut old = group.values().enumerate();
@@ -288,7 +286,7 @@ impl BagStore {
 
     /// Writes what was decided about keys, while they are locked.
     fn commit(&self, mut batch: Batch, added: i64, keys: &[&[u8]]) -> Result<(), Error> {
-        batch.set_records(CountChange::By(added));
+        batch.set_count_change(CountChange::By(added));
         let ends: Vec<_> = keys.iter().map(|key| end_of(key)).collect();
         let bounds = keys.iter().copied().chain(ends.iter().map(Vec::as_slice));
         let bounds: Vec<_> = bounds.collect();
@@ -296,7 +294,7 @@ impl BagStore {
     }
 
     /// The key at an end, with its values.
-    fn end(&self, end: End) -> Result<Option<(Vec<u8>, Group)>, Error> {
+    fn end(&self, end: End) -> Result<Option<(Vec<u8>, KeyValues)>, Error> {
         let Some((record_key, bytes)) = self.atomic.end(end)? else {
             return Ok(None);
         };
@@ -317,7 +315,7 @@ pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &
 }
 
 /// Removes all values of a key. Returns the number of records by which they become more.
-fn remove_all(batch: &mut Batch, key: &[u8], group: &Group) -> Result<i64, Error> {
+fn remove_all(batch: &mut Batch, key: &[u8], group: &KeyValues) -> Result<i64, Error> {
     let records = match group.is_shared() {
         true => 1,
         false => group.len(),
@@ -432,7 +430,7 @@ impl<'a> NewValues<'a> {
 
 impl Store for BagStore {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(lend(&self.read(Group::default(), key)?, read)?)
+        Ok(lend(&self.read(KeyValues::default(), key)?, read)?)
     }
 
     fn update(
@@ -487,7 +485,7 @@ impl Store for BagStore {
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         let snapshot = self.atomic.store().snapshot();
-        Ok(group::scan(&snapshot, key_range, direction, visit)?)
+        Ok(values::scan(&snapshot, key_range, direction, visit)?)
     }
 
     /// Number of keys. O(n).
@@ -496,11 +494,11 @@ impl Store for BagStore {
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        self.frozen().sum(weigh)
+        self.freeze().sum(weigh)
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(self.atomic.take_snapshot()?.frozen_bags())
+        Ok(self.atomic.take_snapshot()?.into_bag_store())
     }
 
     fn bytes(&self) -> usize {
@@ -516,7 +514,7 @@ impl Store for BagStore {
     }
 }
 
-fn lend(group: &Group, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+fn lend(group: &KeyValues, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
     if group.is_empty() {
         return Ok(false);
     }
@@ -546,7 +544,7 @@ impl Bags for BagStore {
                 return Ok(false);
             }
             let mut new = NewValues::of(self, key, rule);
-            if let Some(values) = self.shared(key)? {
+            if let Some(values) = self.find_shared(key)? {
                 added += self.split_record(&mut batch, key, &values)?;
                 new.follow(split_values(&values))?;
             } else if group.len() > 1 && rule.distinct && !self.has_values(key)? {
@@ -572,7 +570,7 @@ impl Bags for BagStore {
         let hash = self.identity.hash(value)?;
         let _locked = self.atomic.lock(&[key])?;
         let mut batch = Batch::new();
-        let (added, removed) = match self.shared(key)? {
+        let (added, removed) = match self.find_shared(key)? {
             Some(values) => self.remove_shared(&mut batch, key, &values, value)?,
             None => {
                 let equal = self.equal(key, value, hash, most.saturating_add(1))?;
@@ -603,18 +601,18 @@ struct BagView(Snapshot);
 impl Snapshot {
     /// The snapshot of a [`BagStore`], as a store that nothing changes.
     #[must_use]
-    pub fn frozen_bags(self) -> Box<dyn Store> {
-        Box::new(Frozen(BagView(self)))
+    pub fn into_bag_store(self) -> Box<dyn Store> {
+        Box::new(SnapshotStore(BagView(self)))
     }
 }
 
-impl View for BagView {
+impl SnapshotView for BagView {
     fn snapshot(&self) -> &Snapshot {
         &self.0
     }
 
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let group = Group::default().read(key, |range| self.0.scan(range, Direction::Up))?;
+        let group = KeyValues::default().read(key, |range| self.0.scan(range, Direction::Up))?;
         lend(&group, read)
     }
 
@@ -624,6 +622,6 @@ impl View for BagView {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        group::scan(&self.0, key_range, direction, visit)
+        values::scan(&self.0, key_range, direction, visit)
     }
 }

@@ -1,41 +1,40 @@
 //! Compaction: neighbouring runs become one.
 //!
-//! Only neighbours in time are merged, so a merge of values need only be associative. Which runs are merged is
-//! decided by [`policy`]; how, by [`merge`]. Where there is too little room for that, files are purged: see [`purge`].
+//! Only neighbours in time are compacted, so a merge of values need only be associative. Which runs are compacted is
+//! decided by [`policy`]; how, by [`executor`]. Where there is too little room for that, files are purged: see [`purge`].
 //!
-//! A caller that wants all to be merged that was there when it began must come to an end while others write. So it
-//! holds a [`Reservation`]: until it ends, the background merges newer runs only. Each merge of such callers
-//! makes the runs that are reserved fewer, and no other merge brings newer ones among them.
+//! A caller that wants all to be compacted that was there when it began must come to an end while others write. So it
+//! holds a [`Reservation`]: until it ends, the background compacts newer runs only. Each compaction of such callers
+//! makes the runs that are reserved fewer, and no other compaction brings newer ones among them.
 
-mod merge;
+mod executor;
 mod policy;
 mod purge;
 
-use crate::core::Core;
+use crate::core::{Core, StoredRun};
 use crate::error::Error;
-use crate::file::FileMeta;
 use crate::files::Files;
+use crate::files::manifest::CompactionMeta;
 use crate::flush::Flusher;
-use crate::manifest::MergeMeta;
 use crate::progress::OnProgress;
-use crate::state::StoredRun;
-use merge::Merger;
+use crate::run_file::FileMeta;
+use executor::Executor;
 use parking_lot::Mutex;
 use policy::Size;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The runs that merges read, and those that are reserved.
+/// The runs that compactions read, and those that are reserved.
 #[derive(Default)]
-struct Merging {
-    /// The ids of the runs that merges read.
+struct Claims {
+    /// The ids of the runs that compactions read.
     claimed: Vec<u64>,
     /// Of each reservation, the sequence number up to which it goes.
     reserved: Vec<u64>,
 }
 
-impl Merging {
-    /// Returns `true` if no merge reads a run.
+impl Claims {
+    /// Returns `true` if no compaction reads a run.
     fn is_free(&self, run: &StoredRun) -> bool {
         !self.claimed.contains(&run.meta.id)
     }
@@ -45,26 +44,29 @@ impl Merging {
         self.reserved.iter().any(|up_to| has_up_to(run, *up_to))
     }
 
-    /// The merge that goes on: one that was begun, before the store was opened or until it was
+    /// The compaction that goes on: one that was begun, before the store was opened or until it was
     /// broken off, if all that it reads is free, and is wanted.
-    fn resumed<'b>(
+    fn find_begun<'b>(
         &self,
-        begun: &'b [MergeMeta],
+        begun: &'b [CompactionMeta],
         runs: &[Arc<StoredRun>],
         wanted: Wanted,
-    ) -> Option<&'b MergeMeta> {
+    ) -> Option<&'b CompactionMeta> {
         if matches!(wanted, Wanted::Small(_)) {
             return None;
         }
-        begun.iter().find(|merge| {
-            let of_merge = |run: &&Arc<StoredRun>| merge.inputs.contains(&run.meta.id);
-            let inputs = runs.iter().filter(of_merge);
+        begun.iter().find(|compaction| {
+            let of_compaction = |run: &&Arc<StoredRun>| compaction.inputs.contains(&run.meta.id);
+            let inputs = runs.iter().filter(of_compaction);
             let is_wanted = match wanted.up_to() {
                 Some(up_to) => inputs.clone().any(|run| has_up_to(run, up_to)),
                 None => !inputs.clone().any(|run| self.is_reserved(run)),
             };
             let is_free = inputs.clone().all(|run| self.is_free(run));
-            is_wanted && is_free && !merge.inputs.is_empty() && inputs.count() == merge.inputs.len()
+            is_wanted
+                && is_free
+                && !compaction.inputs.is_empty()
+                && inputs.count() == compaction.inputs.len()
         })
     }
 }
@@ -74,16 +76,16 @@ fn has_up_to(run: &StoredRun, up_to: u64) -> bool {
     run.meta.first_seq <= up_to
 }
 
-/// Selects the runs to be merged.
+/// Selects the runs to be compacted.
 #[derive(Clone, Copy)]
 enum Wanted {
     /// Those that keep up with writes.
     Due,
     /// Those that make reads fast, where there are no writes.
-    InLull,
+    Idle,
     /// Those that keep up with writes, of runs that have at most so many bytes.
     Small(u64),
-    /// Like [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
+    /// Like [`Idle`](Wanted::Idle), of the runs that have changes up to a sequence number.
     Settled(u64),
     /// All that have changes up to a sequence number.
     All(u64),
@@ -93,7 +95,7 @@ impl Wanted {
     /// The sequence number up to which the runs have changes; `None` if that does not matter.
     fn up_to(self) -> Option<u64> {
         match self {
-            Wanted::Due | Wanted::InLull | Wanted::Small(_) => None,
+            Wanted::Due | Wanted::Idle | Wanted::Small(_) => None,
             Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
         }
     }
@@ -104,7 +106,7 @@ impl Wanted {
         &runs[runs.partition_point(|run| !has_up_to(run, up_to))..]
     }
 
-    /// Returns `true` if all of them are merged, also if that is not due.
+    /// Returns `true` if all of them are compacted, also if that is not due.
     fn is_all(self) -> bool {
         matches!(self, Wanted::All(_))
     }
@@ -113,82 +115,82 @@ impl Wanted {
     fn most_bytes(self) -> u64 {
         match self {
             Wanted::Small(bytes) => bytes,
-            Wanted::Due | Wanted::InLull | Wanted::Settled(_) | Wanted::All(_) => u64::MAX,
+            Wanted::Due | Wanted::Idle | Wanted::Settled(_) | Wanted::All(_) => u64::MAX,
         }
     }
 
-    /// The work that few runs are worth; `None` if all are merged.
+    /// The work that few runs are worth; `None` if all are compacted.
     fn effort(self, fan_in: usize) -> Option<policy::Effort> {
         match self {
             Wanted::Due => Some(policy::Effort::due(fan_in)),
             Wanted::Small(_) => Some(policy::Effort::due(2)),
-            Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
+            Wanted::Idle | Wanted::Settled(_) => Some(policy::Effort::idle()),
             Wanted::All(_) => None,
         }
     }
 }
 
-/// Keeps the background from merging the runs that have changes up to a sequence number.
+/// Keeps the background from compacting the runs that have changes up to a sequence number.
 pub(crate) struct Reservation<'a> {
-    merging: &'a Mutex<Merging>,
+    claims: &'a Mutex<Claims>,
     up_to: u64,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let reserved = &mut self.merging.lock().reserved;
+        let reserved = &mut self.claims.lock().reserved;
         if let Some(index) = reserved.iter().position(|up_to| *up_to == self.up_to) {
             reserved.swap_remove(index);
         }
     }
 }
 
-/// The runs that one merge reads. While this lives, no other merge reads them.
+/// The runs that one compaction reads. While this lives, no other reads them.
 struct Claim<'a> {
-    merging: &'a Mutex<Merging>,
+    claims: &'a Mutex<Claims>,
     ids: Vec<u64>,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let claimed = &mut self.merging.lock().claimed;
+        let claimed = &mut self.claims.lock().claimed;
         claimed.retain(|id| !self.ids.contains(id));
     }
 }
 
-/// The part of a store that merges runs.
+/// The part of a store that compacts runs.
 pub(crate) struct Compactor {
     core: Arc<Core>,
     files: Arc<Files>,
-    merger: Merger,
-    merging: Mutex<Merging>,
+    executor: Executor,
+    claims: Mutex<Claims>,
 }
 
 impl Compactor {
     pub(crate) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
         Compactor {
             core: Arc::clone(&files.core),
-            merger: Merger::new(Arc::clone(&files), flusher),
+            executor: Executor::new(Arc::clone(&files), flusher),
             files,
-            merging: Mutex::default(),
+            claims: Mutex::default(),
         }
     }
 
-    /// The number of runs that merges read.
+    /// The number of runs that compactions read.
     pub(crate) fn runs(&self) -> usize {
-        self.merging.lock().claimed.len()
+        self.claims.lock().claimed.len()
     }
 
-    /// Merges some runs, if that is due, or if `is_lull`, worth while. Whether it was.
-    pub(crate) fn compact_one(&self, is_lull: bool) -> Result<bool, Error> {
-        let wanted = match is_lull {
-            true => Wanted::InLull,
+    /// Compacts some runs, if that is due, or if `is_idle`, worth while. Whether it was.
+    pub(crate) fn compact_one(&self, is_idle: bool) -> Result<bool, Error> {
+        let wanted = match is_idle {
+            true => Wanted::Idle,
             false => Wanted::Due,
         };
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Merges some runs that have at most so many bytes each, if that is due. Whether it was.
+    /// Compacts some runs that have at most so many bytes each, if that is due. Whether it was.
     pub(crate) fn compact_small(&self, bytes: u64) -> Result<bool, Error> {
         let each = bytes / self.core.options.fan_in as u64;
         self.compact_claimed(Wanted::Small(each), &mut |_| ControlFlow::Continue(()))
@@ -196,14 +198,14 @@ impl Compactor {
 
     /// Reserves the runs that have changes up to a sequence number.
     pub(crate) fn reserve_runs(&self, up_to: u64) -> Reservation<'_> {
-        self.merging.lock().reserved.push(up_to);
+        self.claims.lock().reserved.push(up_to);
         Reservation {
-            merging: &self.merging,
+            claims: &self.claims,
             up_to,
         }
     }
 
-    /// Merges all reserved runs into one, also if that is not due. Runs that another thread merges
+    /// Compacts all reserved runs into one, also if that is not due. Runs that another thread compacts
     /// already are waited for by calling this again. Whether there was anything to do.
     pub(crate) fn compact_reserved(
         &self,
@@ -213,19 +215,19 @@ impl Compactor {
         self.compact_claimed(Wanted::All(reservation.up_to), on_progress)
     }
 
-    /// Merges some of the reserved runs, if that is worth while where there are no writes. Whether it was.
+    /// Compacts some of the reserved runs, if that is worth while where there are no writes. Whether it was.
     pub(crate) fn settle_reserved(&self, reservation: &Reservation<'_>) -> Result<bool, Error> {
         let wanted = Wanted::Settled(reservation.up_to);
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The number of reserved runs, and whether a merge reads some of them.
+    /// The number of reserved runs, and whether a compaction reads some of them.
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
-        let merging = self.merging.lock();
-        let state = self.core.state.load();
-        let runs = state.runs.iter();
+        let claims = self.claims.lock();
+        let version = self.core.versions.current();
+        let runs = version.runs.iter();
         let reserved = runs.filter(|run| has_up_to(run, reservation.up_to));
-        let is_claimed = |run: &Arc<StoredRun>| merging.claimed.contains(&run.meta.id);
+        let is_claimed = |run: &Arc<StoredRun>| claims.claimed.contains(&run.meta.id);
         (reserved.clone().count(), reserved.clone().any(is_claimed))
     }
 
@@ -235,58 +237,58 @@ impl Compactor {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         match self.claim(wanted) {
-            Some((claim, begun)) => self.merger.compact(&claim.ids, begun, on_progress),
+            Some((claim, begun)) => self.executor.compact(&claim.ids, begun, on_progress),
             None => Ok(false),
         }
     }
 
-    /// Claims runs that are to be merged. Returns what was done of that merge already, too.
-    fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<MergeMeta>)> {
-        // Before `merging` is locked, since `manifest` may be held for long.
-        let begun = self.files.manifest.lock().contents().merges.clone();
-        let mut merging = self.merging.lock();
-        let state = self.core.state.load();
-        let resumed = merging.resumed(&begun, &state.runs, wanted);
+    /// Claims runs that are to be compacted. Returns what was done of that compaction already, too.
+    fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<CompactionMeta>)> {
+        // Before `claims` is locked, since `manifest` may be held for long.
+        let begun = self.files.manifest.lock().contents().compactions.clone();
+        let mut claims = self.claims.lock();
+        let version = self.core.versions.current();
+        let resumed = claims.find_begun(&begun, &version.runs, wanted);
         let ids = match resumed {
-            Some(merge) => merge.inputs.clone(),
-            None => self.choose(&merging, &begun, wanted.of(&state.runs), wanted)?,
+            Some(compaction) => compaction.inputs.clone(),
+            None => self.choose(&claims, &begun, wanted.of(&version.runs), wanted)?,
         };
-        let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
+        let chosen = version.runs.iter().filter(|run| ids.contains(&run.meta.id));
         if !wanted.is_all()
             && !self
                 .files
                 .reserve
-                .may_merge(chosen.map(|run| run.meta.bytes()).sum())
+                .may_compact(chosen.map(|run| run.meta.bytes()).sum())
         {
             return None;
         }
-        merging.claimed.extend(&ids);
+        claims.claimed.extend(&ids);
         Some((
             Claim {
-                merging: &self.merging,
+                claims: &self.claims,
                 ids,
             },
             resumed.cloned(),
         ))
     }
 
-    /// Chooses among the runs that are wanted those of a new merge.
+    /// Chooses among the runs that are wanted those of a new compaction.
     fn choose(
         &self,
-        merging: &Merging,
-        begun: &[MergeMeta],
+        claims: &Claims,
+        begun: &[CompactionMeta],
         runs: &[Arc<StoredRun>],
         wanted: Wanted,
     ) -> Option<Vec<u64>> {
         let is_begun = |run: &StoredRun| {
-            let mut merges = begun.iter();
-            merges.any(|merge| merge.inputs.contains(&run.meta.id))
+            let mut compactions = begun.iter();
+            compactions.any(|compaction| compaction.inputs.contains(&run.meta.id))
         };
         let most_bytes = wanted.most_bytes();
         let is_free = |run: &Arc<StoredRun>| {
             run.meta.bytes() <= most_bytes
-                && merging.is_free(run)
-                && (wanted.up_to().is_some() || !merging.is_reserved(run) && !is_begun(run))
+                && claims.is_free(run)
+                && (wanted.up_to().is_some() || !claims.is_reserved(run) && !is_begun(run))
         };
         let chosen = match wanted.effort(self.core.options.fan_in) {
             None => (runs.len() > 1 && runs.iter().all(is_free)).then_some(0..runs.len()),
@@ -296,7 +298,7 @@ impl Compactor {
                     .enumerate()
                     .map(|(index, run)| Size {
                         bytes: run.meta.bytes(),
-                        deleted: deleted(run, &runs[index + 1..]),
+                        deleted: deleted_bytes(run, &runs[index + 1..]),
                         is_free: is_free(run),
                     })
                     .collect();
@@ -309,7 +311,7 @@ impl Compactor {
 
 /// The approximate bytes of older runs that a run has deleted: of each delete of a key a record of
 /// the oldest, and the files of which all keys are in a deleted range.
-fn deleted(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
+fn deleted_bytes(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let Some(oldest) = older.last() else {
         return 0;
     };
@@ -324,7 +326,7 @@ fn deleted(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let is_deleted = |file: &&FileMeta| {
         let (deletes, bounds) = (run.run.range_deletes(), file.bounds());
         deletes.zip(bounds).is_some_and(|(deletes, (first, last))| {
-            let range = deletes.covering(first);
+            let range = deletes.find_covering(first);
             range.is_some_and(|range| range.has(last))
         })
     };

@@ -1,200 +1,102 @@
 //! The state that the parts of an open store share.
 
+mod status;
+mod version;
+
+pub(crate) use status::Status;
+pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
+
+use crate::background::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
-use crate::doomed::Doomed;
-use crate::error::Error;
-use crate::file::{Cache, Settings};
-use crate::fork;
+use crate::files::Obsolete;
 use crate::fs::{Directory, FileSystem, Sharing};
-use crate::gaps::Gaps;
 use crate::memory::{self, Share};
-use crate::operator_id::OperatorId;
 use crate::options::Options;
-use crate::pressure::{self, Pressure};
-use crate::registry::Registry;
-use crate::seats::Seats;
-use crate::snapshots::Snapshots;
-use crate::state::State;
+use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
 use crate::stats::Stats;
-use crate::writing::Writing;
-use arc_swap::ArcSwap;
+use crate::write::{self, BackPressure, WriteState};
 use parking_lot::Mutex;
 use std::iter;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The state that the parts of an open store share: the files and options that it is made of, the
-/// version that is published, and the reason why nothing may be written, if there is one. The parts
+/// version that is published, and what the store may still do. The parts
 /// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write),
 /// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
 /// [`background`](crate::background).
 ///
-/// Locks are taken in this order, each while those before it may be held: `writing`, that of the manifest,
-/// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
+/// Locks are taken in this order, each while those before it may be held: `write_state`, that of the manifest,
+/// that of the version; the lock of the list of snapshots, that of the queue and that of the gaps are taken last.
 /// That of the manifest is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
-    pub(crate) cache: Arc<Cache>,
     /// Nothing if memtables have memory of their own.
     pub(crate) share: Option<Arc<Share>>,
-    /// The form in which files of runs are written.
-    pub(crate) settings: Settings,
-    operator_id: Option<OperatorId>,
-    pub(crate) state: ArcSwap<State>,
-    /// Held while the state is exchanged.
-    pub(crate) swapping: Mutex<()>,
-    pub(crate) registry: Registry,
-    pub(crate) gaps: Gaps,
-    pub(crate) writing: Mutex<Writing>,
-    /// The next number for a file or a run.
-    pub(crate) next_number: AtomicU64,
-    pub(crate) doomed: Doomed,
-    pub(crate) snapshots: Snapshots,
-    pub(crate) pressure: Pressure,
+    pub(crate) versions: VersionSet,
+    pub(crate) snapshots: SnapshotList,
+    pub(crate) gaps: TombstoneGaps,
+    pub(crate) write_state: Mutex<WriteState>,
+    pub(crate) obsolete: Obsolete,
+    pub(crate) expiry: SnapshotExpiry,
+    pub(crate) back_pressure: BackPressure,
     pub(crate) stats: Stats,
-    pub(crate) background: Seats,
-    /// See [`fork`].
-    copies: u64,
-    /// The reason why nothing is written any more.
-    broken: OnceLock<String>,
-    /// `true` if the store was opened for reading: then it has no threads, and writes nothing.
-    pub(crate) is_read_only: bool,
-    /// `true` if the store is being closed.
-    pub(crate) closing: AtomicBool,
-    /// The last error of a background thread.
-    pub(crate) last_error: Mutex<Option<Error>>,
+    pub(crate) background: Schedule,
+    pub(crate) status: Status,
     /// Until it is dropped no other store opens the directory.
     pub(crate) directory_lock: DirectoryLock,
 }
 
-/// The parts of a core when the store is opened.
-pub(crate) struct Opened {
-    pub(crate) options: Options,
-    pub(crate) directory: StoreDirectory,
-    pub(crate) store: u128,
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) settings: Settings,
-    pub(crate) state: State,
-    pub(crate) writing: Writing,
-    pub(crate) operator_id: Option<OperatorId>,
-    pub(crate) next_number: u64,
-}
-
 impl Core {
-    pub(crate) fn new(opened: Opened) -> Self {
-        let Opened {
-            options,
-            directory,
-            store,
-            cache,
-            settings,
-            state,
-            writing,
-            operator_id,
-            next_number,
-        } = opened;
-        let is_read_only = directory.sharing == Sharing::Shared;
-        let broken = match is_read_only {
-            true => OnceLock::from(String::from("it was opened for reading")),
-            false => OnceLock::new(),
-        };
+    /// The shared state of a store with this identifier.
+    pub(crate) fn new(
+        store: u128,
+        directory: StoreDirectory,
+        options: Options,
+        version: Version,
+        write_state: WriteState,
+    ) -> Self {
         Core {
             directory: directory.directory,
             store,
-            cache,
             share: options.memtable_bytes.is_none().then(Share::join),
-            settings,
-            operator_id,
-            state: ArcSwap::from_pointee(state),
-            swapping: Mutex::default(),
-            registry: Registry::new(writing.last_seq),
-            gaps: Gaps::default(),
-            next_number: AtomicU64::new(next_number),
-            writing: Mutex::new(writing),
-            doomed: Doomed::default(),
-            snapshots: Snapshots::default(),
-            pressure: Pressure::new(Arc::clone(&directory.file_system)),
+            versions: VersionSet::new(version),
+            snapshots: SnapshotList::new(write_state.last_seq),
+            gaps: TombstoneGaps::default(),
+            write_state: Mutex::new(write_state),
+            obsolete: Obsolete::default(),
+            expiry: SnapshotExpiry::default(),
+            back_pressure: BackPressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
-            background: Seats::default(),
-            copies: fork::copies(),
-            broken,
-            is_read_only,
-            closing: AtomicBool::new(false),
-            last_error: Mutex::default(),
+            background: Schedule::default(),
+            status: Status::new(directory.sharing == Sharing::Shared),
             directory_lock: DirectoryLock::new(directory.lock),
             file_system: directory.file_system,
             options,
         }
     }
 
-    /// # Errors
-    /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
-    pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        if self.is_copy() {
-            let why = "this process is a copy, by fork, of the one that opened it";
-            return Err(Error::ReadOnly(why.into()));
-        }
-        match self.broken.get() {
-            None => Ok(()),
-            Some(why) => Err(Error::ReadOnly(why.clone())),
-        }
-    }
-
-    /// Returns `true` if this is a copy of the store in another process.
-    pub(crate) fn is_copy(&self) -> bool {
-        fork::is_copy(self.copies)
-    }
-
     /// Lets another store open the directory, as soon as nothing of this one works there.
     pub(crate) fn release_directory(&self) {
         self.directory_lock
-            .release(&*self.file_system, self.is_copy());
-    }
-
-    /// # Errors
-    /// [`Error::ReadOnly`] while the store is being closed, which no writer may keep from its end.
-    pub(crate) fn check_open(&self) -> Result<(), Error> {
-        match self.closing.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(Error::ReadOnly("it is being closed".into())),
-        }
-    }
-
-    /// Lets nothing be written any more because of this error, which it returns.
-    pub(crate) fn broken(&self, error: Error) -> Error {
-        let why = match &error {
-            Error::ReadOnly(why) => why.clone(),
-            error => error.to_string(),
-        };
-        let _first = self.broken.set(why);
-        error
-    }
-
-    /// The operator by which the values of the files are merged.
-    pub(crate) fn operator_id(&self) -> Option<&OperatorId> {
-        self.operator_id.as_ref()
-    }
-
-    /// A number for a file or a run, which no other has had.
-    pub(crate) fn new_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
+            .release(&*self.file_system, self.status.is_forked());
     }
 
     /// The back-pressure on writes: that of the store, and that of all stores that share memory.
-    pub(crate) fn pressures(&self) -> impl Iterator<Item = &Pressure> {
-        let shared = self.share.as_ref().map(|_| memory::pressure());
-        iter::once(&self.pressure).chain(shared)
+    pub(crate) fn back_pressures(&self) -> impl Iterator<Item = &BackPressure> {
+        let shared = self.share.as_ref().map(|_| memory::back_pressure());
+        iter::once(&self.back_pressure).chain(shared)
     }
 
-    /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
+    /// Adapts the delay of writes to the version. Where nothing works in the background, nothing would
     /// be gained by waiting.
-    pub(crate) fn update_pressure(&self) {
+    pub(crate) fn update_back_pressure(&self) {
         if self.options.background {
-            let sealed = self.state.load().sealed.len();
-            self.pressure.set(sealed.saturating_sub(1), self.debt());
+            let sealed = self.versions.current().sealed.len();
+            self.back_pressure
+                .set(sealed.saturating_sub(1), self.debt());
         }
     }
 
@@ -205,19 +107,19 @@ impl Core {
     }
 
     /// Tells how large the memtables are, if the store shares memory.
-    pub(crate) fn tell_memory(&self, state: &State) {
+    pub(crate) fn tell_memory(&self, version: &Version) {
         if let Some(share) = &self.share {
-            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
+            share.tell(version.memtables().map(|memtable| memtable.bytes()).sum());
         }
     }
 
-    /// The bytes of the runs beyond those that they should have: see [`pressure::debt`].
+    /// The bytes of the runs beyond those that they should have: see [`write::debt`].
     pub(crate) fn debt(&self) -> usize {
-        pressure::debt(self.state.load().runs.len(), self.options.fan_in)
+        write::debt(self.versions.current().runs.len(), self.options.fan_in)
     }
 
     /// Removes the files that are not read any more. Whether there were any.
-    pub(crate) fn remove_doomed(&self) -> bool {
-        self.doomed.remove(&*self.directory, &self.stats)
+    pub(crate) fn remove_obsolete(&self) -> bool {
+        self.obsolete.remove(&*self.directory, &self.stats)
     }
 }

@@ -1,6 +1,10 @@
 //! Sources that can be walked in the order of keys: a memtable, a file, a run, or several of them
 //! merged.
 
+mod merge_cursor;
+
+pub(crate) use merge_cursor::{MergeCursor, Source};
+
 use crate::entry::Kind;
 use crate::error::Error;
 use ats_store::Direction;

@@ -1,27 +1,15 @@
-//! The directory of a store: open, locked, and held until nothing works in it any more.
-//!
-//! A store can be closed while other threads merge runs of it, or write memtables to runs. These
-//! threads notice that before long. But until then they make files in the directory and remove
-//! files from it, of which another store, that opened it meanwhile, knew nothing. So each of them
-//! holds the lock of the directory, too, and closing waits for them.
+//! The directory of a store, open and locked.
+
+mod lock;
+
+pub(crate) use lock::DirectoryLock;
 
 use crate::error::Error;
-use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, retrying};
-use parking_lot::Mutex;
+use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, with_retries};
 use std::any::Any;
-use std::cell::Cell;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Interval at which closing looks for threads that hold the directory.
-const LOOK: Duration = Duration::from_millis(1);
-
-thread_local! {
-    /// Number of holds of this thread.
-    static HOLDS: Cell<usize> = const { Cell::new(0) };
-}
 
 /// The directory of a store, open and locked. No other store opens it for writing while this lives;
 /// none opens it at all if it is locked for writing.
@@ -46,7 +34,7 @@ impl StoreDirectory {
         path: &Path,
         sharing: Sharing,
     ) -> Result<Self, Error> {
-        Self::open_retrying(retrying(file_system), path, sharing)
+        Self::open_retrying(with_retries(file_system), path, sharing)
     }
 
     /// Opens and locks a directory for writing, which is made, and those above it, where they are missing.
@@ -54,7 +42,7 @@ impl StoreDirectory {
     /// # Errors
     /// [`Error::Locked`] and [`Error::Io`].
     pub fn make(file_system: Arc<dyn FileSystem>, path: &Path) -> Result<Self, Error> {
-        let file_system = retrying(file_system);
+        let file_system = with_retries(file_system);
         file_system
             .create_dir(path)
             .map_err(|error| Error::io(&error, "making the directory"))?;
@@ -108,7 +96,7 @@ impl StoreDirectory {
         path: &Path,
         name: &str,
     ) -> Result<Option<Vec<u8>>, Error> {
-        read_file(&*open_dir(&*retrying(file_system), path)?, name)
+        read_file(&*open_dir(&*with_retries(file_system), path)?, name)
     }
 }
 
@@ -153,60 +141,4 @@ pub(crate) fn replace_file(
         directory.sync()
     };
     write().map_err(|error| Error::io(&error, format_args!("writing {name}")))
-}
-
-/// Until it is dropped no other store opens the directory.
-type Lock = Arc<dyn Any + Send + Sync>;
-
-/// The lock of a directory, until it is released.
-pub(crate) struct DirectoryLock {
-    lock: Mutex<Option<Lock>>,
-}
-
-/// While this lives, no other store opens the directory.
-pub(crate) struct Hold {
-    _lock: Lock,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        HOLDS.set(HOLDS.get() - 1);
-    }
-}
-
-impl DirectoryLock {
-    pub(crate) fn new(lock: Box<dyn Any + Send + Sync>) -> Self {
-        DirectoryLock {
-            lock: Mutex::new(Some(lock.into())),
-        }
-    }
-
-    /// Keeps the directory locked.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`] if it is not locked any more.
-    pub(crate) fn hold(&self) -> Result<Hold, Error> {
-        let lock = self.lock.lock().clone();
-        let closed = || Error::ReadOnly("it was closed".into());
-        let hold = Hold {
-            _lock: lock.ok_or_else(closed)?,
-        };
-        HOLDS.set(HOLDS.get() + 1);
-        Ok(hold)
-    }
-
-    /// Lets another store open the directory, when nothing of this one works there any more.
-    /// Nothing is written after this. A thread that holds the directory itself does not wait: then
-    /// it is free when that is done. Nor does one of a copy of the process, which has none of the
-    /// threads that held it.
-    pub(crate) fn release(&self, file_system: &dyn FileSystem, is_copy: bool) {
-        let Some(lock) = self.lock.lock().take() else {
-            return;
-        };
-        let held = Arc::downgrade(&lock);
-        drop(lock);
-        while held.strong_count() > 0 && HOLDS.get() == 0 && !is_copy {
-            file_system.sleep(LOOK);
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! The kinds of records.
 
+pub(crate) mod collapse;
+
 use crate::error::Error;
 
 /// The kind of a record. The numbers are those of the file formats.

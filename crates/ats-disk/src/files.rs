@@ -2,21 +2,26 @@
 //!
 //! A change of the runs is made durable, and then visible.
 
+pub(crate) mod manifest;
+mod obsolete;
 mod reserve;
 mod run_writer;
 
+pub(crate) use obsolete::Obsolete;
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 
-use crate::core::Core;
+use crate::core::{Core, Sealed, StoredRun, Version};
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
-use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
-use crate::planted::{Fault, is_planted};
-use crate::state::{Sealed, State, StoredRun};
+use crate::fault_injection::{InjectedFault, is_injected};
+use crate::operator_id::OperatorId;
+use crate::run_file::{
+    BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
+};
+use manifest::{Edit, Manifest, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The part of a store that knows its files.
 pub(crate) struct Files {
@@ -24,14 +29,26 @@ pub(crate) struct Files {
     pub(crate) manifest: Mutex<Manifest>,
     /// `true` if what the manifest says is known to be durable.
     is_manifest_durable: AtomicBool,
+    /// The operator by which the values of the files are merged.
+    operator_id: Option<OperatorId>,
+    /// The next number for a file or a run.
+    next_number: AtomicU64,
+    /// The form in which files of runs are written.
+    settings: Settings,
+    pub(crate) cache: Arc<BlockCache>,
     pub(crate) reserve: Reserve,
     /// Files that were not needed when the store was opened, and that were not removed yet.
     unneeded: Mutex<Vec<String>>,
 }
 
 impl Files {
-    pub(crate) fn new(core: Arc<Core>, manifest: Manifest) -> Self {
+    pub(crate) fn new(core: Arc<Core>, manifest: Manifest, cache: BlockCache) -> Self {
+        let contents = manifest.contents();
         Files {
+            operator_id: contents.operator.clone(),
+            next_number: AtomicU64::new(contents.next_number),
+            settings: Settings::new(&core.options),
+            cache: Arc::new(cache),
             reserve: Reserve::new(Arc::clone(&core)),
             core,
             manifest: Mutex::new(manifest),
@@ -76,8 +93,8 @@ impl Files {
             file,
             meta.clone(),
             self.identity(meta.number),
-            self.core.operator_id(),
-            Arc::clone(&self.core.cache),
+            self.operator_id.as_ref(),
+            Arc::clone(&self.cache),
         )
     }
 
@@ -89,17 +106,19 @@ impl Files {
         }
         let mut manifest = self.manifest.lock();
         if !self.is_manifest_durable.load(Ordering::Relaxed) {
-            manifest.renew().map_err(|error| self.not_written(error))?;
+            manifest
+                .renew()
+                .map_err(|error| self.manifest_error(error))?;
             self.is_manifest_durable.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// The error of a manifest that was not written. If it is unknown whether it was, nothing may be written any more.
-    fn not_written(&self, error: WriteError) -> Error {
+    fn manifest_error(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
-            WriteError::Broken(error) => self.core.broken(error),
+            WriteError::Broken(error) => self.core.status.make_read_only(error),
         }
     }
 
@@ -109,24 +128,28 @@ impl Files {
         manifest: &mut MutexGuard<'_, Manifest>,
         edit: Edit,
     ) -> Result<(), Error> {
-        self.core.check_writable()?;
-        if !is_planted(Fault::EarlyEdit) {
+        self.core.status.check_writable()?;
+        if !is_injected(InjectedFault::EarlyEdit) {
             let synced = self.core.directory.sync();
             // It is unknown which names are durable.
-            synced.map_err(|error| self.core.broken(Error::io(&error, "sync of the directory")))?;
+            synced.map_err(|error| {
+                self.core
+                    .status
+                    .make_read_only(Error::io(&error, "sync of the directory"))
+            })?;
         }
         let edit = Edit {
-            next_number: Some(self.core.next_number.load(Ordering::Relaxed)),
+            next_number: Some(self.next_number.load(Ordering::Relaxed)),
             ..edit
         };
         manifest
             .write(edit)
-            .map_err(|error| self.not_written(error))
+            .map_err(|error| self.manifest_error(error))
     }
 
     /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
-        if self.core.check_writable().is_ok() {
+        if self.core.status.check_writable().is_ok() {
             for file in files {
                 let _ = self.core.directory.remove(&file_name(file.number));
             }
@@ -141,11 +164,9 @@ impl Files {
         removed: &[u64],
         added: Option<Arc<StoredRun>>,
     ) {
-        let old = {
-            let _swapping = self.core.swapping.lock();
-            let state = self.core.state.load_full();
+        let old = self.core.versions.exchange(|version| {
             let is_removed = |run: &StoredRun| removed.contains(&run.meta.id);
-            let mut runs: Vec<_> = state
+            let mut runs: Vec<_> = version
                 .runs
                 .iter()
                 .filter(|run| !is_removed(run))
@@ -158,19 +179,18 @@ impl Files {
             }
             let is_flushed =
                 |sealed: &&Arc<Sealed>| flushed.is_some_and(|flushed| Arc::ptr_eq(sealed, flushed));
-            let sealed = state
+            let sealed = version
                 .sealed
                 .iter()
                 .filter(|sealed| !is_flushed(sealed))
                 .cloned()
                 .collect();
-            self.core.state.store(Arc::new(State {
-                active: Arc::clone(&state.active),
+            Version {
+                active: Arc::clone(&version.active),
                 sealed,
                 runs,
-            }));
-            state
-        };
+            }
+        });
         for run in old.runs.iter().filter(|run| removed.contains(&run.meta.id)) {
             for file in run.run.files() {
                 let number = file.meta().number;
@@ -178,17 +198,17 @@ impl Files {
                     .as_ref()
                     .is_some_and(|run| run.meta.files.iter().any(|file| file.number == number));
                 if !kept {
-                    self.core.doomed.add(file);
+                    self.core.obsolete.add(file);
                 }
             }
         }
         if let Some(flushed) = flushed {
-            self.core.doomed.add_memtable(&flushed.memtable);
+            self.core.obsolete.add_memtable(&flushed.memtable);
         }
         drop(old);
         self.reserve.note_largest_file();
-        self.core.update_pressure();
-        self.core.remove_doomed();
+        self.core.update_back_pressure();
+        self.core.remove_obsolete();
     }
 
     /// Removes the files that were not needed when the store was opened. Whether there were any.
@@ -207,6 +227,11 @@ impl Files {
         Ok(true)
     }
 
+    /// A number for a file or a run, which no other has had.
+    pub(crate) fn new_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// A new file for a run.
     pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
@@ -215,11 +240,7 @@ impl Files {
             .directory
             .create(&name)
             .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
-        Ok(FileWriter::new(
-            file,
-            self.identity(number),
-            &self.core.settings,
-        ))
+        Ok(FileWriter::new(file, self.identity(number), &self.settings))
     }
 
     fn identity(&self, number: u64) -> Identity {

@@ -1,14 +1,13 @@
 //! Flush: a memtable becomes a run.
 
-use crate::core::Core;
+use crate::core::{Core, Sealed, Version};
+use crate::cursor::{MergeCursor, Source};
+use crate::entry::collapse::Chain;
 use crate::error::Error;
+use crate::files::manifest::{Edit, RunMeta};
 use crate::files::{Files, RunWriter};
-use crate::fold::Chain;
 use crate::journal;
-use crate::manifest::{Edit, RunMeta};
 use crate::memtable::MemtableCursor;
-use crate::merging::{MergingCursor, Source};
-use crate::state::{Sealed, State};
 use crate::write::Writer;
 use ats_store::Direction;
 use parking_lot::Mutex;
@@ -42,7 +41,14 @@ impl Flusher {
     /// Writes to runs the sealed memtables that have changes up to this sequence number.
     pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
         let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
-        while self.core.state.load().sealed.last().is_some_and(is_wanted) {
+        while self
+            .core
+            .versions
+            .current()
+            .sealed
+            .last()
+            .is_some_and(is_wanted)
+        {
             self.flush_one()?;
         }
         Ok(())
@@ -59,20 +65,20 @@ impl Flusher {
     fn flush_and_free(&self) -> Result<bool, Error> {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
-        self.core.doomed.free();
-        self.core.tell_memory(&self.core.state.load());
+        self.core.obsolete.free();
+        self.core.tell_memory(&self.core.versions.current());
         flushed
     }
 
     /// The caller holds `flushing`.
     fn flush_oldest(&self) -> Result<bool, Error> {
-        let state = self.core.state.load_full();
-        let Some(sealed) = state.sealed.last() else {
+        let version = self.core.versions.current_arc();
+        let Some(sealed) = version.sealed.last() else {
             return Ok(false);
         };
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         let started = self.core.file_system.now();
-        let meta = self.write_memtable(&state, sealed)?;
+        let meta = self.write_memtable(&version, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,
             false => Some(self.files.open_run(&meta, &[])?),
@@ -96,16 +102,16 @@ impl Flusher {
         self.remove_journals(first_journal);
         let took = self.core.file_system.now().saturating_sub(started);
         self.core.stats.on_flush(bytes);
-        for pressure in self.core.pressures() {
-            pressure.on_flush(sealed.memtable.bytes(), took);
+        for back_pressure in self.core.back_pressures() {
+            back_pressure.on_flush(sealed.memtable.bytes(), took);
         }
         Ok(true)
     }
 
     /// Writes the files of a run of a memtable.
-    fn write_memtable(&self, state: &State, sealed: &Sealed) -> Result<RunMeta, Error> {
+    fn write_memtable(&self, version: &Version, sealed: &Sealed) -> Result<RunMeta, Error> {
         // Nothing that is older can be there when there is no run: this is the oldest memtable.
-        let is_bottom = state.runs.is_empty();
+        let is_bottom = version.runs.is_empty();
         let deletes = match is_bottom {
             true => Arc::default(),
             false => sealed.memtable.range_deletes(u64::MAX),
@@ -115,7 +121,7 @@ impl Flusher {
             cursor: Box::new(MemtableCursor::new(memtable, u64::MAX, true)),
             range_deletes: None,
         };
-        let mut cursor = MergingCursor::new(vec![source]);
+        let mut cursor = MergeCursor::new(vec![source]);
         cursor.seek(Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
@@ -123,7 +129,7 @@ impl Flusher {
         let operator = self.core.options.operator.as_deref();
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
-            if chain.shorten(key, operator, is_bottom).is_err() {
+            if chain.collapse(key, operator, is_bottom).is_err() {
                 self.core.stats.on_refused_merges(1);
             }
             if !chain.is_empty() {
@@ -133,7 +139,7 @@ impl Flusher {
         }
         writer.cut(None)?;
         Ok(RunMeta {
-            id: self.core.new_number(),
+            id: self.files.new_number(),
             first_seq: sealed.first_seq,
             last_seq: sealed.last_seq,
             files: writer.take_complete(),
@@ -143,13 +149,15 @@ impl Flusher {
     /// Lets nothing be written any more. If it was flushed, and all changes are in runs since nothing was written
     /// meanwhile, all journals are removed; the next opening need not look at them then.
     pub(crate) fn end_writing(&self, is_flushed: bool) {
-        let writing = self.core.writing.lock();
+        let write_state = self.core.write_state.lock();
         // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
         // without a name.
-        self.core.broken(Error::ReadOnly("it was closed".into()));
+        self.core
+            .status
+            .make_read_only(Error::ReadOnly("it was closed".into()));
         if is_flushed
-            && !self.core.is_read_only
-            && writing.last_seq == self.files.manifest.lock().contents().flushed
+            && !self.core.status.is_opened_read_only()
+            && write_state.last_seq == self.files.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);
             self.files.reserve.shrink_to_runs();
@@ -158,9 +166,9 @@ impl Flusher {
 
     /// Removes the journals before this one, whose changes are in runs.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
-        let forgotten = self.core.writing.lock().journal.forget(first_needed);
+        let forgotten = self.core.write_state.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
-        self.core.doomed.add_journals(forgotten);
+        self.core.obsolete.add_journals(forgotten);
     }
 
     /// Those that cannot be removed are when the store is opened.
@@ -179,8 +187,8 @@ impl Flusher {
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
         if self.core.options.background {
             self.writer.prepare();
-            self.core.doomed.free();
-            if !self.core.state.load().sealed.is_empty() {
+            self.core.obsolete.free();
+            if !self.core.versions.current().sealed.is_empty() {
                 self.try_flush_one()?;
             }
         }

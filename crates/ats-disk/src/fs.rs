@@ -25,7 +25,7 @@ mod retry;
 pub(crate) use open_files::is_scarce;
 pub use open_files::{open_files, set_open_files};
 pub use real::RealFs;
-pub(crate) use retry::retrying;
+pub(crate) use retry::with_retries;
 
 use std::any::Any;
 use std::io;

@@ -212,7 +212,7 @@ impl Journal {
     /// Notes that this was synced. Of what was the current journal then, more may have been written since; so it stays
     /// among those that are not known to be durable, if it was left meanwhile. `next_seq` is the sequence number of the
     /// next change.
-    pub(crate) fn synced(&mut self, done: &ToSync, next_seq: u64) {
+    pub(crate) fn note_synced(&mut self, done: &ToSync, next_seq: u64) {
         let complete = &done.files[..done.older];
         self.unsynced
             .retain(|(_, file)| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));

@@ -2,8 +2,8 @@
 //!
 //! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. What is written goes to a
 //! journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few immutable files,
-//! and runs that follow each other in time are merged into larger ones. A write may be an *operand*, which is
-//! merged with what is there when the key is read or its runs are merged, by a
+//! and runs that follow each other in time are compacted into larger ones. A write may be an *operand*, which is
+//! merged with what is there when the key is read or its runs are compacted, by a
 //! [`MergeOperator`](ats_store::MergeOperator) that the store is opened with. `docs/inside/disk.md` tells how it
 //! works, `docs/inside/disk-format.md` what is in the files.
 //!
@@ -73,7 +73,7 @@
 //! - Snapshots, which cost nothing until what they read would have been removed.
 //!
 //! # What it is bad at
-//! - Reading where much was just written: each run is another place to look, until the runs are merged.
+//! - Reading where much was just written: each run is another place to look, until the runs are compacted.
 //! - Telling the number of records: a store only knows it after a walk.
 //! - Values of many megabytes: each merge copies them.
 //! - Being opened by several processes: one at a time may, or several if all of them only [read](Options::read_only). A
@@ -93,8 +93,8 @@
 //! |---|---|
 //! | bytes of a key, of a value, of a batch | [`MAX_BYTES`], about 2 GiB each |
 //! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; for all stores that share memory, a third of [it](set_shared_memory); more while writes come faster than runs are written, and then they are slowed down |
-//! | memory of what was read, indexes, buffers of merges | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
-//! | space on disk | about twice the records, while a merge of all runs is running three times |
+//! | memory of what was read, indexes, buffers of compactions | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
+//! | space on disk | about twice the records, while a compaction of all runs is running three times |
 //! | threads of all stores of a process | one more than there are processors, and four with [`Durability::Interval`] |
 //! | open files of a store | the directory, and two or three more from a write until ten seconds after the last one |
 //! | run files that all stores of a process have open | [a quarter of the descriptors](fs::set_open_files), besides those that are read at that moment |
@@ -102,73 +102,51 @@
 //!
 //! It needs a Unix system.
 
-mod atomic;
+mod atomic_store;
 mod background;
 mod bag_store;
-mod batch;
 mod coding;
 mod compaction;
 mod core;
 mod cursor;
 mod directory;
-mod doomed;
-mod ends;
 mod entry;
 mod error;
-mod file;
+#[cfg(feature = "fault-injection")]
+pub mod fault_injection;
+#[cfg(not(feature = "fault-injection"))]
+mod fault_injection;
 mod files;
 mod flush;
-mod fold;
-mod fork;
-mod frozen;
+mod fork_detection;
 pub mod fs;
-mod gaps;
-mod group;
-mod info;
 mod journal;
 mod keys;
 mod log;
-mod lull;
-mod manifest;
 mod median;
 mod memory;
 mod memtable;
-mod merging;
 pub mod offline;
 mod operator_id;
 mod options;
-#[cfg(feature = "planted")]
-pub mod planted;
-#[cfg(not(feature = "planted"))]
-mod planted;
-mod pool;
-mod pressure;
 mod progress;
 mod range_deletes;
 mod read;
-mod record_count;
-mod recovery;
-mod registry;
-mod seats;
-mod snapshots;
-mod spare;
-mod state;
+mod run_file;
 mod stats;
 mod store;
 mod waiting;
 mod write;
-mod writing;
 
-pub use atomic::AtomicStore;
+pub use atomic_store::AtomicStore;
 pub use bag_store::{BagStore, one_of_several};
-pub use batch::Batch;
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
-pub use info::{Info, RunInfo};
 pub use memory::{SharedMemory, set_shared_memory, shared_memory};
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
 pub use read::{Record, Scan, Snapshot};
-pub use store::DiskStore;
+pub use store::{DiskStore, Info, RunInfo};
 pub use waiting::without_waiting;
+pub use write::Batch;

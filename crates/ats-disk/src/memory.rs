@@ -1,17 +1,17 @@
 //! Memory that the stores of a process share.
 //!
 //! A store that is not given memory of its own takes it from one budget: two thirds are for
-//! [what was read](crate::file::cache), and a third is for memtables. Each memtable may become as large as
+//! [what was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become as large as
 //! half of that third; while all together are larger than the third, the largest are sealed, and
-//! then written to runs, and writes to stores that share are [slowed down](crate::pressure), the
+//! then written to runs, and writes to stores that share are [slowed down](BackPressure), the
 //! more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
-use crate::file::cache;
+use crate::background::Membership;
 use crate::fs::RealFs;
-use crate::pool::Seat;
-use crate::pressure::Pressure;
+use crate::run_file::block_cache;
+use crate::write::BackPressure;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -36,7 +36,8 @@ static BUDGET: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
 /// Bytes of the memtables of all stores that share.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static SHARES: Mutex<Vec<Weak<Share>>> = Mutex::new(Vec::new());
-static PRESSURE: LazyLock<Pressure> = LazyLock::new(|| Pressure::new(Arc::new(RealFs)));
+static BACK_PRESSURE: LazyLock<BackPressure> =
+    LazyLock::new(|| BackPressure::new(Arc::new(RealFs)));
 
 /// The memory that stores share, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct SharedMemory {
     pub budget: usize,
     /// The memory of memtables.
     pub memtables: usize,
-    /// The memory of blocks, filters and indexes that were read, and of the buffers of merges.
+    /// The memory of blocks, filters and indexes that were read, and of the buffers of compactions.
     pub cache: usize,
 }
 
@@ -56,7 +57,7 @@ pub struct SharedMemory {
 /// with the next writes.
 pub fn set_shared_memory(bytes: usize) {
     BUDGET.store(bytes.max(LEAST_BYTES), Ordering::Relaxed);
-    cache::set_shared_budget(cache_bytes());
+    block_cache::set_shared_budget(cache_bytes());
 }
 
 /// The memory that stores share.
@@ -65,7 +66,7 @@ pub fn shared_memory() -> SharedMemory {
     SharedMemory {
         budget: BUDGET.load(Ordering::Relaxed),
         memtables: USED.load(Ordering::Relaxed),
-        cache: usize::try_from(cache::shared_bytes()).unwrap_or(usize::MAX),
+        cache: usize::try_from(block_cache::shared_bytes()).unwrap_or(usize::MAX),
     }
 }
 
@@ -85,8 +86,8 @@ pub(crate) fn memtable_bytes() -> usize {
 }
 
 /// The back-pressure on writes to stores that share.
-pub(crate) fn pressure() -> &'static Pressure {
-    &PRESSURE
+pub(crate) fn back_pressure() -> &'static BackPressure {
+    &BACK_PRESSURE
 }
 
 /// The share of a store in the budget of memtables.
@@ -97,7 +98,7 @@ pub(crate) struct Share {
     /// `true` if its memtable is to be sealed.
     is_wanted: AtomicBool,
     /// Whom to wake for that; nobody in a store without background work.
-    seat: OnceLock<Arc<Seat>>,
+    membership: OnceLock<Arc<Membership>>,
 }
 
 impl Share {
@@ -113,8 +114,8 @@ impl Share {
         share
     }
 
-    pub(crate) fn set_seat(&self, seat: Arc<Seat>) {
-        let _first = self.seat.set(seat);
+    pub(crate) fn set_membership(&self, membership: Arc<Membership>) {
+        let _first = self.membership.set(membership);
     }
 
     /// Tells how large the memtables of the store are, unless that has changed little.
@@ -133,11 +134,11 @@ impl Share {
         let more = bytes.wrapping_sub(known);
         let used = USED.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         let excess = used.saturating_sub(memtables_bytes());
-        PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
+        BACK_PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
         if excess > 0
-            && let Some(seat) = self.seat.get()
+            && let Some(membership) = self.membership.get()
         {
-            seat.wake();
+            membership.wake();
         }
     }
 
@@ -174,7 +175,7 @@ pub(crate) fn relieve() {
         let bytes = share.bytes.load(Ordering::Relaxed);
         match share.is_wanted.load(Ordering::Relaxed) {
             true => to_free = to_free.saturating_sub(bytes),
-            false if share.seat.get().is_some() => others.push((bytes, share)),
+            false if share.membership.get().is_some() => others.push((bytes, share)),
             false => {}
         }
     }
@@ -185,8 +186,8 @@ pub(crate) fn relieve() {
         }
         to_free = to_free.saturating_sub(bytes);
         share.is_wanted.store(true, Ordering::Relaxed);
-        if let Some(seat) = share.seat.get() {
-            seat.wake();
+        if let Some(membership) = share.membership.get() {
+            membership.wake();
         }
     }
 }

@@ -23,7 +23,7 @@
 //! merged with it, except
 //!
 //! - if the older version is much the longer one: then the operand waits until as much has come (see
-//!   [`fold`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
+//!   [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
 //!   copied O(log n) times;
 //! - if the operator refuses.
 //!
@@ -67,16 +67,16 @@
 
 mod cursor;
 mod insertion;
-mod keep;
+mod retention;
 #[cfg(test)]
 mod tests;
 mod versions;
 
 pub(crate) use cursor::MemtableCursor;
-pub(crate) use keep::Keep;
+pub(crate) use retention::Retention;
 
 use crate::entry::Kind;
-use crate::fold::{self, Chain};
+use crate::entry::collapse::{self, Chain};
 use crate::median::{FEW, Median};
 use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
 use ats_mem::{Backend, CaTree, Change, Ordered, Skipped};
@@ -154,7 +154,7 @@ impl Memtable {
     pub(crate) fn apply(
         &self,
         write: Write<'_>,
-        keep: &Keep<'_>,
+        retention: &Retention<'_>,
         operator: Option<&dyn MergeOperator>,
     ) -> usize {
         let _writing = self.writing.lock();
@@ -162,7 +162,7 @@ impl Memtable {
         let Write {
             key, value, seq, ..
         } = write;
-        let is_base = |operator| fold::is_base(operator, key, value).unwrap_or(false);
+        let is_base = |operator| collapse::is_base(operator, key, value).unwrap_or(false);
         let kind = match write.kind {
             Kind::Operand if operator.is_some_and(is_base) => Kind::Put,
             kind => kind,
@@ -173,7 +173,7 @@ impl Memtable {
         };
         // An operand on nothing, if what there was is deleted.
         let on_nothing = if covering.is_some() { Kind::Put } else { kind };
-        let stamp = Stamp::new(kind, seq, keep.alone);
+        let stamp = Stamp::new(kind, seq, retention.alone);
 
         let mut found = None;
         let mut insert = |current| match current {
@@ -201,7 +201,7 @@ impl Memtable {
         let insertion = Insertion {
             history,
             key,
-            keep,
+            retention,
             operator,
             guard: &guard,
         };
@@ -303,7 +303,7 @@ impl Memtable {
 
     /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if
     /// there is nothing. O(1).
-    pub(crate) fn deleted(&self, seq: u64) -> Option<Deleted> {
+    pub(crate) fn deletes_in_older(&self, seq: u64) -> Option<Deleted> {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 
@@ -338,7 +338,7 @@ impl Memtable {
     }
 
     /// Number of keys. O(1), unless many threads write.
-    pub(crate) fn keys(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tree.len()
     }
 

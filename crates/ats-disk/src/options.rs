@@ -57,13 +57,13 @@ pub struct Options {
     /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do it
     /// before. `None` is any number.
     pub memtable_keys: Option<usize>,
-    /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of merges. Up to half
-    /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each merge.
+    /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of compactions. Up to half
+    /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each compaction.
     /// `None` is what the stores of the process [share](crate::set_shared_memory).
     pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
-    /// About how large a file of a run gets before the next one is begun, more than 0. What a merge has written of the file that it
+    /// About how large a file of a run gets before the next one is begun, more than 0. What a compaction has written of the file that it
     /// is writing is lost when the process ends.
     pub file_bytes: u64,
     /// The compression of blocks.
@@ -71,9 +71,9 @@ pub struct Options {
     /// The approximate share of the lookups of a key that a file does not have which read it
     /// nevertheless. 1.0 is all of them: no filter is made. Not below 0.
     pub false_positives: f64,
-    /// The number of runs of about the same size that are merged into one, 2 at least.
+    /// The number of runs of about the same size that are compacted into one, 2 at least.
     pub fan_in: usize,
-    /// `true` if threads write runs and merge them, which all stores of the process share: one more
+    /// `true` if threads write runs and compact them, which all stores of the process share: one more
     /// than there are processors. Otherwise both is done by [`work`](crate::DiskStore::work) only,
     /// which tests call, and nothing is synced at intervals.
     pub background: bool,

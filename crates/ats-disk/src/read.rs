@@ -3,22 +3,29 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
 //! not matter, and merges that.
 
+mod expiry;
 mod median;
 mod pinned;
 mod scan;
 mod snapshot;
+mod snapshot_list;
+mod snapshot_store;
+mod tombstone_gaps;
 
+pub(crate) use expiry::SnapshotExpiry;
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
+pub(crate) use snapshot_list::SnapshotList;
+pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
+pub(crate) use tombstone_gaps::TombstoneGaps;
 
-use crate::core::Core;
+use crate::core::{Core, StoredRun, Version};
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
-use crate::file::key_hash;
-use crate::fold::{Chain, is_base};
 use crate::memtable::Lookup;
-use crate::state::{State, StoredRun};
+use crate::run_file::key_hash;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,20 +40,20 @@ thread_local! {
 pub(crate) enum Moment {
     /// That of the last published write.
     Now,
-    /// That of a snapshot, which is in the registry.
+    /// That of a snapshot, which is in the list of snapshots.
     At(u64),
 }
 
 /// Lends the value of a key to `read`. Whether there is one.
 pub(crate) fn get(core: &Core, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-    let state = core.state.load();
-    get_in(core, &state, key, Moment::Now, read)
+    let version = core.versions.current();
+    get_in(core, &version, key, Moment::Now, read)
 }
 
-/// Does what [`get`] does, in a state.
+/// Does what [`get`] does, in a version.
 pub(crate) fn get_in(
     core: &Core,
-    state: &State,
+    version: &Version,
     key: &[u8],
     moment: Moment,
     read: &mut dyn FnMut(&[u8]),
@@ -54,7 +61,7 @@ pub(crate) fn get_in(
     // Not while `read` runs, which may read, too.
     core.stats.reads.add(1);
     let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
-    let found = gather(core, state, key, moment, &mut chain);
+    let found = gather(core, version, key, moment, &mut chain);
     let result = found.and_then(|()| {
         let operator = core.options.operator.as_deref();
         core.stats.on_read(chain.len());
@@ -74,19 +81,19 @@ pub(crate) fn get_in(
 /// Gathers what there is of a key.
 fn gather(
     core: &Core,
-    state: &State,
+    version: &Version,
     key: &[u8],
     moment: Moment,
     chain: &mut Chain,
 ) -> Result<(), Error> {
     let is_complete = loop {
         chain.clear();
-        // After the state was loaded: see S2 of `state`.
+        // After the version was loaded: see S2 of `version`.
         let (seq, is_snapshot) = match moment {
-            Moment::Now => (core.registry.visible(), false),
+            Moment::Now => (core.snapshots.visible(), false),
             Moment::At(seq) => (seq, true),
         };
-        let lookup = state.memtables().find_map(|memtable| {
+        let lookup = version.memtables().find_map(|memtable| {
             let lookup = memtable.get(key, seq, is_snapshot, chain);
             (lookup != Lookup::GoesOn).then_some(lookup)
         });
@@ -96,11 +103,11 @@ fn gather(
             Some(_) => break true,
         }
     };
-    if is_complete || state.runs.is_empty() || is_enough(core, key, chain) {
+    if is_complete || version.runs.is_empty() || is_enough(core, key, chain) {
         return Ok(());
     }
     let hash = key_hash(key);
-    for run in &state.runs {
+    for run in &version.runs {
         gather_from(run, key, hash, chain)?;
         if chain.is_complete() || is_enough(core, key, chain) {
             break;

@@ -14,9 +14,9 @@ pub(crate) struct Stats {
     pub(crate) syncs: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) flushed_bytes: AtomicU64,
-    pub(crate) merges: AtomicU64,
-    pub(crate) merge_read_bytes: AtomicU64,
-    pub(crate) merge_written_bytes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) compaction_read_bytes: AtomicU64,
+    pub(crate) compaction_written_bytes: AtomicU64,
     pub(crate) refused_merges: AtomicU64,
     pub(crate) failed_removals: AtomicU64,
     pub(crate) background_errors: AtomicU64,
@@ -53,10 +53,10 @@ impl Stats {
         add(&self.flushed_bytes, bytes);
     }
 
-    pub(crate) fn on_merge(&self, read: u64, written: u64) {
-        add(&self.merges, 1);
-        add(&self.merge_read_bytes, read);
-        add(&self.merge_written_bytes, written);
+    pub(crate) fn on_compaction(&self, read: u64, written: u64) {
+        add(&self.compactions, 1);
+        add(&self.compaction_read_bytes, read);
+        add(&self.compaction_written_bytes, written);
     }
 
     pub(crate) fn on_refused_merges(&self, count: usize) {

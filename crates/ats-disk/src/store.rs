@@ -1,24 +1,26 @@
 //! The store as its users see it.
 
+mod info;
+mod recovery;
+
+pub use info::{Info, RunInfo};
+
 use crate::background::Worker;
-use crate::batch::Batch;
 use crate::core::Core;
 use crate::directory::{StoreDirectory, replace_file};
 use crate::error::Error;
 use crate::fs::Sharing;
-use crate::info::Info;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
-use crate::recovery;
 use crate::waiting;
+use crate::write::Batch;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cell::{Cell, RefCell};
 use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 thread_local! {
@@ -47,8 +49,8 @@ struct Owner {
 impl Owner {
     /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
-        self.core.closing.store(true, Ordering::Relaxed);
-        if self.core.is_copy() {
+        self.core.status.begin_closing();
+        if self.core.status.is_forked() {
             return;
         }
         self.core.background.end();
@@ -59,7 +61,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
         self.core.release_directory();
-        if self.core.is_copy() {
+        if self.core.status.is_forked() {
             // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
             mem::forget(Arc::clone(&self.worker));
         }
@@ -112,7 +114,7 @@ impl DiskStore {
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.core().check_writable()?;
+        self.core().status.check_writable()?;
         replace_file(&*self.core().directory, name, bytes)
     }
 
@@ -233,22 +235,22 @@ impl DiskStore {
         Snapshot::new(self.core())
     }
 
-    /// Number of records at one moment. O(1) if it is [known](crate::record_count), otherwise O(records).
-    pub(crate) fn records(&self) -> Result<usize, Error> {
+    /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
+    pub(crate) fn len(&self) -> Result<usize, Error> {
         let core = self.core();
-        if let Some(records) = core.registry.records()? {
+        if let Some(records) = core.snapshots.count()? {
             return Ok(records);
         }
         // However little of it is on disk, it takes long.
         waiting::check()?;
-        let (snapshot, counting) = {
-            let writing = core.writing.lock();
-            (self.snapshot(), writing.records.begin())
+        let (snapshot, start) = {
+            let write_state = core.write_state.lock();
+            (self.snapshot(), write_state.count.begin())
         };
         let records = snapshot.sum(&|_| 1)?;
-        let mut writing = core.writing.lock();
-        writing.records.end(counting, records as i64);
-        core.registry.publish_count(&writing.records);
+        let mut write_state = core.write_state.lock();
+        write_state.count.end(start, records as i64);
+        core.snapshots.publish_count(&write_state.count);
         Ok(records)
     }
 
@@ -282,21 +284,21 @@ impl DiskStore {
     /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
     fn flush_all(&self) -> Result<u64, Error> {
         waiting::check()?;
-        if self.core().is_read_only {
-            return Ok(self.core().registry.visible());
+        if self.core().status.is_opened_read_only() {
+            return Ok(self.core().snapshots.visible());
         }
-        self.core().check_writable()?;
-        let _hold = self.core().directory_lock.hold()?;
+        self.core().status.check_writable()?;
+        let _guard = self.core().directory_lock.acquire()?;
         let last_seq = {
-            let mut writing = self.core().writing.lock();
-            self.worker().writer.seal(&mut writing);
-            writing.last_seq
+            let mut write_state = self.core().write_state.lock();
+            self.worker().writer.seal(&mut write_state);
+            write_state.last_seq
         };
         self.worker().flusher.flush_up_to(last_seq)?;
         Ok(last_seq)
     }
 
-    /// Merges into one run all that was written before, of which then nothing is left that was
+    /// Compacts into one run all that was written before, of which then nothing is left that was
     /// replaced or deleted, except for what snapshots read. Writes go on meanwhile, and are not
     /// waited for: they may make more runs.
     ///
@@ -307,15 +309,15 @@ impl DiskStore {
     }
 
     /// Does what [`compact`](DiskStore::compact) does, and tells of its progress. If it is broken
-    /// off, what is complete of the merge is kept, and the merge goes on later.
+    /// off, what is complete of the compaction is kept, and it goes on later.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();
-        core.check_writable()?;
-        let _hold = core.directory_lock.hold()?;
+        core.status.check_writable()?;
+        let _guard = core.directory_lock.acquire()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
@@ -325,14 +327,14 @@ impl DiskStore {
             flow
         };
         loop {
-            let merged = compactor.compact_reserved(&reservation, &mut on_progress)?;
+            let compacted = compactor.compact_reserved(&reservation, &mut on_progress)?;
             let (runs, _) = compactor.reserved_runs(&reservation);
             if runs <= 1 {
-                core.remove_doomed();
+                core.remove_obsolete();
                 return Ok(());
             }
-            if !merged && !is_broken_off.get() {
-                // A thread merges some of them.
+            if !compacted && !is_broken_off.get() {
+                // A thread compacts some of them.
                 let _flow = on_progress(Progress::default());
                 core.file_system.sleep(Duration::from_millis(10));
             }
@@ -342,17 +344,17 @@ impl DiskStore {
         }
     }
 
-    /// Does one piece of what the background does otherwise: writes a memtable to a run, merges some runs, or
+    /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts some runs, or
     /// removes files. Whether there was anything to do.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
-        let _hold = self.core().directory_lock.hold()?;
+        let _guard = self.core().directory_lock.acquire()?;
         self.worker().work()
     }
 
-    /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a
+    /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at a
     /// price that pays. The background does the same when there were no writes for a
     /// second. Writes go on meanwhile, and are not waited for.
     ///
@@ -364,19 +366,19 @@ impl DiskStore {
     pub fn settle(&self) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();
-        core.check_writable()?;
-        let _hold = core.directory_lock.hold()?;
+        core.status.check_writable()?;
+        let _guard = core.directory_lock.acquire()?;
         let compactor = &self.worker().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         loop {
-            let merged = compactor.settle_reserved(&reservation)?;
-            let (_, is_merging) = compactor.reserved_runs(&reservation);
-            if !merged && !is_merging {
-                core.remove_doomed();
+            let compacted = compactor.settle_reserved(&reservation)?;
+            let (_, is_compacting) = compactor.reserved_runs(&reservation);
+            if !compacted && !is_compacting {
+                core.remove_obsolete();
                 return Ok(());
             }
-            if !merged {
-                // A thread merges some of them.
+            if !compacted {
+                // A thread compacts some of them.
                 core.file_system.sleep(Duration::from_millis(2));
             }
         }
@@ -385,8 +387,8 @@ impl DiskStore {
     /// Has the next change get a sequence number above this one. Until that change is in a run, the
     /// numbers that were left out look like changes that are missing.
     pub(crate) fn skip_numbers(&self, last: u64) {
-        let mut writing = self.core().writing.lock();
-        writing.last_seq = writing.last_seq.max(last);
+        let mut write_state = self.core().write_state.lock();
+        write_state.last_seq = write_state.last_seq.max(last);
     }
 
     /// The figures of the store.
@@ -400,8 +402,8 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Corrupt`] with the first place at which a file is not what was written; [`Error::Io`].
     pub fn verify(&self) -> Result<(), Error> {
-        let state = self.core().state.load_full();
-        for run in &state.runs {
+        let version = self.core().versions.current_arc();
+        for run in &version.runs {
             for file in run.run.files() {
                 file.verify()?;
             }
@@ -410,8 +412,8 @@ impl DiskStore {
     }
 
     /// Writes the memtables to runs, ends the threads, and lets another store open the directory. Then this store and
-    /// its clones are read-only. Merges of other threads are broken off, and waited for; called from within
-    /// [`OnProgress`], this does not wait for that merge, and the directory is free when it has ended.
+    /// its clones are read-only. Compactions of other threads are broken off, and waited for; called from within
+    /// [`OnProgress`], this does not wait for that compaction, and the directory is free when it has ended.
     ///
     /// # Errors
     /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the journal still.

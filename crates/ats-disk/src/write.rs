@@ -5,27 +5,35 @@
 //! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
 //! gathered, and the lock under which writers gather is held for a copy of a batch only.
 //!
-//! **W1** Groups are written, applied and published one after the other, each under `writing`. **W2** What is
+//! **W1** Groups are written, applied and published one after the other, each under `write_state`. **W2** What is
 //! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
 //! error nothing of the group is applied.
 
-use crate::batch::{Batch, BatchItem, BatchItems};
-use crate::core::Core;
+mod back_pressure;
+mod batch;
+mod count;
+mod group;
+mod memtable_pool;
+mod state;
+
+pub(crate) use back_pressure::{BackPressure, debt, most_runs};
+pub use batch::Batch;
+pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
+pub(crate) use count::{CountChange, RecordCount};
+pub(crate) use state::WriteState;
+
+use crate::core::{Core, Sealed, Version};
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
-use crate::group::{Batches, GROUP_BYTES, Group, Queue};
 use crate::journal::{Journal, NextJournal};
 use crate::memory;
-use crate::memtable::{Keep, Memtable, Write};
+use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
-use crate::planted::{Fault, is_planted};
-use crate::pressure::Pressure;
-use crate::record_count::RecordCount;
-use crate::spare::Spare;
-use crate::state::{Sealed, State};
 use crate::waiting;
-use crate::writing::Writing;
+use group::{Batches, GROUP_BYTES, Group, Queue};
+use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
@@ -39,19 +47,19 @@ pub(crate) struct Writer {
     files: Arc<Files>,
     queue: Mutex<Queue>,
     pub(crate) next_journal: NextJournal,
-    pub(crate) spare: Spare,
+    pub(crate) memtable_pool: MemtablePool,
 }
 
 impl Writer {
     pub(crate) fn new(files: Arc<Files>) -> Self {
         let core = Arc::clone(&files.core);
-        let next_journal = NextJournal::new(core.writing.lock().journal.number());
+        let next_journal = NextJournal::new(core.write_state.lock().journal.number());
         Writer {
             core,
             files,
             queue: Mutex::default(),
             next_journal,
-            spare: Spare::default(),
+            memtable_pool: MemtablePool::default(),
         }
     }
 
@@ -60,22 +68,22 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
-        self.core.check_writable()?;
-        self.core.check_open()?;
+        self.core.status.check_writable()?;
+        self.core.status.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
         if !waiting::is_allowed() {
             return self.commit_at_once(batch, sync);
         }
-        for pressure in self.core.pressures() {
-            pressure.wait(batch.bytes(), &self.core.stats);
+        for back_pressure in self.core.back_pressures() {
+            back_pressure.wait(batch.bytes(), &self.core.stats);
         }
         // A delete that is taken although the disk is full does not go with writes that are not.
         let is_alone = self.files.reserve.is_short() && batch.only_deletes();
         if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
-            return self.write_group(&mut self.core.writing.lock(), &mut batches);
+            return self.write_group(&mut self.core.write_state.lock(), &mut batches);
         }
         let (group, leads) = self.join_group(batch, sync);
         if !leads {
@@ -85,11 +93,11 @@ impl Writer {
             }
             return outcome.clone().expect("it was just there");
         }
-        let mut writing = self.core.writing.lock();
+        let mut write_state = self.core.write_state.lock();
         // From now on, writers begin the next group.
         self.queue.lock().gathering = None;
-        let result = self.write_group(&mut writing, &mut group.batches.lock());
-        drop(writing);
+        let result = self.write_group(&mut write_state, &mut group.batches.lock());
+        drop(write_state);
         *group.outcome.lock() = Some(result.clone());
         group.done.notify_all();
         self.keep_group(group);
@@ -102,21 +110,21 @@ impl Writer {
             return Err(Error::WouldWait);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut writing = waiting::lock(&self.core.writing)?;
-        let goes_on = match self.is_full() || !writing.journal.is_begun() {
+        let mut write_state = waiting::lock(&self.core.write_state)?;
+        let goes_on = match self.is_full() || !write_state.journal.is_begun() {
             true => self.next_journal.is_begun(),
-            false => writing.journal.is_open(),
+            false => write_state.journal.is_open(),
         };
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
-        let lets_through = |pressure: &Pressure| pressure.lets_through(batch.bytes());
-        if !goes_on || !self.core.pressures().all(lets_through) {
+        let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());
+        if !goes_on || !self.core.back_pressures().all(lets_through) {
             return Err(Error::WouldWait);
         }
-        let mut batches = mem::take(&mut writing.at_once);
+        let mut batches = mem::take(&mut write_state.at_once);
         batches.clear();
         batches.add(batch, false);
-        let result = self.write_group(&mut writing, &mut batches);
-        writing.at_once = batches;
+        let result = self.write_group(&mut write_state, &mut batches);
+        write_state.at_once = batches;
         match result {
             // To make room for it takes long.
             Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
@@ -127,9 +135,9 @@ impl Writer {
     /// `true` if the active memtable is full.
     fn is_full(&self) -> bool {
         let most_keys = self.core.options.memtable_keys;
-        let active = &self.core.state.load().active;
+        let active = &self.core.versions.current().active;
         active.bytes() >= self.files.reserve.memtable_limit()
-            || most_keys.is_some_and(|most| active.keys() >= most)
+            || most_keys.is_some_and(|most| active.len() >= most)
     }
 
     /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
@@ -147,7 +155,7 @@ impl Writer {
         }
         // A group that is full stays with its leader, which need not be asked: it closes what is gathered then, which
         // only means that the group after the next is begun earlier.
-        let group = queue.spare.take().unwrap_or_default();
+        let group = queue.reusable.take().unwrap_or_default();
         group.batches.lock().add(batch, sync);
         queue.gathering = Some(Arc::clone(&group));
         (group, true)
@@ -158,7 +166,7 @@ impl Writer {
         if let Some(alone) = Arc::get_mut(&mut group) {
             alone.batches.get_mut().clear();
             *alone.outcome.get_mut() = None;
-            self.queue.lock().spare = Some(group);
+            self.queue.lock().reusable = Some(group);
         }
     }
 
@@ -166,7 +174,7 @@ impl Writer {
         if self.core.options.operator.is_some() {
             return Ok(());
         }
-        for item in BatchItems::new(batch.encoded()) {
+        for item in BatchItems::new(batch.encoding()) {
             if let BatchItem::Write {
                 kind: Kind::Operand,
                 ..
@@ -179,18 +187,22 @@ impl Writer {
     }
 
     /// Writes, syncs, applies and publishes a group.
-    fn write_group(&self, writing: &mut Writing, batches: &mut Batches) -> Result<(), Error> {
-        self.core.check_writable()?;
+    fn write_group(
+        &self,
+        write_state: &mut WriteState,
+        batches: &mut Batches,
+    ) -> Result<(), Error> {
+        self.core.status.check_writable()?;
         if self.is_full() {
-            self.seal(writing);
+            self.seal(write_state);
         }
         self.files
             .reserve
             .cover_write(batches.bytes.len(), batches.only_deletes)?;
-        if !writing.journal.is_begun() {
+        if !write_state.journal.is_begun() {
             self.files.renew_manifest()?;
         }
-        let mut seq = writing.last_seq;
+        let mut seq = write_state.last_seq;
         batches.number(seq + 1);
         let numbered = batches.each().map(|(batch, changes)| {
             let first_seq = seq + 1;
@@ -199,45 +211,46 @@ impl Writer {
         });
         let (next, directory) = (&self.next_journal, &*self.core.directory);
         let goes_ahead = !self.files.reserve.is_short();
-        let written = writing
-            .journal
-            .write(next, directory, self.core.store, goes_ahead, numbered);
+        let written =
+            write_state
+                .journal
+                .write(next, directory, self.core.store, goes_ahead, numbered);
         let written = match written {
             Ok(written) => written,
-            Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
+            Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
-                let cut = writing.journal.cut();
-                let _ = cut.map_err(|error| self.core.broken(error));
+                let cut = write_state.journal.cut();
+                let _ = cut.map_err(|error| self.core.status.make_read_only(error));
                 return Err(error);
             }
         };
         if batches.sync {
-            self.sync_journal(&mut writing.journal, seq + 1)?;
+            self.sync_journal(&mut write_state.journal, seq + 1)?;
         }
-        let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
-        writing.records.change(batches.records);
-        let state = self.core.state.load();
-        self.apply(&state, first_seq, batches, &writing.records)?;
+        let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
+        write_state.count.change(batches.count_change);
+        let version = self.core.versions.current();
+        self.apply(&version, first_seq, batches, &write_state.count)?;
         self.core
             .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        self.core.tell_memory(&state);
+        self.core.tell_memory(&version);
         if self.core.options.background {
-            self.call_background(writing, &state.active);
+            self.call_background(write_state, &version.active);
         }
         Ok(())
     }
 
     /// Wakes the background work that is due after a write.
     #[inline]
-    fn call_background(&self, writing: &mut Writing, active: &Memtable) {
-        let is_watched = mem::replace(&mut writing.is_watched, true);
-        if !is_watched || self.spare.is_short() || self.needs_journal(active) {
+    fn call_background(&self, write_state: &mut WriteState, active: &Memtable) {
+        let is_watched = mem::replace(&mut write_state.is_watched, true);
+        if !is_watched || self.memtable_pool.is_short() || self.needs_journal(active) {
             self.core.background.wake();
         }
         if let Durability::Interval(interval) = self.core.options.durability
-            && !mem::replace(&mut writing.is_sync_due, true)
+            && !mem::replace(&mut write_state.is_sync_due, true)
         {
             self.core.background.sync_after(interval);
         }
@@ -254,9 +267,11 @@ impl Writer {
     fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            to_sync
+                .sync()
+                .map_err(|error| self.core.status.make_read_only(error))?;
             self.core.stats.on_sync();
-            journal.synced(&to_sync, next_seq);
+            journal.note_synced(&to_sync, next_seq);
         }
         Ok(())
     }
@@ -264,24 +279,24 @@ impl Writer {
     /// Makes changes in the active memtable, and publishes them, and the number of records that there are then.
     fn apply(
         &self,
-        state: &State,
+        version: &Version,
         first_seq: u64,
         batches: &Batches,
-        records: &RecordCount,
+        count: &RecordCount,
     ) -> Result<(), Error> {
         let operator = self.core.options.operator.as_deref();
         let last_seq = first_seq + batches.changes() - 1;
         if self.core.gaps.is_active() {
-            self.tell_gaps(first_seq, batches)?;
+            self.note_records(first_seq, batches)?;
         }
-        let live = self.core.registry.lock();
+        let live = self.core.snapshots.lock();
         let mut item = BatchItems::new(&batches.bytes);
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
-            // Under the lock of the registry (its R2).
-            let keep = Keep {
-                visible: self.core.registry.visible(),
+            // Under the lock of the list of snapshots (its R2).
+            let retention = Retention {
+                visible: self.core.snapshots.visible(),
                 snapshots: &live,
                 alone: true,
             };
@@ -291,35 +306,35 @@ impl Writer {
                 value,
                 seq: first_seq,
             };
-            self.core.registry.publish(last_seq, records, || {
-                self.count_refused(state.active.apply(write, &keep, operator));
+            self.core.snapshots.publish(last_seq, count, || {
+                self.count_refused(version.active.apply(write, &retention, operator));
             });
             return Ok(());
         }
         let snapshots = live.clone();
         drop(live);
-        let keep = Keep {
-            visible: self.core.registry.visible(),
+        let retention = Retention {
+            visible: self.core.snapshots.visible(),
             snapshots: &snapshots,
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
-            self.count_refused(state.apply_item(seq, item?, &keep, operator));
+            self.count_refused(version.apply_item(seq, item?, &retention, operator));
         }
-        self.core.registry.publish(last_seq, records, || {});
+        self.core.snapshots.publish(last_seq, count, || {});
         Ok(())
     }
 
     /// Says which keys get records, before readers see them.
     #[cold]
-    fn tell_gaps(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+    fn note_records(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
         self.core.gaps.begin_group(first_seq);
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
-                && !is_planted(Fault::StaleGap)
+                && !is_injected(InjectedFault::StaleGap)
             {
-                self.core.gaps.tell(seq, key);
+                self.core.gaps.note_record(seq, key);
             }
         }
         Ok(())
@@ -331,36 +346,36 @@ impl Writer {
         }
     }
 
-    /// Goes on with an empty memtable and a new journal. The caller holds `writing`, of which it passes the content.
-    pub(crate) fn seal(&self, writing: &mut Writing) {
-        if writing.last_seq == writing.sealed_seq {
+    /// Goes on with an empty memtable and a new journal. The caller holds `write_state`, of which it passes the content.
+    pub(crate) fn seal(&self, write_state: &mut WriteState) {
+        if write_state.last_seq == write_state.sealed_seq {
             return;
         }
-        writing.journal.rotate(&self.next_journal);
-        let _swapping = self.core.swapping.lock();
-        let state = self.core.state.load();
-        let sealed = Arc::new(Sealed {
-            memtable: Arc::clone(&state.active),
-            first_seq: writing.sealed_seq + 1,
-            last_seq: writing.last_seq,
-            next_journal: writing.journal.number(),
+        write_state.journal.rotate(&self.next_journal);
+        self.core.versions.exchange(|version| {
+            let sealed = Arc::new(Sealed {
+                memtable: Arc::clone(&version.active),
+                first_seq: write_state.sealed_seq + 1,
+                last_seq: write_state.last_seq,
+                next_journal: write_state.journal.number(),
+            });
+            let mut all = vec![sealed];
+            all.extend(version.sealed.iter().cloned());
+            Version {
+                active: Arc::new(Memtable::new()),
+                sealed: all,
+                runs: version.runs.clone(),
+            }
         });
-        writing.sealed_seq = writing.last_seq;
-        let mut all = vec![sealed];
-        all.extend(state.sealed.iter().cloned());
-        self.core.state.store(Arc::new(State {
-            active: Arc::new(Memtable::new()),
-            sealed: all,
-            runs: state.runs.clone(),
-        }));
-        self.core.update_pressure();
+        write_state.sealed_seq = write_state.last_seq;
+        self.core.update_back_pressure();
         self.core.background.wake();
     }
 
     /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
     /// begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
-        self.core.check_writable()?;
+        self.core.status.check_writable()?;
         if !self.core.options.background || self.files.reserve.is_short() {
             return Ok(false);
         }
@@ -371,7 +386,7 @@ impl Writer {
     /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
     pub(crate) fn prepare(&self) {
         let _begun = self.prepare_journal();
-        self.spare.prepare(self.core.full_memtable_bytes());
+        self.memtable_pool.prepare(self.core.full_memtable_bytes());
     }
 
     /// Seals the memtable, if all that share memory have too much and this one is among the largest.
@@ -379,7 +394,7 @@ impl Writer {
         if let Some(share) = &self.core.share {
             memory::relieve();
             if share.take_wanted() {
-                self.seal(&mut self.core.writing.lock());
+                self.seal(&mut self.core.write_state.lock());
             }
         }
     }
@@ -387,17 +402,19 @@ impl Writer {
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         waiting::check()?;
-        if self.core.is_read_only {
+        if self.core.status.is_opened_read_only() {
             return Ok(());
         }
-        self.core.check_writable()?;
-        let to_sync = self.core.writing.lock().journal.to_sync();
+        self.core.status.check_writable()?;
+        let to_sync = self.core.write_state.lock().journal.to_sync();
         if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            to_sync
+                .sync()
+                .map_err(|error| self.core.status.make_read_only(error))?;
             self.core.stats.on_sync();
-            let mut writing = self.core.writing.lock();
-            let next_seq = writing.last_seq + 1;
-            writing.journal.synced(&to_sync, next_seq);
+            let mut write_state = self.core.write_state.lock();
+            let next_seq = write_state.last_seq + 1;
+            write_state.journal.note_synced(&to_sync, next_seq);
         }
         Ok(())
     }

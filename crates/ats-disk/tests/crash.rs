@@ -9,12 +9,12 @@ mod sim;
 #[path = "sim/tests.rs"]
 mod simulator;
 
-use ats_disk::planted::{Fault, plant};
+use ats_disk::fault_injection::{InjectedFault, inject};
 use ats_disk::{BagStore, DiskStore};
 use sim::explore::Case;
 use sim::liar::Lie;
 use sim::subject::Subject;
-use sim::toy::{Toy, planted};
+use sim::toy::{Toy, injected};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -50,15 +50,15 @@ fn is_caught<S: Subject>(lie: Option<Lie>, seeds: u64) -> Option<u64> {
 
 #[test]
 fn a_right_toy_passes() {
-    let visited = all_are_right::<Toy<{ planted::NOTHING }>>(0..30);
+    let visited = all_are_right::<Toy<{ injected::NOTHING }>>(0..30);
     assert!(visited > 15_000, "{visited}");
 }
 
 #[test]
-fn toys_with_planted_faults_are_caught() {
+fn toys_with_injected_faults_are_caught() {
     macro_rules! caught {
         ($($fault:ident),*) => {$(
-            let caught = is_caught::<Toy<{ planted::$fault }>>(None, 20);
+            let caught = is_caught::<Toy<{ injected::$fault }>>(None, 20);
             println!("{}: {caught:?}", stringify!($fault));
             assert!(caught.is_some());
         )*};
@@ -84,7 +84,7 @@ fn lies_to_a_toy_are_caught() {
         Lie::Exchange("log"),
         Lie::Short("log", 100),
     ] {
-        let caught = is_caught::<Toy<{ planted::NOTHING }>>(Some(lie), 20);
+        let caught = is_caught::<Toy<{ injected::NOTHING }>>(Some(lie), 20);
         println!("{lie:?}: {caught:?}");
         assert!(caught.is_some());
     }
@@ -130,14 +130,14 @@ fn lies_to_the_store_are_caught() {
 #[test]
 fn faults_of_the_store_are_caught() {
     for fault in [
-        Fault::TornRecord,
-        Fault::Order,
-        Fault::EarlyEdit,
-        Fault::RepairedForReading,
+        InjectedFault::TornRecord,
+        InjectedFault::Order,
+        InjectedFault::EarlyEdit,
+        InjectedFault::RepairedForReading,
     ] {
-        plant(Some(fault));
+        inject(Some(fault));
         let caught = is_caught::<DiskStore>(None, 40);
-        plant(None);
+        inject(None);
         println!("{fault:?}: {caught:?}");
         assert!(caught.is_some(), "{fault:?}");
     }

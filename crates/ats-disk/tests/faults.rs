@@ -4,13 +4,13 @@
 mod sim;
 
 use ats_disk::DiskStore;
-use ats_disk::planted::{Fault as PlantedFault, plant};
+use ats_disk::fault_injection::{InjectedFault, inject};
 use sim::broken::Broken;
 use sim::explore::Case;
 use sim::fault::{Break, Calls, EINTR, EIO, EMFILE, ENOSPC};
 use sim::salvaged::Counts;
 use sim::subject::Subject;
-use sim::toy::{Toy, planted};
+use sim::toy::{Toy, injected};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -66,7 +66,7 @@ fn all_are_right<S: Subject>(seeds: Range<u64>) -> [u64; 4] {
 #[test]
 fn a_right_toy_passes() {
     let start = Instant::now();
-    let [failed, filled, bits, errors] = all_are_right::<Toy<{ planted::NOTHING }>>(0..3);
+    let [failed, filled, bits, errors] = all_are_right::<Toy<{ injected::NOTHING }>>(0..3);
     println!(
         "{failed} failed calls, {filled} full disks, {bits} bits of which {errors} made errors, in {:?}",
         start.elapsed()
@@ -75,10 +75,10 @@ fn a_right_toy_passes() {
 }
 
 #[test]
-fn toys_with_planted_faults_are_caught() {
+fn toys_with_injected_faults_are_caught() {
     macro_rules! caught {
         ($($fault:ident),*) => {$(
-            let wrong = (0..10).find_map(|seed| break_all::<Toy<{ planted::$fault }>>(seed).err());
+            let wrong = (0..10).find_map(|seed| break_all::<Toy<{ injected::$fault }>>(seed).err());
             println!("{}: {:?}", stringify!($fault), wrong.as_ref().and_then(|w| w.lines().next()));
             assert!(wrong.is_some());
         )*};
@@ -109,16 +109,16 @@ fn calls_that_fail_lose_nothing() {
 #[test]
 fn faults_of_the_store_are_caught() {
     for (fault, of, error) in [
-        (PlantedFault::Interrupted, Calls::ALL, EINTR),
-        (PlantedFault::Unwritten, Calls::OPENING, EMFILE),
+        (InjectedFault::Interrupted, Calls::ALL, EINTR),
+        (InjectedFault::Unwritten, Calls::OPENING, EMFILE),
     ] {
-        plant(Some(fault));
+        inject(Some(fault));
         let how = Break::Nothing(error);
         let caught = (0..20).find(|seed| {
             let broken = Broken::random(*seed, 20);
             broken.fail::<DiskStore>(of, how, false).is_err()
         });
-        plant(None);
+        inject(None);
         println!("{fault:?}: {caught:?}");
         assert!(caught.is_some(), "{fault:?}");
     }

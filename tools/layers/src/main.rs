@@ -109,20 +109,27 @@ fn upwards(
     }
 }
 
-/// The rooms of a crate that point up, if the rooms are drawn.
+/// The rooms of a crate that point up, if the rooms are drawn. A part of a room may be drawn as a
+/// room of its own, which others then may stand on.
 fn rooms(house: &str, name: &str, imports: &Imports) -> BTreeSet<String> {
-    let room = |file: usize| {
-        let path = &imports.files[file];
-        path.split('/')
-            .next()
-            .unwrap_or(path)
-            .trim_end_matches(".rs")
-    };
-    let all = (0..imports.files.len()).map(room).collect();
+    let paths = imports
+        .files
+        .iter()
+        .map(|path| path.trim_end_matches(".rs"));
+    let paths: Vec<_> = paths.collect();
+    let all = paths.iter().flat_map(|path| prefixes(path)).collect();
     let drawn = levels(house, &format!("crates/{name}/src"), &all);
     if drawn.is_empty() {
         return BTreeSet::new();
     }
+    let room = |file: usize| {
+        let path = paths[file];
+        let outer = path.split('/').next().unwrap_or(path);
+        let mut inner = prefixes(path);
+        inner
+            .rfind(|part| drawn.contains_key(*part))
+            .unwrap_or(outer)
+    };
     let pairs = imports
         .between
         .keys()
@@ -134,6 +141,12 @@ fn rooms(house: &str, name: &str, imports: &Imports) -> BTreeSet<String> {
             upwards(&drawn, (room(from), &shown(from)), (room(to), &shown(to)))
         })
         .collect()
+}
+
+/// The folders that a path leads through, from the outermost, and the path itself.
+fn prefixes(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(end, _)| end);
+    ends.chain([path.len()]).map(|end| &path[..end])
 }
 
 /// The circles of a crate.

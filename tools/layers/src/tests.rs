@@ -161,3 +161,29 @@ fn rooms_that_are_drawn_may_point_down_only() {
     let expected = "points up: crates/ats-left/src/below/deep.rs -> crates/ats-left/src/beside.rs";
     assert_eq!(house.faults(), [expected]);
 }
+
+#[test]
+fn a_part_of_a_room_may_be_drawn_below_it() {
+    let house = House::new(
+        "parts",
+        &[
+            ("ats-left/src/lib.rs", "mod above; mod below; mod beside;"),
+            (
+                "ats-left/src/above.rs",
+                "mod state; use crate::below::Below; pub use state::State; struct Above(State);",
+            ),
+            ("ats-left/src/above/state.rs", "pub struct State;"),
+            (
+                "ats-left/src/below.rs",
+                "use crate::above::State; pub struct Below(State);",
+            ),
+            ("ats-left/src/beside.rs", "use crate::above::State;"),
+        ],
+    );
+    let up = "points up: crates/ats-left/src/below.rs -> crates/ats-left/src/above/state.rs";
+    let beside = "points up: crates/ats-left/src/beside.rs -> crates/ats-left/src/above/state.rs";
+    assert_eq!(house.faults(), [up, beside]);
+    let lower = HOUSE.replace("   below\n", "   below\n   above/state\n");
+    house.write("docs/house.md", &lower);
+    assert_eq!(house.faults(), [""; 0]);
+}

@@ -55,7 +55,7 @@ fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
             )?;
         }
     }
-    if let Some(merges) = survey.merges().filter(|merges| *merges > 0) {
+    if let Some(merges) = survey.compactions().filter(|merges| *merges > 0) {
         writeln!(out, "unfinished merges {merges}")?;
     }
     for journal in survey.journals() {
@@ -66,7 +66,7 @@ fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
         };
         writeln!(out, "{} {}{needed}", journal.name, bytes(journal.bytes))?;
     }
-    for name in survey.unneeded() {
+    for name in survey.unneeded_files() {
         writeln!(
             out,
             "{name} is not needed, and removed when the store is opened"
@@ -107,10 +107,10 @@ fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
         "table": table::json(table.description()),
         "operator": survey.operator().map(|(name, version)| json!({"name": name, "version": version})),
         "runs": survey.runs().map(|runs| runs.into_iter().map(run).collect::<Value>()),
-        "changes_in_runs": survey.flushed(),
-        "unfinished_merges": survey.merges(),
+        "changes_in_runs": survey.changes_in_runs(),
+        "unfinished_merges": survey.compactions(),
         "journals": journals.collect::<Value>(),
-        "unneeded": survey.unneeded(),
+        "unneeded": survey.unneeded_files(),
         "faults": json_faults(faults),
     })
 }

@@ -1,16 +1,16 @@
-//! The choice of the runs that are merged.
+//! The choice of the runs that are compacted.
 //!
-//! Runs of about the same size are merged `fan_in` at a time, so each record is written about once for each power of
-//! `fan_in` that the store is larger than a memtable; and all runs are merged into the oldest when the others have
+//! Runs of about the same size are compacted `fan_in` at a time, so each record is written about once for each power of
+//! `fan_in` that the store is larger than a memtable; and all runs are compacted into the oldest when the others have
 //! become half as large as it is, so that a store in which records are replaced takes at most about twice the
 //! space of its records. The same is done when the others have deleted half of the oldest, however few they are. This is lazy
 //! levelling (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in
 //! osmos and GskTable: those of time neighbours only.
 //!
-//! Where writes pause, two runs of about the same size are merged, and all of them when the others have become a tenth of
+//! Where writes pause, two runs of about the same size are compacted, and all of them when the others have become a tenth of
 //! the oldest. So a store that was loaded, and is read, has one or two runs.
 
-use crate::pressure::most_runs;
+use crate::write::most_runs;
 use std::ops::Range;
 
 /// A run, as far as the choice depends on it.
@@ -19,13 +19,13 @@ pub(crate) struct Size {
     pub(crate) bytes: u64,
     /// The approximate bytes of older runs that it has deleted.
     pub(crate) deleted: u64,
-    /// `true` if no merge reads it.
+    /// `true` if no compaction reads it.
     pub(crate) is_free: bool,
 }
 
 /// A run belongs to a group if it is at most this much larger than the newer runs of the group together, in percent.
 const SIZE_RATIO_PERCENT: u64 = 120;
-/// All is merged if the newer runs are this much of the oldest, in percent.
+/// All is compacted if the newer runs are this much of the oldest, in percent.
 const SPACE_PERCENT: u64 = 50;
 /// The same where writes pause.
 const LULL_PERCENT: u64 = 10;
@@ -33,14 +33,14 @@ const LULL_PERCENT: u64 = 10;
 /// The work that few runs are worth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// The number of runs of about the same size that are merged.
+    /// The number of runs of about the same size that are compacted.
     fan_in: usize,
-    /// All is merged if the newer runs are this much of the oldest, in percent.
+    /// All is compacted if the newer runs are this much of the oldest, in percent.
     percent: u64,
 }
 
 impl Effort {
-    /// Returns the merge that keeps up with writes.
+    /// Returns the effort that keeps up with writes.
     pub(super) fn due(fan_in: usize) -> Self {
         Effort {
             fan_in: fan_in.max(2),
@@ -48,8 +48,8 @@ impl Effort {
         }
     }
 
-    /// Returns the merge that makes reads fast, where there are no writes.
-    pub(super) fn in_lull() -> Self {
+    /// Returns the effort that makes reads fast, where there are no writes.
+    pub(super) fn idle() -> Self {
         Effort {
             fan_in: 2,
             percent: LULL_PERCENT,
@@ -57,11 +57,11 @@ impl Effort {
     }
 }
 
-/// All is merged if the newer runs have deleted this much of the oldest, in percent. What is deleted is walked over again
+/// All is compacted if the newer runs have deleted this much of the oldest, in percent. What is deleted is walked over again
 /// and again, and the deletes themselves may be small.
 const DELETED_PERCENT: u64 = 50;
 
-/// The runs to be merged, of those from the newest to the oldest; `None` if nothing is to be done.
+/// The runs to be compacted, of those from the newest to the oldest; `None` if nothing is to be done.
 pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     let Effort { fan_in, percent } = effort;
     if sizes.len() < 2 {
@@ -81,12 +81,12 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     }
     // The newest group of similar sizes.
     for start in 0..sizes.len() {
-        let group = similar(&sizes[start..]);
+        let group = count_similar(&sizes[start..]);
         if group >= fan_in {
             return Some(start..start + group);
         }
     }
-    // Sizes that are all different make groups that are too small. The cheapest merge that helps is done then.
+    // Sizes that are all different make groups that are too small. The cheapest compaction that helps is done then.
     if sizes.len() < most_runs(fan_in) {
         return None;
     }
@@ -97,7 +97,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
 }
 
 /// The number of the first runs that are free and of similar sizes.
-fn similar(sizes: &[Size]) -> usize {
+fn count_similar(sizes: &[Size]) -> usize {
     let mut bytes = 0;
     let belongs = |run: &&Size| {
         let fits =
@@ -111,7 +111,7 @@ fn similar(sizes: &[Size]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::debt;
+    use crate::write::debt;
 
     const DUE: Effort = Effort {
         fan_in: 4,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_size_are_merged() {
+    fn runs_of_a_size_are_compacted() {
         assert_eq!(choose(&free(&[1, 1, 1, 100]), DUE), None);
         assert_eq!(choose(&free(&[1, 1, 1, 1, 100]), DUE), Some(0..4));
         assert_eq!(choose(&free(&[1, 8, 8, 8, 8, 1000]), DUE), Some(1..5));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_runs_are_merged_whatever_their_sizes() {
+    fn too_many_runs_are_compacted_whatever_their_sizes() {
         let sizes: Vec<u64> = (0..12).map(|power| 10_u64.pow(power)).collect();
         assert_eq!(choose(&free(&sizes[..11]), DUE), None);
         assert_eq!(choose(&free(&sizes), DUE), Some(0..4));
@@ -181,21 +181,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_has_few_runs_after_a_lull() {
-        let lull = Effort::in_lull();
-        assert_eq!(choose(&free(&[64, 64, 64, 640]), lull), Some(0..4));
-        assert_eq!(choose(&free(&[10, 20, 640]), lull), None);
-        assert_eq!(choose(&free(&[20, 20, 640]), lull), Some(0..2));
-        assert_eq!(choose(&free(&[64, 640]), lull), Some(0..2));
-        assert_eq!(choose(&free(&[64, 641]), lull), None);
-        assert_eq!(choose(&free(&[640]), lull), None);
+    fn what_is_loaded_has_few_runs_in_idle_times() {
+        let idle = Effort::idle();
+        assert_eq!(choose(&free(&[64, 64, 64, 640]), idle), Some(0..4));
+        assert_eq!(choose(&free(&[10, 20, 640]), idle), None);
+        assert_eq!(choose(&free(&[20, 20, 640]), idle), Some(0..2));
+        assert_eq!(choose(&free(&[64, 640]), idle), Some(0..2));
+        assert_eq!(choose(&free(&[64, 641]), idle), None);
+        assert_eq!(choose(&free(&[640]), idle), None);
     }
 
     /// However writes come, the number of runs stays small, and so does what is written again.
     #[test]
     fn work_is_proportional_to_writes() {
         // With a pause after each memtable, or none.
-        let efforts = [(DUE, 12, 8.0), (Effort::in_lull(), 6, 15.0)];
+        let efforts = [(DUE, 12, 8.0), (Effort::idle(), 6, 15.0)];
         for (effort, most_runs, most_written) in efforts {
             let (mut runs, mut written) = (Vec::new(), 0);
             for flush in 1..=1000 {
@@ -214,7 +214,7 @@ mod tests {
             let per_byte = written as f64 / (1000.0 * 64.0);
             assert!(
                 per_byte < most_written,
-                "each byte was merged {per_byte} times"
+                "each byte was compacted {per_byte} times"
             );
         }
     }

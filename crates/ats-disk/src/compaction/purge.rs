@@ -1,6 +1,6 @@
 //! Purging: files of a run are written again without what newer runs hide.
 //!
-//! A merge of all runs needs as much room as all that is left of them. Where there is not so much,
+//! A compaction of all runs needs as much room as all that is left of them. Where there is not so much,
 //! a file at a time gives room, or a few neighbours that are small: what is left of them is at most
 //! as large, and then they are removed.
 //!
@@ -8,13 +8,13 @@
 //! deletes a range with it. Then no reader comes to the file for this key. An operand hides
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
-use super::{Claim, Compactor, Merging};
+use super::{Claim, Claims, Compactor};
+use crate::core::{StoredRun, Version};
+use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile, file_name};
-use crate::manifest::{Edit, MergeMeta, RunMeta};
-use crate::merging::{MergingCursor, Source};
+use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
-use crate::state::{State, StoredRun};
+use crate::run_file::{FileMeta, Run, RunFile, file_name};
 use ats_store::Direction;
 use std::sync::Arc;
 
@@ -48,23 +48,23 @@ impl Compactor {
     }
 
     fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
-        let mut merging = self.merging.lock();
-        let state = self.core.state.load();
-        let purge = self.find_purge(&state, &merging, bytes)?;
+        let mut claims = self.claims.lock();
+        let version = self.core.versions.current();
+        let purge = self.find_purge(&version, &claims, bytes)?;
         let ids = vec![purge.run.meta.id];
-        merging.claimed.extend(&ids);
+        claims.claimed.extend(&ids);
         Some((
             Claim {
-                merging: &self.merging,
+                claims: &self.claims,
                 ids,
             },
             purge,
         ))
     }
 
-    fn find_purge(&self, state: &State, merging: &Merging, most_bytes: u64) -> Option<Purge> {
-        let older = state.runs.iter().enumerate().skip(1).rev();
-        let free = older.filter(|(_, run)| merging.is_free(run));
+    fn find_purge(&self, version: &Version, claims: &Claims, most_bytes: u64) -> Option<Purge> {
+        let older = version.runs.iter().enumerate().skip(1).rev();
+        let free = older.filter(|(_, run)| claims.is_free(run));
         for (index, run) in free {
             let mut files: Vec<Arc<RunFile>> = Vec::new();
             let mut bytes = 0;
@@ -84,7 +84,7 @@ impl Compactor {
                 return Some(Purge {
                     run: Arc::clone(run),
                     files,
-                    newer: state.runs[..index].to_vec(),
+                    newer: version.runs[..index].to_vec(),
                 });
             }
         }
@@ -101,7 +101,7 @@ impl Compactor {
         };
         meta.files.retain(|file| !is_purged(file));
         meta.files.extend(purged.clone());
-        meta.id = self.core.new_number();
+        meta.id = self.files.new_number();
         let run = match meta.files.is_empty() {
             true => None,
             false => Some(self.files.open_run(&meta, purge.run.run.files())?),
@@ -124,16 +124,17 @@ impl Compactor {
         Ok(())
     }
 
-    /// Gives up merges that were begun and are not going on, with what they have written. Whether there were any.
-    pub(crate) fn give_up_merges(&self) -> Result<bool, Error> {
+    /// Gives up compactions that were begun and are not going on, with what they have written. Whether there were any.
+    pub(crate) fn give_up_compactions(&self) -> Result<bool, Error> {
         let mut manifest = self.files.manifest.lock();
-        let claimed = self.merging.lock().claimed.clone();
-        let is_idle = |merge: &&MergeMeta| {
-            !merge.files.is_empty() && merge.inputs.iter().all(|run| !claimed.contains(run))
+        let claimed = self.claims.lock().claimed.clone();
+        let is_idle = |compaction: &&CompactionMeta| {
+            !compaction.files.is_empty()
+                && compaction.inputs.iter().all(|run| !claimed.contains(run))
         };
         let idle: Vec<_> = manifest
             .contents()
-            .merges
+            .compactions
             .iter()
             .filter(is_idle)
             .cloned()
@@ -142,12 +143,12 @@ impl Compactor {
             return Ok(false);
         }
         let edit = Edit {
-            merging: idle.iter().map(MergeMeta::anew).collect(),
+            compactions: idle.iter().map(CompactionMeta::restart).collect(),
             ..Edit::default()
         };
         self.files.write_edit(&mut manifest, edit)?;
         let is_named = |file: &&FileMeta| manifest.contents().files().any(|it| it == file.number);
-        let written = idle.iter().flat_map(|merge| &merge.files);
+        let written = idle.iter().flat_map(|compaction| &compaction.files);
         self.files
             .remove_unnamed(written.filter(|file| !is_named(file)));
         Ok(true)
@@ -161,12 +162,12 @@ impl Compactor {
             .flat_map(|file| file.range_deletes().iter());
         let deletes: RangeSet = deletes.collect();
         let mut cursor = purge.cursor()?;
-        let number = self.core.new_number();
+        let number = self.files.new_number();
         let mut writer = self.files.begin_file(number)?;
         let written = (|| {
             let mut is_empty = true;
             while let Some(key) = purge.key(&cursor) {
-                if let Some(source) = cursor.unhidden() {
+                if let Some(source) = cursor.visible_source() {
                     for entry in 0..source.entries() {
                         let (kind, value) = source.entry(entry);
                         writer.add(key, kind, value)?;
@@ -183,7 +184,7 @@ impl Compactor {
                         last_seq,
                         ..
                     } = purge.run.meta;
-                    let written = writer.finish(first_seq, last_seq, &deletes, purge.between());
+                    let written = writer.finish(first_seq, last_seq, &deletes, purge.bounds());
                     written.map(Some)
                 }
             }
@@ -202,7 +203,7 @@ fn is_keyed(file: &RunFile) -> bool {
 
 impl Purge {
     /// The bounds of the neighbours of the files, between which there is nothing else.
-    fn between(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+    fn bounds(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         let all = self.run.run.files();
         let number = |file: &Arc<RunFile>| file.meta().number;
         let place = |file| all.iter().position(|other| number(other) == number(file));
@@ -221,7 +222,7 @@ impl Purge {
     }
 
     /// A walk over the newer runs and the files, from the first key of the files on.
-    fn cursor(&self) -> Result<MergingCursor, Error> {
+    fn cursor(&self) -> Result<MergeCursor, Error> {
         let mut sources: Vec<_> = self
             .newer
             .iter()
@@ -235,7 +236,7 @@ impl Purge {
             range_deletes: None,
             cursor: Box::new(files.cursor(false, READ_AHEAD_BYTES)),
         });
-        let mut cursor = MergingCursor::new(sources);
+        let mut cursor = MergeCursor::new(sources);
         let first = self
             .files
             .first()
@@ -245,7 +246,7 @@ impl Purge {
     }
 
     /// The key on which the walk stands, up to the last one of the files.
-    fn key<'c>(&self, cursor: &'c MergingCursor) -> Option<&'c [u8]> {
+    fn key<'c>(&self, cursor: &'c MergeCursor) -> Option<&'c [u8]> {
         let last = self.files.last()?.meta().last_key.as_deref()?;
         cursor.key().filter(|key| *key <= last)
     }
@@ -259,7 +260,7 @@ impl Purge {
         let mut left = 0;
         let mut cursor = self.cursor()?;
         while let Some(key) = self.key(&cursor) {
-            if let Some(source) = cursor.unhidden() {
+            if let Some(source) = cursor.visible_source() {
                 for entry in 0..source.entries() {
                     left += (key.len() + source.entry(entry).1.len()) as u64;
                 }

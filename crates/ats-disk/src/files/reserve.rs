@@ -4,7 +4,7 @@
 //! copy of what is left of the files that have the deleted records. So a store keeps a file of that
 //! size, which has no content. When the disk is full the file is removed. From then on, until it
 //! can be made again, the store is *short*: a write is taken if all that it does is to delete,
-//! memtables go to runs early, and instead of large runs being merged, files are
+//! memtables go to runs early, and instead of large runs being compacted, files are
 //! [purged](crate::compaction) one at a time.
 //!
 //! The reserve is as large as what is in memtables, which has to be written once more, or as the
@@ -26,8 +26,8 @@ use std::time::Duration;
 pub(crate) const NAME: &str = "reserve";
 /// The smallest reserve, which is also what manifests and the heads of files need.
 const LEAST_BYTES: u64 = 64 << 10;
-/// A merge for which there was no room is tried again after this long.
-const FULL_MERGE_PAUSE: Duration = Duration::from_secs(60);
+/// A compaction for which there was no room is tried again after this long.
+const FULL_COMPACTION_PAUSE: Duration = Duration::from_secs(60);
 /// While the store is short, a memtable is written to a run when it has this part of the reserve.
 const SHORT_MEMTABLE_PART: u64 = 4;
 
@@ -46,8 +46,8 @@ pub(crate) struct Reserve {
     largest_file: AtomicU64,
     /// `true` if the room was given back.
     is_short: AtomicBool,
-    /// Bytes of the smallest merge for which there was no room, and when such merges are tried again.
-    full_merge: Mutex<Option<(u64, Duration)>>,
+    /// Bytes of the smallest compaction for which there was no room, and when such compactions are tried again.
+    full_compaction: Mutex<Option<(u64, Duration)>>,
     /// Held by the thread that makes room.
     pub(crate) making: Mutex<()>,
     /// Time from which on a memtable that is not full may be sealed again.
@@ -63,7 +63,7 @@ impl Reserve {
             bytes: AtomicU64::new(0),
             largest_file: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
-            full_merge: Mutex::default(),
+            full_compaction: Mutex::default(),
             making: Mutex::default(),
             next_seal: Mutex::default(),
             purged: Mutex::default(),
@@ -76,9 +76,9 @@ impl Reserve {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if there was no room for a merge that is tried again later.
-    pub(crate) fn has_full_merge(&self) -> bool {
-        self.full_merge.lock().is_some()
+    /// Returns `true` if there was no room for a compaction that is tried again later.
+    pub(crate) fn has_full_compaction(&self) -> bool {
+        self.full_compaction.lock().is_some()
     }
 
     /// Makes the reserve as large as this, unless it is.
@@ -169,35 +169,35 @@ impl Reserve {
         self.purged.lock().clear();
     }
 
-    /// Notes that there was no room for a merge of runs with so many bytes, which is not tried
+    /// Notes that there was no room for a compaction of runs with so many bytes, which is not tried
     /// again at once; and gives the reserve back, so that files are purged.
-    pub(crate) fn on_full_merge(&self, bytes: u64) {
-        let until = self.core.file_system.now() + FULL_MERGE_PAUSE;
-        *self.full_merge.lock() = Some((bytes, until));
+    pub(crate) fn on_full_compaction(&self, bytes: u64) {
+        let until = self.core.file_system.now() + FULL_COMPACTION_PAUSE;
+        *self.full_compaction.lock() = Some((bytes, until));
         self.give_back(&*self.core.directory);
     }
 
-    /// Returns `true` if there may be room for a merge of runs with so many bytes.
-    pub(crate) fn may_merge(&self, bytes: u64) -> bool {
-        let mut full_merge = self.full_merge.lock();
-        if full_merge.is_some_and(|(_, until)| self.core.file_system.now() >= until) {
-            *full_merge = None;
+    /// Returns `true` if there may be room for a compaction of runs with so many bytes.
+    pub(crate) fn may_compact(&self, bytes: u64) -> bool {
+        let mut full_compaction = self.full_compaction.lock();
+        if full_compaction.is_some_and(|(_, until)| self.core.file_system.now() >= until) {
+            *full_compaction = None;
         }
-        full_merge.is_none_or(|(full, _)| bytes < full)
+        full_compaction.is_none_or(|(full, _)| bytes < full)
     }
 
     /// Bytes that the reserve must have when this many are written to the active memtable.
     pub(crate) fn needed_bytes(&self, writes: usize) -> u64 {
-        let state = self.core.state.load();
-        let memtables: usize = state.memtables().map(|memtable| memtable.bytes()).sum();
+        let version = self.core.versions.current();
+        let memtables: usize = version.memtables().map(|memtable| memtable.bytes()).sum();
         let largest = self.largest_file.load(Ordering::Relaxed);
         ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
     }
 
     /// Notes the size of the largest file of the runs, which are others now.
     pub(crate) fn note_largest_file(&self) {
-        let state = self.core.state.load();
-        let files = state.runs.iter().flat_map(|run| &run.meta.files);
+        let version = self.core.versions.current();
+        let files = version.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
         self.largest_file.store(largest, Ordering::Relaxed);
     }
@@ -249,7 +249,7 @@ impl Reserve {
         match work() {
             Err(error)
                 if error.is_full()
-                    && self.core.check_writable().is_ok()
+                    && self.core.status.check_writable().is_ok()
                     && self.give_back(&*self.core.directory) =>
             {
                 work()

@@ -2,10 +2,10 @@
 
 use super::Files;
 use crate::entry::Kind;
+use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Reserved, file_name, lower};
-use crate::fold::Chain;
 use crate::range_deletes::RangeSet;
+use crate::run_file::{FileMeta, FileWriter, Reserved, file_name, lower};
 use ats_store::KeyRange;
 use std::mem;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl<'a> RunWriter<'a> {
             low,
             upper: None,
             file: None,
-            memory: Reserved::new(&files.core.cache, 0),
+            memory: Reserved::new(&files.cache, 0),
             complete: Vec::new(),
             begun: Vec::new(),
         }
@@ -103,7 +103,7 @@ impl<'a> RunWriter<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        let number = self.files.core.new_number();
+        let number = self.files.new_number();
         self.begun.push(number);
         self.file = Some(self.files.begin_file(number)?);
         Ok(())
@@ -135,7 +135,7 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Adds a file that is complete. One of a run that is merged may be added as it is: the present
+    /// Adds a file that is complete. One of a run that is compacted may be added as it is: the present
     /// file was cut at its first key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
         if file.last_key.is_some() {

@@ -13,7 +13,7 @@
 //! LevelDB has the same as its table cache.
 
 use super::{Directory, File};
-use crate::fork;
+use crate::fork_detection;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
@@ -157,7 +157,7 @@ struct Place {
     /// Held while the file is opened.
     opening: Mutex<()>,
     /// See [`fork`].
-    copies: u64,
+    fork_count: u64,
 }
 
 impl ReadFile {
@@ -172,7 +172,7 @@ impl ReadFile {
             file: ArcSwapOption::empty(),
             was_read: AtomicBool::new(true),
             opening: Mutex::default(),
-            copies: fork::copies(),
+            fork_count: fork_detection::fork_count(),
         };
         let file = ReadFile(Arc::new(place));
         file.file()?;
@@ -186,7 +186,7 @@ impl ReadFile {
             let opened = place.directory.open(&place.name);
             opened.map(|file| Arc::new(Counted::by(&ROW_OPEN, file)))
         };
-        if fork::is_copy(place.copies) {
+        if fork_detection::is_forked_since(place.fork_count) {
             // A thread of the other process may have held the locks.
             let file = open()?;
             place.file.store(Some(Arc::clone(&file)));

@@ -2,7 +2,7 @@
 
 use super::open_files::{Counted, ReadFile, close_some};
 use super::{Directory, File, FileSystem, Sharing};
-use crate::fork;
+use crate::fork_detection;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::any::Any;
@@ -78,7 +78,7 @@ impl Directory for RealDirectory {
         rustix::fs::flock(&**self.0, operation)?;
         Ok(Box::new(Locked {
             directory: Arc::clone(&self.0),
-            copies: fork::copies(),
+            fork_count: fork_detection::fork_count(),
         }))
     }
 
@@ -154,7 +154,7 @@ fn not_a_file(what: &'static str) -> io::Error {
 struct Locked {
     directory: Arc<Counted<OwnedFd>>,
     /// See [`fork`].
-    copies: u64,
+    fork_count: u64,
 }
 
 impl Drop for Locked {
@@ -162,7 +162,7 @@ impl Drop for Locked {
     /// begun has it, too, until it runs its program. A copy of the process does not take the lock
     /// from it.
     fn drop(&mut self) {
-        if !fork::is_copy(self.copies) {
+        if !fork_detection::is_forked_since(self.fork_count) {
             let _ = rustix::fs::flock(&**self.directory, FlockOperation::Unlock);
         }
     }

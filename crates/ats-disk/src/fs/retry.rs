@@ -1,7 +1,7 @@
 //! The one place at which calls are made again that a signal has interrupted.
 
 use super::{Directory, File, FileSystem, Sharing};
-use crate::planted::{Fault, is_planted};
+use crate::fault_injection::{InjectedFault, is_injected};
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const RESERVE_ATTEMPTS: usize = 16;
 
 /// A file system whose calls are never interrupted.
-pub(crate) fn retrying(file_system: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
+pub(crate) fn with_retries(file_system: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
     Arc::new(Retrying(file_system))
 }
 
@@ -22,7 +22,8 @@ fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error)
-                if error.kind() == ErrorKind::Interrupted && !is_planted(Fault::Interrupted) => {}
+                if error.kind() == ErrorKind::Interrupted
+                    && !is_injected(InjectedFault::Interrupted) => {}
             done => return done,
         }
     }

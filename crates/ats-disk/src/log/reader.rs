@@ -6,8 +6,8 @@ use super::{
     u32_at,
 };
 use crate::error::Error;
+use crate::fault_injection::{InjectedFault, is_injected};
 use crate::fs::File;
-use crate::planted::{Fault, is_planted};
 use std::sync::Arc;
 
 /// The bytes that are read at a time.
@@ -197,7 +197,7 @@ impl LogReader {
         let payload = self.read(at.offset + HEAD_BYTES as u64, head.length as usize)?;
         Ok(payload.is_some_and(|payload| {
             payload_checksum(payload, seed, at.offset) == head.payload
-                || is_planted(Fault::TornRecord)
+                || is_injected(InjectedFault::TornRecord)
         }))
     }
 

@@ -89,7 +89,7 @@ impl MemtableCursor {
 
     /// Lets it stand also on keys of which nothing remains but that a range was deleted, with a
     /// [`Kind::Delete`]: so that who walks knows how many there are.
-    pub(crate) fn showing_deleted(mut self) -> Self {
+    pub(crate) fn show_deleted(mut self) -> Self {
         self.shows_deleted = true;
         self
     }

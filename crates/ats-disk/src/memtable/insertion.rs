@@ -6,10 +6,10 @@
 //!
 //! The invariants (M1 to M5) are those of [`memtable`](super).
 
-use super::keep::Keep;
-use super::versions::{History, Link, Node, Stamp, Tags, Version};
+use super::retention::Retention;
+use super::versions::{History, KeyVersion, Link, Node, Stamp, Tags};
 use crate::entry::Kind;
-use crate::fold;
+use crate::entry::collapse;
 use ats_store::{MergeOperator, Merged};
 use ats_sync::Guard;
 use smallvec::SmallVec;
@@ -25,7 +25,7 @@ const SURVEY: usize = 8;
 pub(super) struct Insertion<'a> {
     pub history: History<'a>,
     pub key: &'a [u8],
-    pub keep: &'a Keep<'a>,
+    pub retention: &'a Retention<'a>,
     pub operator: Option<&'a dyn MergeOperator>,
     pub guard: &'a Guard,
 }
@@ -48,7 +48,7 @@ struct Piece<'a> {
     /// Of the link to the next older version.
     tags: Tags,
     /// The version, if it is in the list already, as it is.
-    origin: Option<Version<'a>>,
+    origin: Option<KeyVersion<'a>>,
 }
 
 /// A list in the making.
@@ -57,7 +57,7 @@ struct List<'a> {
     pieces: SmallVec<[Piece<'a>; 4]>,
     /// The versions behind them, which stay.
     tail: Link,
-    gone: SmallVec<[Version<'a>; 4]>,
+    gone: SmallVec<[KeyVersion<'a>; 4]>,
     outcome: Outcome,
 }
 
@@ -69,19 +69,19 @@ impl<'a> Insertion<'a> {
     pub(super) unsafe fn run(&self, stamp: Stamp, bytes: &'a [u8]) -> Outcome {
         let mut list = List {
             pieces: SmallVec::new(),
-            tail: self.history.newest().untagged(),
+            tail: self.history.newest().without_tags(),
             gone: SmallVec::new(),
             outcome: Outcome::default(),
         };
         let mut seen: SmallVec<[Piece<'a>; 4]> = SmallVec::new();
         while let Some(version) = self.at(list.tail) {
             let stripes = version.stripes() as usize;
-            let points = self.keep.points_below(version.stamp.seq());
+            let points = self.retention.points_below(version.stamp.seq());
             if stripes == 1 || (seen.len() >= SURVEY && stripes <= points + 1) {
                 break;
             }
             seen.push(Piece::of(version));
-            list.tail = version.older().untagged();
+            list.tail = version.older().without_tags();
         }
         while let Some(piece) = seen.pop() {
             self.place(&mut list, piece);
@@ -98,7 +98,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// The version that a link of this list leads to.
-    fn at(&self, link: Link) -> Option<Version<'a>> {
+    fn at(&self, link: Link) -> Option<KeyVersion<'a>> {
         // SAFETY: all links here are from the list, and were read under its guard.
         unsafe { self.history.at(link) }
     }
@@ -107,7 +107,7 @@ impl<'a> Insertion<'a> {
     fn top<'l>(&self, list: &'l mut List<'a>) -> Option<&'l Piece<'a>> {
         if list.pieces.is_empty() {
             let version = self.at(list.tail)?;
-            list.tail = version.older().untagged();
+            list.tail = version.older().without_tags();
             list.pieces.push(Piece::of(version));
         }
         list.pieces.last()
@@ -115,21 +115,23 @@ impl<'a> Insertion<'a> {
 
     /// Places a version on the list of those that are older.
     fn place(&self, list: &mut List<'a>, mut new: Piece<'a>) {
-        let stripe = self.keep.points_below(new.stamp.seq());
+        let stripe = self.retention.points_below(new.stamp.seq());
         while let Some(top) = self.top(list) {
             if new.stamp.kind() == Kind::Operand && top.stamp.kind() == Kind::Delete {
                 let stamp = new.stamp.with_kind(Kind::Put);
                 list.change(&mut new, |new| new.stamp = stamp);
                 continue;
             }
-            if self.keep.points_below(top.stamp.seq()) != stripe {
+            if self.retention.points_below(top.stamp.seq()) != stripe {
                 break;
             }
             if new.stamp.kind() == Kind::Operand {
                 if new.tags.has(Tags::REFUSED) {
                     break;
                 }
-                if top.bytes.len() > SHORT && !fold::is_similar(top.bytes.len(), new.bytes.len()) {
+                if top.bytes.len() > SHORT
+                    && !collapse::is_similar(top.bytes.len(), new.bytes.len())
+                {
                     new.tags.set(Tags::APART, true);
                     break;
                 }
@@ -159,7 +161,7 @@ impl<'a> Insertion<'a> {
     /// Drops the version below one that says the same without it.
     fn drop_top(&self, list: &mut List<'a>, new: &mut Piece<'a>) {
         let Some(top) = list.pieces.pop() else { return };
-        let was_visible = top.stamp.seq() <= self.keep.visible;
+        let was_visible = top.stamp.seq() <= self.retention.visible;
         let mut tags = top.tags;
         tags.set(
             Tags::LOST,
@@ -174,14 +176,14 @@ impl<'a> Insertion<'a> {
     /// Merges an operand with what is below it. `None` if the operator refuses, or there is none.
     fn merge(&self, earlier: &Piece<'a>, later: &Piece<'a>) -> Option<(Merged, Kind)> {
         let operator = self.operator?;
-        let merged = fold::merge(operator, self.key, &earlier.bytes, &later.bytes).ok()?;
+        let merged = collapse::merge(operator, self.key, &earlier.bytes, &later.bytes).ok()?;
         let value = match &merged {
             Merged::Earlier => &*earlier.bytes,
             Merged::Later => &*later.bytes,
             Merged::New(value) => value,
         };
         let kind = match earlier.stamp.kind() {
-            Kind::Operand if !fold::is_base(operator, self.key, value).unwrap_or(false) => {
+            Kind::Operand if !collapse::is_base(operator, self.key, value).unwrap_or(false) => {
                 Kind::Operand
             }
             _ => Kind::Put,
@@ -196,7 +198,7 @@ impl<'a> Insertion<'a> {
     unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
-        let mut stripes = self.at(link).map_or(0, Version::stripes);
+        let mut stripes = self.at(link).map_or(0, KeyVersion::stripes);
         for piece in &list.pieces {
             let is_in_stripe = piece.tags.has(Tags::APART) || piece.tags.has(Tags::REFUSED);
             stripes = if is_in_stripe {
@@ -204,7 +206,7 @@ impl<'a> Insertion<'a> {
             } else {
                 stripes.saturating_add(1)
             };
-            let older = link.tagged(piece.tags);
+            let older = link.with_tags(piece.tags);
             link = match piece.origin {
                 Some(version) => {
                     // SAFETY: the version is in the list, and what follows it now says the same at each point as what
@@ -233,7 +235,7 @@ impl<'a> Insertion<'a> {
 
 impl<'a> Piece<'a> {
     /// A version that is in the list.
-    fn of(version: Version<'a>) -> Self {
+    fn of(version: KeyVersion<'a>) -> Self {
         Piece {
             stamp: version.stamp,
             bytes: Cow::Borrowed(version.bytes),

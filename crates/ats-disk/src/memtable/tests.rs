@@ -9,15 +9,15 @@ mod stress;
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::entry::collapse::tests::operators::{self, Append, Sum};
 use crate::error::Error;
-use crate::fold::tests::operators::{self, Append, Sum};
 use ats_store::Direction;
 use std::thread;
 use std::time::{Duration, Instant};
-use versions::{Tags, Version};
+use versions::{KeyVersion, Tags};
 
 /// Nothing is kept for others.
-const ALONE: Keep<'static> = Keep {
+const ALONE: Retention<'static> = Retention {
     visible: 0,
     snapshots: &[],
     alone: true,
@@ -35,7 +35,7 @@ pub(super) struct KeptVersion {
 }
 
 impl KeptVersion {
-    pub(super) fn of(version: Version<'_>) -> Self {
+    pub(super) fn of(version: KeyVersion<'_>) -> Self {
         let tags = version.older().tags();
         KeptVersion {
             seq: version.stamp.seq(),
@@ -71,14 +71,14 @@ fn entries_at(memtable: &Memtable, key: &[u8], seq: u64) -> (Lookup, Vec<(Kind, 
 fn only_what_may_be_asked_for_is_kept() {
     let memtable = Memtable::new();
     let put = |seq, snapshots: &[u64], visible, alone| {
-        let keep = Keep {
+        let retention = Retention {
             visible,
             snapshots,
             alone,
         };
         let value = [seq as u8];
         assert_eq!(
-            memtable.apply(write(Kind::Put, b"k", &value, seq), &keep, None),
+            memtable.apply(write(Kind::Put, b"k", &value, seq), &retention, None),
             0
         );
         let versions = memtable.versions(b"k");
@@ -106,12 +106,12 @@ fn many_snapshots_keep_a_version_each_and_cost_no_more_when_they_are_gone() {
     let mut seq = 0;
     let mut put = |snapshots: &[u64]| {
         seq += 1;
-        let keep = Keep {
+        let retention = Retention {
             visible: seq - 1,
             snapshots,
             alone: seq % 2 == 0,
         };
-        memtable.apply(write(Kind::Put, b"k", b"value", seq), &keep, None);
+        memtable.apply(write(Kind::Put, b"k", b"value", seq), &retention, None);
         seq
     };
     for _ in 0..100 {
@@ -178,7 +178,7 @@ fn an_operand_on_what_was_deleted_is_all_there_is() {
 #[test]
 fn a_reader_that_came_too_late_is_told_so() {
     let memtable = Memtable::new();
-    let group = |visible| Keep {
+    let group = |visible| Retention {
         visible,
         ..NOT_ALONE
     };
@@ -198,11 +198,11 @@ fn a_reader_that_came_too_late_is_told_so() {
     assert_eq!(lookup(2, false), Lookup::TooOld);
     assert_eq!(lookup(3, false), Lookup::Complete);
     // What is alone may be read at once, but not through a snapshot.
-    let alone = Keep {
+    let alone = Retention {
         snapshots: &[4],
         ..group(4)
     };
-    let alone = Keep {
+    let alone = Retention {
         alone: true,
         ..alone
     };
@@ -214,7 +214,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     assert_eq!(cursor.entry(0), (Kind::Put, &b"5"[..]));
 }
 
-const NOT_ALONE: Keep<'static> = Keep {
+const NOT_ALONE: Retention<'static> = Retention {
     alone: false,
     ..ALONE
 };
@@ -223,11 +223,11 @@ const NOT_ALONE: Keep<'static> = Keep {
 fn a_cursor_without_a_snapshot_expires() {
     let memtable = Arc::new(Memtable::new());
     for seq in 1..=3 {
-        let keep = Keep {
+        let retention = Retention {
             visible: seq - 1,
             ..NOT_ALONE
         };
-        memtable.apply(write(Kind::Put, b"k", b"v", seq), &keep, None);
+        memtable.apply(write(Kind::Put, b"k", b"v", seq), &retention, None);
     }
     let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1, false);
     assert!(cursor.key().is_none());
@@ -339,7 +339,7 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
     for round in 0..3 {
         for key in 0..500_u32 {
             seq += 1;
-            let keep = Keep {
+            let retention = Retention {
                 visible: seq - 1,
                 snapshots: &[500],
                 alone: key % 2 == 0,
@@ -347,11 +347,11 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
             let value = value(if key % 50 == 0 { 5_000 } else { 20 });
             memtable.apply(
                 write(Kind::Put, &key.to_be_bytes(), &value, seq),
-                &keep,
+                &retention,
                 None,
             );
         }
-        assert_eq!(memtable.keys(), 500, "{round}");
+        assert_eq!(memtable.len(), 500, "{round}");
     }
     assert!(!memtable.is_empty());
     assert!(memtable.bytes() > empty + 20 * 5_000);
@@ -372,7 +372,7 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
 
     let memtable = Memtable::new();
     memtable.delete_range(KeyRange::default(), 1);
-    assert!(!memtable.is_empty() && memtable.keys() == 0);
+    assert!(!memtable.is_empty() && memtable.len() == 0);
     memtable.apply(write(Kind::Put, b"k", &value(5_000), 2), &ALONE, None);
     assert_eq!(census::nodes(), 1);
     drop(memtable);

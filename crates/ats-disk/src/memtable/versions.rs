@@ -102,7 +102,7 @@ impl Link {
         Tags(self.0.addr() & Self::TAGS)
     }
 
-    pub(super) fn tagged(self, tags: Tags) -> Self {
+    pub(super) fn with_tags(self, tags: Tags) -> Self {
         Link(self.0.map_addr(|address| address & !Self::TAGS | tags.0))
     }
 
@@ -112,13 +112,13 @@ impl Link {
         self.tags().has(Tags::LOST)
     }
 
-    pub(super) fn untagged(self) -> Self {
-        self.tagged(Tags::default())
+    pub(super) fn without_tags(self) -> Self {
+        self.with_tags(Tags::default())
     }
 
     /// The node, if it leads to one.
     fn node(self) -> Option<NonNull<Node>> {
-        let target = self.untagged();
+        let target = self.without_tags();
         match target {
             Link::END => None,
             Link(node) => NonNull::new(node),
@@ -195,7 +195,7 @@ impl Node {
 
 /// A version, found under a guard that lives as long as `'g`.
 #[derive(Clone, Copy)]
-pub(super) struct Version<'g> {
+pub(super) struct KeyVersion<'g> {
     pub stamp: Stamp,
     pub bytes: &'g [u8],
     /// Its node, if it does not lie within the record. A pointer, since a node that is retired is
@@ -203,7 +203,7 @@ pub(super) struct Version<'g> {
     node: Option<NonNull<Node>>,
 }
 
-impl<'g> Version<'g> {
+impl<'g> KeyVersion<'g> {
     /// The node, if it does not lie within the record.
     #[inline]
     fn node(self) -> Option<&'g Node> {
@@ -305,15 +305,15 @@ impl<'g> History<'g> {
     /// # Safety
     /// The link was read from this record, or from a version of it, under the guard of this history.
     #[inline]
-    pub(super) unsafe fn at(self, link: Link) -> Option<Version<'g>> {
-        match link.untagged() {
+    pub(super) unsafe fn at(self, link: Link) -> Option<KeyVersion<'g>> {
+        match link.without_tags() {
             Link::INLINE => Some(self.inline()),
             Link::END => None,
             Link(node) => {
                 let node = NonNull::new(node)?;
                 // SAFETY: the node lives as long as the guard (M4).
                 let (stamp, bytes) = unsafe { (node.as_ref().stamp, Node::value(node)) };
-                Some(Version {
+                Some(KeyVersion {
                     stamp,
                     bytes,
                     node: Some(node),
@@ -323,7 +323,7 @@ impl<'g> History<'g> {
     }
 
     #[inline]
-    fn inline(self) -> Version<'g> {
+    fn inline(self) -> KeyVersion<'g> {
         let (words, _) = self.record.value_words();
         // SAFETY: the words behind the link are the stamp, the length and so many bytes, and never change (M1).
         let (stamp, bytes) = unsafe {
@@ -331,7 +331,7 @@ impl<'g> History<'g> {
             let bytes = std::slice::from_raw_parts(start, *words.add(2) as usize);
             (Stamp(*words.add(1)), bytes)
         };
-        Version {
+        KeyVersion {
             stamp,
             bytes,
             node: None,
@@ -341,7 +341,7 @@ impl<'g> History<'g> {
     /// Makes the list begin elsewhere.
     ///
     /// # Safety
-    /// As for [`Version::set_older`].
+    /// As for [`KeyVersion::set_older`].
     pub(super) unsafe fn set_newest(self, link: Link) {
         self.word().store(link.0, Ordering::Release);
     }

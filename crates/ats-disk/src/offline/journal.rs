@@ -2,12 +2,12 @@
 
 use super::Fault;
 use super::survey::Survey;
-use crate::batch::BatchItems;
+use crate::core::Version;
 use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::memtable::{Keep, Memtable};
-use crate::state::State;
+use crate::memtable::{Memtable, Retention};
+use crate::write::BatchItems;
 use std::sync::Arc;
 
 /// Changes without a gap.
@@ -47,7 +47,7 @@ struct Reading<'s> {
     store: u128,
     /// The sequence number of the last change so far.
     seq: u64,
-    state: State,
+    version: Version,
     journals: Journals,
     gaps: Vec<Gap>,
     /// Up to where logs were read without a gap.
@@ -73,7 +73,7 @@ impl Journals {
             survey,
             store,
             seq: flushed,
-            state: State {
+            version: Version {
                 active: Arc::new(Memtable::new()),
                 sealed: Vec::new(),
                 runs: Vec::new(),
@@ -175,7 +175,7 @@ impl Reading<'_> {
         if self.journals.segments.is_empty() {
             self.begin(self.seq + 1, false);
         }
-        let keep = Keep {
+        let retention = Retention {
             visible: u64::MAX,
             snapshots: &[],
             alone: true,
@@ -183,7 +183,7 @@ impl Reading<'_> {
         for (seq, item) in (first..behind).zip(BatchItems::new(encoded)) {
             let item = item?;
             if seq > self.seq {
-                self.state.apply_item(seq, item, &keep, None);
+                self.version.apply_item(seq, item, &retention, None);
                 self.seq = seq;
                 self.journals.changes += 1;
             }
@@ -194,9 +194,9 @@ impl Reading<'_> {
 
     /// Begins a segment.
     fn begin(&mut self, first_seq: u64, follows_gap: bool) {
-        self.state.active = Arc::new(Memtable::new());
+        self.version.active = Arc::new(Memtable::new());
         self.journals.segments.push(Segment {
-            memtable: Arc::clone(&self.state.active),
+            memtable: Arc::clone(&self.version.active),
             first_seq,
             follows_gap,
         });

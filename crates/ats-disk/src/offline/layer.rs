@@ -9,12 +9,12 @@ use super::run::{ScanCursor, ScannedFile};
 use super::survey::Survey;
 use super::{Fault, LostKeys};
 use crate::cursor::Cursor;
+use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::file::file_name;
-use crate::file::{FileMeta, Identity};
-use crate::fold::Chain;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
+use crate::run_file::file_name;
+use crate::run_file::{FileMeta, Identity};
 use ats_store::Direction;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ impl Layers {
         let scanned = match opened {
             Some((file, found)) => ScannedFile::read(&found, Arc::from(file), identity, Some(meta)),
             None => {
-                let missing = ScannedFile::missing(&file_name(meta.number), meta);
+                let missing = ScannedFile::new_missing(&file_name(meta.number), meta);
                 self.name_lost(&missing);
                 missing
             }

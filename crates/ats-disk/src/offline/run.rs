@@ -12,13 +12,13 @@ use crate::coding::{Damaged, Decoder};
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::block::Block;
-use crate::file::part::Part;
-use crate::file::{
-    Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, is_upper, open_frame,
-};
 use crate::fs::File;
 use crate::range_deletes::RangeSet;
+use crate::run_file::block::Block;
+use crate::run_file::part::Part;
+use crate::run_file::{
+    BlockCursor, Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, is_upper, open_frame,
+};
 use ats_store::Direction;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -83,8 +83,8 @@ impl ScannedFile {
         let meta = meta.or(footer.map(|footer| &footer.meta));
         let mut window = Window::new(&*file, found.bytes, identity);
         let seen = match footer {
-            Some(footer) => window.by_footer(footer),
-            None => window.by_guess(0, found.bytes),
+            Some(footer) => window.read_by_footer(footer),
+            None => window.read_by_guess(0, found.bytes),
         };
         let mut scanned = ScannedFile {
             name: found.name.clone(),
@@ -116,7 +116,7 @@ impl ScannedFile {
     }
 
     /// A file of which nothing can be read.
-    pub(super) fn missing(name: &str, meta: &FileMeta) -> Self {
+    pub(super) fn new_missing(name: &str, meta: &FileMeta) -> Self {
         let lost = meta.bounds().map(|(first, last)| LostKeys {
             low: Bound::Included(first.to_vec()),
             high: Bound::Included(last.to_vec()),
@@ -242,7 +242,7 @@ impl ScannedFile {
 #[expect(clippy::type_complexity, reason = "it is used once")]
 fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8>, u64)>, Damaged> {
     const ORDER: Damaged = Damaged("has keys that do not ascend");
-    let mut walk = Walk::new(block);
+    let mut walk = BlockCursor::new(block);
     if !walk.seek_up(None)? {
         return Ok(None);
     }
@@ -330,7 +330,7 @@ impl<'f> Window<'f> {
     }
 
     /// The frames to which the footer leads.
-    fn by_footer(&mut self, footer: &Footer) -> Found {
+    fn read_by_footer(&mut self, footer: &Footer) -> Found {
         let mut found = Found::default();
         if footer.range_deletes.1 > 0 {
             let read = self.frame(
@@ -356,7 +356,7 @@ impl<'f> Window<'f> {
                 let ends = [footer.range_deletes, footer.top];
                 let ends = ends.into_iter().filter(|(_, length)| *length > 0);
                 let end = ends.map(|(offset, _)| offset).min().unwrap_or(footer.top.0);
-                let guessed = self.by_guess(0, end);
+                let guessed = self.read_by_guess(0, end);
                 found.pieces = guessed.pieces;
                 found.faults.extend(guessed.faults);
                 return found;
@@ -391,7 +391,7 @@ impl<'f> Window<'f> {
         found
     }
 
-    fn by_guess(&mut self, start: u64, end: u64) -> Found {
+    fn read_by_guess(&mut self, start: u64, end: u64) -> Found {
         let mut found = Found::default();
         self.guess(start, end, &mut found);
         found
@@ -498,7 +498,7 @@ pub(super) struct ScanCursor {
     files: Vec<Arc<ScannedFile>>,
     /// The file, and the block in it, that come next.
     next: (usize, usize),
-    walk: Option<Walk>,
+    walk: Option<BlockCursor>,
 }
 
 impl ScanCursor {
@@ -522,10 +522,10 @@ impl ScanCursor {
                 continue;
             };
             self.next.1 += 1;
-            let mut walk = Walk::new(file.block(offset, length)?);
+            let mut walk = BlockCursor::new(file.block(offset, length)?);
             if walk
                 .seek_up(None)
-                .map_err(|why| file.changed(offset, why))?
+                .map_err(|why| file.change_error(offset, why))?
             {
                 self.walk = Some(walk);
                 return Ok(());
@@ -549,11 +549,11 @@ impl ScannedFile {
             false => Err(Damaged("ends early")),
         };
         let block = content.and_then(|content| Block::new(&content));
-        block.map_err(|why| self.changed(offset, why))
+        block.map_err(|why| self.change_error(offset, why))
     }
 
     /// The error of a file that was whole and is so no more.
-    fn changed(&self, offset: u64, why: Damaged) -> Error {
+    fn change_error(&self, offset: u64, why: Damaged) -> Error {
         Error::corrupt(format_args!("{} at offset {offset}: {why}", self.name))
     }
 }
@@ -566,7 +566,7 @@ impl Cursor for ScanCursor {
     }
 
     fn advance(&mut self) -> Result<(), Error> {
-        let up = self.walk.as_mut().map_or(Ok(false), Walk::up);
+        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::up);
         match up {
             Ok(true) => Ok(()),
             // All records were read before, so this is the end of the block.
@@ -575,11 +575,11 @@ impl Cursor for ScanCursor {
     }
 
     fn key(&self) -> Option<&[u8]> {
-        self.walk.as_ref().map(Walk::key)
+        self.walk.as_ref().map(BlockCursor::key)
     }
 
     fn entries(&self) -> usize {
-        self.walk.as_ref().map_or(0, Walk::entries)
+        self.walk.as_ref().map_or(0, BlockCursor::entries)
     }
 
     fn entry(&self, index: usize) -> (Kind, &[u8]) {

@@ -3,14 +3,14 @@
 use super::Fault;
 use super::layer::Layers;
 use super::survey::Survey;
-use crate::batch::Batch;
 use crate::directory::StoreDirectory;
 use crate::entry::Kind;
+use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::fold::Chain;
 use crate::options::Options;
 use crate::progress::{OnProgress, Progress};
 use crate::store::DiskStore;
+use crate::write::Batch;
 use ats_store::{MergeOperator, Merged};
 use std::io;
 use std::ops::ControlFlow;
@@ -118,7 +118,7 @@ impl Salvage {
 
     /// The number of keys so far that are without newer operands, since something older was lost.
     #[must_use]
-    pub fn outdated(&self) -> u64 {
+    pub fn outdated_keys(&self) -> u64 {
         self.outdated
     }
 

@@ -3,13 +3,13 @@
 use super::Fault;
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::file_number;
-use crate::file::{FileMeta, Footer};
+use crate::files::manifest::{self, Contents, Edit};
 use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
-use crate::manifest::{self, Contents, Edit};
 use crate::operator_id::OperatorId;
+use crate::run_file::file_number;
+use crate::run_file::{FileMeta, Footer};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -103,7 +103,7 @@ impl FileSurvey {
     fn of(meta: &FileMeta) -> Self {
         let key = |key: &[u8]| key.to_vec();
         FileSurvey {
-            name: crate::file::file_name(meta.number),
+            name: crate::run_file::file_name(meta.number),
             bytes: meta.bytes,
             entries: meta.entries,
             operands: meta.operands,
@@ -206,14 +206,16 @@ impl Survey {
 
     /// The number of changes that are in runs. `None` if the manifest cannot be read.
     #[must_use]
-    pub fn flushed(&self) -> Option<u64> {
+    pub fn changes_in_runs(&self) -> Option<u64> {
         self.contents.as_ref().map(|contents| contents.flushed)
     }
 
-    /// Merges of runs that were begun and not ended, or `None` if the manifest cannot be read.
+    /// Compactions that were begun and not ended, or `None` if the manifest cannot be read.
     #[must_use]
-    pub fn merges(&self) -> Option<usize> {
-        self.contents.as_ref().map(|contents| contents.merges.len())
+    pub fn compactions(&self) -> Option<usize> {
+        self.contents
+            .as_ref()
+            .map(|contents| contents.compactions.len())
     }
 
     /// The journals that are there, from the oldest to the newest.
@@ -238,7 +240,7 @@ impl Survey {
     /// Files of a store that are not needed: what was begun, or not removed yet, when the store was left. Without a
     /// manifest it is not known.
     #[must_use]
-    pub fn unneeded(&self) -> Vec<String> {
+    pub fn unneeded_files(&self) -> Vec<String> {
         let Some(contents) = &self.contents else {
             return Vec::new();
         };
@@ -394,7 +396,7 @@ impl Survey {
         };
         let mut faults = Vec::new();
         for meta in contents.runs.iter().flat_map(|run| &run.files) {
-            let name = crate::file::file_name(meta.number);
+            let name = crate::run_file::file_name(meta.number);
             let what = match self.run_files.get(&meta.number) {
                 None => Some("it is missing".to_owned()),
                 Some(FoundFile { why: Some(why), .. }) => Some(why.clone()),

@@ -5,10 +5,10 @@ use super::journal::Journals;
 use super::run::ScannedFile;
 use super::survey::Survey;
 use crate::error::Error;
-use crate::file::file_name;
-use crate::file::{Cache, FileMeta, Identity, Run, RunFile};
-use crate::manifest::RunMeta;
+use crate::files::manifest::RunMeta;
 use crate::progress::{OnProgress, Progress};
+use crate::run_file::file_name;
+use crate::run_file::{BlockCache, FileMeta, Identity, Run, RunFile};
 use std::sync::Arc;
 
 /// The findings of a check of a store.
@@ -45,7 +45,7 @@ pub fn verify(survey: &Survey, on_progress: &mut OnProgress<'_>) -> Result<Repor
     let Some(contents) = &survey.contents else {
         return Ok(report);
     };
-    let cache = Arc::new(Cache::new(0));
+    let cache = Arc::new(BlockCache::new(0));
     let mut progress = Progress {
         done: 0,
         total: contents.runs.iter().map(RunMeta::bytes).sum(),
@@ -81,7 +81,7 @@ pub fn verify(survey: &Survey, on_progress: &mut OnProgress<'_>) -> Result<Repor
 fn file(
     survey: &Survey,
     meta: &FileMeta,
-    cache: &Arc<Cache>,
+    cache: &Arc<BlockCache>,
     report: &mut Report,
 ) -> Option<Arc<RunFile>> {
     // If it is not what the manifest says, that is known already.

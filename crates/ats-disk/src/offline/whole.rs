@@ -3,10 +3,11 @@
 
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::file_number;
 use crate::files::RESERVE_NAME;
+use crate::files::manifest;
 use crate::fs::{Directory, remove_if_there};
-use crate::{journal, manifest};
+use crate::journal;
+use crate::run_file::file_number;
 use std::io::{self, ErrorKind};
 use std::path::{self, Path, PathBuf};
 

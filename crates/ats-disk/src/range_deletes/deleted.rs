@@ -36,13 +36,13 @@ impl Deleted {
 
     /// Returns `true` if a key is deleted.
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.covering(key).is_some()
+        self.find_covering(key).is_some()
     }
 
     /// A range of deleted keys in which a key is. It may be a piece of what is deleted around it.
-    pub(crate) fn covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
+    pub(crate) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         match self {
-            Deleted::Set(set) => set.covering(key),
+            Deleted::Set(set) => set.find_covering(key),
             Deleted::AsOf {
                 ranges,
                 lookups,
@@ -50,9 +50,9 @@ impl Deleted {
             } => {
                 lookups.set(lookups.get() + 1);
                 if set.get().is_none() && lookups.get() * 1024 < ranges.len() * LOOKUPS {
-                    return ranges.covering(key);
+                    return ranges.find_covering(key);
                 }
-                set.get_or_init(|| ranges.set()).covering(key)
+                set.get_or_init(|| ranges.set()).find_covering(key)
             }
         }
     }

@@ -163,10 +163,10 @@ impl AsOf {
     }
 
     /// A range of keys, with this one, that are all in a range. O(log² n).
-    pub(super) fn covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
+    pub(super) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         let trees = self.forest.trees.iter().rev();
         trees
-            .map(|tree| tree.covering(key, self.seq))
+            .map(|tree| tree.find_covering(key, self.seq))
             .find_map(|found| found)
             .map(|(_, range)| range)
     }
@@ -233,11 +233,11 @@ impl Tree {
 
     /// The newest range with a key, of those up to `seq`.
     fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
-        self.covering(key, seq).map(|(newest, _)| newest)
+        self.find_covering(key, seq).map(|(newest, _)| newest)
     }
 
     /// The newest range with a key, of those up to `seq`, and the keys around of which that is so, or some of them.
-    fn covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
+    fn find_covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
         if self.first > seq {
             return None;
         }
@@ -251,8 +251,8 @@ impl Tree {
             return (step.newest != 0).then_some((step.newest, range));
         }
         let [older, newer] = self.halves.as_ref()?;
-        let newer = newer.covering(key, seq);
-        newer.or_else(|| older.covering(key, seq))
+        let newer = newer.find_covering(key, seq);
+        newer.or_else(|| older.find_covering(key, seq))
     }
 
     /// The keys that are in any range.

@@ -89,11 +89,11 @@ impl RangeSet {
 
     /// Returns `true` if the set has a key. O(log n).
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.covering(key).is_some()
+        self.find_covering(key).is_some()
     }
 
     /// The range in which a key is, so that a walk can go past all of it. O(log n).
-    pub(crate) fn covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
+    pub(crate) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         let above = self.ranges.partition_point(|range| &*range.low <= key);
         let range = self.ranges[..above].last()?.as_range();
         range.has(key).then_some(range)

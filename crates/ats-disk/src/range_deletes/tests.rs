@@ -33,7 +33,7 @@ fn ranges(most: usize) -> impl Strategy<Value = Vec<Owned>> {
 fn check_set(set: &RangeSet, is_in: impl Fn(&[u8]) -> bool) {
     for key in keys() {
         assert_eq!(set.covers(&key), is_in(&key), "{key:?} of {set:?}");
-        let covering = set.covering(&key);
+        let covering = set.find_covering(&key);
         assert_eq!(covering.is_some(), is_in(&key));
         assert!(covering.is_none_or(|range| range.has(&key)));
     }

@@ -2,9 +2,9 @@
 
 use super::pinned::Pinned;
 use super::scan::Scan;
+use crate::core::Version;
 use crate::error::Error;
 use crate::median::{FEW, Median};
-use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use std::sync::Arc;
 /// records if all have few; `None` if there is no record. The range is not empty.
 pub(crate) fn median(
     pinned: &Arc<Pinned>,
-    state: &State,
+    version: &Version,
     key_range: KeyRange<'_>,
 ) -> Result<Option<Vec<u8>>, Error> {
     let (low, high) = (key_range.low.unwrap_or_default(), key_range.high);
     let mut largest: Option<Median> = None;
-    let memtables = state
+    let memtables = version
         .memtables()
         .map(|memtable| Ok(memtable.median(low, high)));
-    let runs = state.runs.iter().map(|run| run.run.median(low, high));
+    let runs = version.runs.iter().map(|run| run.run.median(low, high));
     for median in memtables.chain(runs) {
         let Some(median) = median? else { continue };
         if largest

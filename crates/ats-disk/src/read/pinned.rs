@@ -1,9 +1,8 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
-use crate::core::Core;
+use super::expiry::{Pin, nanos};
+use crate::core::{Core, Version};
 use crate::error::Error;
-use crate::snapshots::{Pin, nanos};
-use crate::state::State;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,10 +10,10 @@ use std::sync::{Arc, Weak};
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
-    /// The sequence number of the last change that is seen. It is in the registry until this is dropped.
+    /// The sequence number of the last change that is seen. It is in the list of snapshots until this is dropped.
     seq: u64,
     /// Nothing once the snapshot has expired.
-    state: Mutex<Option<Arc<State>>>,
+    version: Mutex<Option<Arc<Version>>>,
     /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
@@ -27,23 +26,23 @@ pub(crate) struct Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if !*self.expired.get_mut() {
-            self.core.registry.leave(self.seq);
+            self.core.snapshots.remove(self.seq);
         }
-        *self.state.get_mut() = None;
-        self.core.background.wake_if(|| self.core.doomed.is_due());
+        *self.version.get_mut() = None;
+        self.core.background.wake_if(|| self.core.obsolete.is_due());
     }
 }
 
 impl Pinned {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        let seq = core.registry.enter();
-        // After that: what is published is in this state or in one of its memtables.
-        let state = core.state.load_full();
+        let seq = core.snapshots.add();
+        // After that: what is published is in this version or in one of its memtables.
+        let version = core.versions.current_arc();
         let taken = nanos(core.file_system.now());
         Pinned {
             core,
             seq,
-            state: Mutex::new(Some(state)),
+            version: Mutex::new(Some(version)),
             read: AtomicBool::new(false),
             last_read: AtomicU64::new(taken),
             expired: AtomicBool::new(false),
@@ -59,38 +58,36 @@ impl Pinned {
         self.seq
     }
 
-    pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
-        self.is_read();
+    pub(crate) fn version(&self) -> Result<Arc<Version>, Error> {
+        self.note_read();
         if self.last_use.load(Ordering::Relaxed) > 0 {
-            self.is_used();
+            self.note_use();
         }
-        self.state.lock().clone().ok_or(Error::Expired)
+        self.version.lock().clone().ok_or(Error::Expired)
     }
 
     /// Makes it the one that was used last.
-    pub(crate) fn is_used(&self) {
-        let this = self.core.snapshots.next_use();
+    pub(crate) fn note_use(&self) {
+        let this = self.core.expiry.next_use();
         self.last_use.store(this, Ordering::Relaxed);
     }
 
     /// Enters it among those that are counted and can expire.
     pub(crate) fn watch(self: &Arc<Self>) {
-        self.core
-            .snapshots
-            .add(Arc::downgrade(self) as Weak<dyn Pin>);
+        self.core.expiry.add(Arc::downgrade(self) as Weak<dyn Pin>);
         if self.core.options.snapshot_age.is_some() {
             self.core.background.watch_snapshots();
         }
     }
 
-    fn is_read(&self) {
+    fn note_read(&self) {
         if !self.read.load(Ordering::Relaxed) {
             self.read.store(true, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.is_read();
+        self.note_read();
         match self.expired.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Error::Expired),
@@ -120,8 +117,8 @@ impl Pin for Pinned {
     fn end(&self) {
         if !self.expired.swap(true, Ordering::Relaxed) {
             // Nothing is kept for it any more: a walk that is under way finds that out.
-            self.core.registry.leave(self.seq);
-            *self.state.lock() = None;
+            self.core.snapshots.remove(self.seq);
+            *self.version.lock() = None;
         }
     }
 }

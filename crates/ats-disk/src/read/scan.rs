@@ -1,19 +1,18 @@
 //! Walks over the records of a range.
 //!
 //! A walk passes keys without a value: those that were deleted, alone or with a range, and those
-//! whose value counts as missing. Where it passes many of them, it asks for a [gap](crate::gaps)
+//! whose value counts as missing. Where it passes many of them, it asks for a [gap](super::tombstone_gaps)
 //! that other walks have found, and tells of the one that it has found itself.
 
 use super::pinned::Pinned;
-use crate::core::Core;
+use super::tombstone_gaps::{Behind, LEAST_PASSED};
+use crate::core::{Core, Version};
+use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
+use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
-use crate::fold::{Chain, is_absent};
-use crate::gaps::{Behind, LEAST_PASSED};
 use crate::memtable::MemtableCursor;
-use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::Deleted;
-use crate::state::State;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, successor};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ pub type Record<'a> = (&'a [u8], &'a [u8]);
 
 /// A walk over the records of a range at one moment.
 pub struct Scan {
-    cursor: MergingCursor,
+    cursor: MergeCursor,
     direction: Direction,
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
@@ -124,13 +123,13 @@ impl Scan {
         key_range: KeyRange<'_>,
         direction: Direction,
     ) -> Result<Self, Error> {
-        let state = pinned.state()?;
+        let version = pinned.version()?;
         let core = pinned.core();
         let finding = match core.gaps.is_active() {
             true => FindsGaps::begin(core, pinned.seq()),
             false => None,
         };
-        let cursor = MergingCursor::new(sources(&state, key_range, pinned.seq()));
+        let cursor = MergeCursor::new(sources(&version, key_range, pinned.seq()));
         Ok(Scan {
             cursor,
             direction,
@@ -202,7 +201,7 @@ impl Scan {
                 self.end();
                 return Ok(());
             }
-            if let Some(source) = self.cursor.deleting() {
+            if let Some(source) = self.cursor.deleting_source() {
                 if !self.pass()? {
                     self.cursor.pass(source)?;
                 }
@@ -254,7 +253,8 @@ impl Scan {
         };
         let gaps = &self.pinned.core().gaps;
         if gaps.is_active()
-            && let Some(behind) = gaps.behind(self.direction, bound.as_deref(), self.pinned.seq())
+            && let Some(behind) =
+                gaps.find_behind(self.direction, bound.as_deref(), self.pinned.seq())
         {
             return self.go_behind(&behind);
         }
@@ -294,7 +294,7 @@ impl Scan {
         if !gaps.is_active() {
             return Ok(false);
         }
-        let Some(behind) = gaps.behind(self.direction, Some(key), self.pinned.seq()) else {
+        let Some(behind) = gaps.find_behind(self.direction, Some(key), self.pinned.seq()) else {
             return Ok(false);
         };
         self.go_behind(&behind)?;
@@ -381,17 +381,17 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
     }
 }
 
-/// The sources of a walk over a state, from the newest to the oldest.
-fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
-    let memtables = state.memtables().map(|memtable| Source {
+/// The sources of a walk over a version, from the newest to the oldest.
+fn sources(version: &Version, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
+    let memtables = version.memtables().map(|memtable| Source {
         cursor: Box::new(
             MemtableCursor::new(Arc::clone(memtable), seq, true)
-                .showing_deleted()
+                .show_deleted()
                 .within(key_range),
         ),
-        range_deletes: memtable.deleted(seq),
+        range_deletes: memtable.deletes_in_older(seq),
     });
-    let runs = state.runs.iter().filter_map(|run| {
+    let runs = version.runs.iter().filter_map(|run| {
         let range_deletes = run.run.range_deletes().cloned();
         let overlaps = run
             .run
@@ -413,8 +413,8 @@ fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
 
 /// Lets walks find gaps, if they do not yet.
 fn activate_gaps(core: &Core) {
-    let writing = core.writing.try_lock();
-    let published = writing.as_ref().map(|writing| writing.last_seq);
+    let write_state = core.write_state.try_lock();
+    let published = write_state.as_ref().map(|state| state.last_seq);
     core.gaps.activate(published);
 }
 
@@ -447,5 +447,5 @@ fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
             Some(scan.passed.keys)
         })
     });
-    core.gaps.has_looked(passed.into_iter().flatten().sum());
+    core.gaps.note_search(passed.into_iter().flatten().sum());
 }

@@ -1,12 +1,12 @@
 //! Snapshots: the store as it was at a moment.
 
+use super::expiry::Pin;
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
 use super::{Moment, get_in};
 use crate::core::Core;
 use crate::error::Error;
-use crate::snapshots::Pin;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 
@@ -29,17 +29,17 @@ impl Snapshot {
     /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were not
     /// used for longest.
     pub fn limit(&self, most: usize) {
-        self.pinned.is_used();
+        self.pinned.note_use();
         let core = self.pinned.core();
-        core.snapshots.limit(most);
-        core.background.wake_if(|| core.doomed.is_due());
+        core.expiry.limit(most);
+        core.background.wake_if(|| core.obsolete.is_due());
     }
 
     /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
     pub fn end(&self) {
         self.pinned.end();
         let core = self.pinned.core();
-        core.background.wake_if(|| core.doomed.is_due());
+        core.background.wake_if(|| core.obsolete.is_due());
     }
 
     /// The value of a key.
@@ -57,9 +57,9 @@ impl Snapshot {
     /// # Errors
     /// As those of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let state = self.pinned.state()?;
+        let version = self.pinned.version()?;
         let moment = Moment::At(self.pinned.seq());
-        get_in(self.pinned.core(), &state, key, moment, read)
+        get_in(self.pinned.core(), &version, key, moment, read)
     }
 
     /// Sum of what `weigh` says of each value.
@@ -79,10 +79,10 @@ impl Snapshot {
     /// # Errors
     /// Those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        let state = self.pinned.state()?;
+        let version = self.pinned.version()?;
         match key_range.is_empty() {
             true => Ok(None),
-            false => median(&self.pinned, &state, key_range),
+            false => median(&self.pinned, &version, key_range),
         }
     }
 

@@ -13,7 +13,7 @@ mod map;
 
 use affine::{Affine, affine};
 use append::Append;
-use ats_disk::planted::{Fault, plant};
+use ats_disk::fault_injection::{InjectedFault, inject};
 use ats_disk::{Batch, Compression, DiskStore, Durability, Options, Snapshot};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use directory::Directory;
@@ -361,9 +361,9 @@ fn delete_and_merge() {
 #[test]
 fn a_delete_that_vanishes_early_is_found() {
     delete_and_merge();
-    plant(Some(Fault::EarlyDrop));
+    inject(Some(InjectedFault::EarlyDrop));
     let caught = catch_unwind(delete_and_merge);
-    plant(None);
+    inject(None);
     assert!(caught.is_err());
 }
 
@@ -385,8 +385,8 @@ fn write_in_a_gap() {
 #[test]
 fn a_gap_that_is_not_broken_is_found() {
     write_in_a_gap();
-    plant(Some(Fault::StaleGap));
+    inject(Some(InjectedFault::StaleGap));
     let caught = catch_unwind(write_in_a_gap);
-    plant(None);
+    inject(None);
     assert!(caught.is_err());
 }

@@ -184,7 +184,7 @@ impl Subject for BagStore {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Store>, Error> {
-        Ok(self.frozen())
+        Ok(self.freeze())
     }
 
     fn scan_snapshot(snapshot: &Box<dyn Store>, direction: Direction) -> Result<Content, Error> {

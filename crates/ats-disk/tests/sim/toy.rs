@@ -1,4 +1,4 @@
-//! A store that proves the enumeration: a log in one file, right or with a planted fault.
+//! A store that proves the enumeration: a log in one file, right or with an injected fault.
 //!
 //! A record has a header and a payload, which is the changes of a write. The header has the length of the
 //! payload, the checksum of the record before it, up to where the log was synced before, and a checksum over
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What is wrong with a toy.
-pub(crate) mod planted {
+pub(crate) mod injected {
     pub(crate) const NOTHING: u8 = 0;
     /// Checksums are not compared, so a torn record is taken as data.
     pub(crate) const UNCHECKED: u8 = 1;
@@ -51,7 +51,7 @@ const LOG: &str = "log";
 const NEW_LOG: &str = "log.new";
 const HEADER: usize = 28;
 
-/// A store with the planted fault `F`.
+/// A store with the injected fault `F`.
 pub(crate) struct Toy<const F: u8> {
     directory: Arc<dyn Directory>,
     inner: Mutex<Inner>,
@@ -175,7 +175,7 @@ impl Log {
         record.extend(checksum.to_le_bytes());
         record.extend(payload);
         let written = self.file.write_at(&record, self.end);
-        if written.is_ok() || F == planted::LEFT {
+        if written.is_ok() || F == injected::LEFT {
             self.end += record.len() as u64;
             self.chain = checksum;
         }
@@ -203,7 +203,7 @@ impl<const F: u8> Toy<F> {
             let record = Record::read(&bytes[at..]);
             record.is_some_and(|record| record.is_good && record.synced > end as u64)
         };
-        if F != planted::LENIENT && (end == 0 || (end..bytes.len()).any(says_more)) {
+        if F != injected::LENIENT && (end == 0 || (end..bytes.len()).any(says_more)) {
             return Err(Error::Corrupt(String::from(
                 "a record that was synced is bad",
             )));
@@ -215,7 +215,7 @@ impl<const F: u8> Toy<F> {
     fn next(state: &State, rest: &[u8], chain: u64) -> Option<(State, usize, u64)> {
         let record = Record::read(rest)?;
         let is_good = record.is_good && record.before == chain;
-        if !is_good && F != planted::UNCHECKED {
+        if !is_good && F != injected::UNCHECKED {
             return None;
         }
         let state = apply(state, &decode(record.payload)?)?;
@@ -238,7 +238,7 @@ impl<const F: u8> Toy<F> {
         let put = |(key, value): (&Vec<u8>, &Vec<u8>)| Change::Put(key.clone(), value.clone());
         let changes: Vec<Change> = state.iter().map(put).collect();
         log.append::<F>(&changes)?;
-        if F != planted::RENAMED_EARLY {
+        if F != injected::RENAMED_EARLY {
             log.sync()?;
         }
         Ok(log)
@@ -248,7 +248,7 @@ impl<const F: u8> Toy<F> {
     fn replace(directory: &dyn Directory) -> io::Result<()> {
         directory.rename(NEW_LOG, LOG)?;
         match F {
-            planted::NAME_UNSYNCED => Ok(()),
+            injected::NAME_UNSYNCED => Ok(()),
             _ => directory.sync(),
         }
     }
@@ -264,11 +264,11 @@ impl<const F: u8> Toy<F> {
 
 impl Inner {
     fn sync<const F: u8>(&mut self) -> Result<(), Error> {
-        if F == planted::UNSYNCED {
+        if F == injected::UNSYNCED {
             return Ok(());
         }
         let synced = match self.log.sync() {
-            Err(_) if F == planted::TRIED_AGAIN => self.log.sync(),
+            Err(_) if F == injected::TRIED_AGAIN => self.log.sync(),
             synced => synced,
         };
         synced.map_err(|e| {
@@ -305,13 +305,13 @@ impl<const F: u8> Subject for Toy<F> {
         let read = file.as_deref().map(Self::read).transpose()?;
         let (state, end, chain) = read.unwrap_or_default();
         let log = match file {
-            Some(file) if F == planted::BEHIND => Log {
+            Some(file) if F == injected::BEHIND => Log {
                 end: file.len().map_err(|e| error(&e))?,
                 file,
                 synced: 0,
                 chain,
             },
-            Some(file) if F == planted::TRUSTING => Log {
+            Some(file) if F == injected::TRUSTING => Log {
                 file,
                 end,
                 synced: 0,
@@ -339,7 +339,7 @@ impl<const F: u8> Subject for Toy<F> {
         self.change(|inner| {
             let state = apply(&inner.state, changes).ok_or(Error::Merge)?;
             match F {
-                planted::IN_PARTS => changes
+                injected::IN_PARTS => changes
                     .chunks(1)
                     .try_for_each(|change| inner.log.append::<F>(change)),
                 _ => inner.log.append::<F>(changes),

@@ -432,7 +432,7 @@ fn all_records_are_replaced() {
     let directory = Directory::new();
     let store = AtomicStore::new(open(directory.path(), &Options::default()));
     put_all(&store, &[b"a", b"b", b"z"]);
-    let before = store.frozen();
+    let before = store.freeze();
     let refused = store.replace_all(|visit| {
         let _ = visit(b"m", b"new");
         Err(ats_store::Error::Corrupt)

@@ -345,7 +345,7 @@ proptest! {
             }
             prop_assert_eq!(store.values(), Ok(count(&tree)), "{:?}", op);
         }
-        let frozen = store.frozen();
+        let frozen = store.freeze();
         prop_assert_eq!(all(&*frozen), all(&tree));
         drop(frozen);
         drop(store);

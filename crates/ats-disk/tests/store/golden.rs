@@ -256,7 +256,7 @@ fn check_all(directory: &Path) {
     // The merge goes on, with the files that it has written.
     assert_eq!(store.work(), Ok(true));
     let info = store.info();
-    assert_eq!((info.runs.len(), info.merges), (3, 1));
+    assert_eq!((info.runs.len(), info.compactions), (3, 1));
     assert_eq!(store.work(), Ok(true), "files are removed");
     let kept = names("run-").intersection(&before).count();
     assert_eq!(kept, 2 + info.runs[1].files);

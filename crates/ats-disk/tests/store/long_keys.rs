@@ -83,7 +83,7 @@ fn the_manifest_has_short_bounds_of_long_keys() {
         let info = store.info();
         assert!((1, 10) < (info.runs.len(), info.runs[0].files));
         check(&store, &expected);
-        let written = info.merge_written_bytes + info.flushed_bytes;
+        let written = info.compaction_written_bytes + info.flushed_bytes;
         let most = match at_end {
             false => 500_000,
             // All bytes of them are needed to tell where a file ends.

@@ -156,7 +156,7 @@ fn transfers_keep_their_sum() {
     run(
         &store,
         &[&write(1), &write(2), &scan, &take_snapshot],
-        |info| info.flushes > 3 && info.merges > 1,
+        |info| info.flushes > 3 && info.compactions > 1,
     );
     store.compact().expect("compacted");
     scan(0);
@@ -212,7 +212,7 @@ fn keys_of_a_batch_are_seen_together() {
         *last = second;
     };
     run(&store, &[&write, &read], |info| {
-        info.flushes > 3 && info.merges > 1
+        info.flushes > 3 && info.compactions > 1
     });
 }
 
@@ -282,7 +282,7 @@ fn walks_find_what_is_there_throughout() {
         assert!(expected.eq(found.iter().map(|(key, value)| (key, value))));
     };
     run(&store, &[&churn, &walk, &walk], |info| {
-        info.flushes > 5 && info.merges > 2
+        info.flushes > 5 && info.compactions > 2
     });
     assert_eq!(store.verify(), Ok(()));
 }

@@ -90,7 +90,7 @@ fn check_resumed(begun_files: u32, with_deletes: bool, file_bytes: u64) {
     assert_eq!(all(&store), expected);
     assert_eq!(store.work(), Ok(true), "the merge goes on");
     let info = store.info();
-    assert_eq!((info.runs.len(), info.merges), (1, 1));
+    assert_eq!((info.runs.len(), info.compactions), (1, 1));
     assert_eq!(store.work(), Ok(true), "files are removed");
     assert_eq!(store.work(), Ok(false));
     assert_eq!(all(&store), expected);
@@ -141,7 +141,7 @@ fn a_merge_that_is_broken_off_goes_on_later() {
     assert_eq!(broken_off, Ok(()));
     assert!(calls > 1);
     let info = store.info();
-    assert_eq!((info.runs.len(), info.merges, info.merging), (2, 0, 0));
+    assert_eq!((info.runs.len(), info.compactions, info.compacting), (2, 0, 0));
     assert_eq!(all(&store), expected);
     drop(store);
     let store = open(directory.path(), &options(4000));

@@ -53,7 +53,7 @@ fn a_store_that_was_loaded_settles_when_told_to() {
     assert_eq!(info.runs.len(), 2);
     assert_eq!((info.runs[0].entries, info.runs[1].entries), (1, 3000));
     store.settle().unwrap();
-    assert_eq!(store.info().merges, info.merges);
+    assert_eq!(store.info().compactions, info.compactions);
     store.delete(b"one more").unwrap();
     assert_eq!(all(&store), before);
     store.close().unwrap();
@@ -98,7 +98,7 @@ fn runs_that_are_added_meanwhile_are_not_waited_for() {
         (info.runs.len(), oldest.entries),
         (1 + calls as usize, 3000)
     );
-    assert_eq!((info.merges, info.merging), (1, 0));
+    assert_eq!((info.compactions, info.compacting), (1, 0));
     // What came meanwhile is there at the start of the next.
     store.compact().unwrap();
     assert_eq!(store.info().runs.len(), 1);
@@ -123,7 +123,7 @@ fn a_merge_that_was_broken_off_goes_on_before_newer_runs_are_merged() {
         ControlFlow::Continue(())
     };
     store.compact_with(on_progress).unwrap();
-    assert_eq!((store.info().runs.len(), store.info().merges), (4, 0));
+    assert_eq!((store.info().runs.len(), store.info().compactions), (4, 0));
     store
         .compact_with(&mut |_| {
             other_calls += 1;

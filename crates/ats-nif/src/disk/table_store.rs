@@ -51,8 +51,8 @@ impl TableStore {
     /// The keys of a snapshot of the files, as a store that nothing changes. O(1).
     pub fn freeze(&self, snapshot: Snapshot) -> Box<dyn Store> {
         match self {
-            TableStore::Keys(_) => snapshot.frozen(),
-            TableStore::Objects(_) => snapshot.frozen_bags(),
+            TableStore::Keys(_) => snapshot.into_store(),
+            TableStore::Objects(_) => snapshot.into_bag_store(),
         }
     }
 

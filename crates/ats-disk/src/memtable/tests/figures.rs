@@ -23,8 +23,8 @@ fn time(count: u64, mut call: impl FnMut(u64)) -> f64 {
 }
 
 /// A group of several records, or of one.
-fn keep(visible: u64, alone: bool) -> Keep<'static> {
-    Keep {
+fn retention(visible: u64, alone: bool) -> Retention<'static> {
+    Retention {
         visible,
         snapshots: &[],
         alone,
@@ -47,7 +47,7 @@ fn many_appends_to_one_key_take_no_more_than_their_bytes() {
         let start = processor_time();
         for seq in 1..=appends {
             let write = write(Kind::Operand, b"k", &text, seq);
-            memtable.apply(write, &keep(seq - 1, alone), Some(&append));
+            memtable.apply(write, &retention(seq - 1, alone), Some(&append));
         }
         let applied = processor_time() - start;
         let versions = memtable.versions(b"k").len();
@@ -84,7 +84,7 @@ fn a_hot_counter_costs_the_same_however_often_it_is_written() {
         let each = time(increments, |index| {
             let seq = before + index + 1;
             let write = write(Kind::Operand, b"k", &one, seq);
-            memtable.apply(write, &keep(seq - 1, alone), Some(&Sum));
+            memtable.apply(write, &retention(seq - 1, alone), Some(&Sum));
         });
         println!("hot counter, alone {alone}: {each:.0} ns");
         assert_eq!(memtable.versions(b"k").len(), if alone { 1 } else { 2 });

@@ -1,8 +1,8 @@
 //! Random writes and reads, beside a list of all writes.
 
 use super::*;
-use crate::fold::tests::operators::Affine;
-use crate::fold::tests::{one_by_one, words};
+use crate::entry::collapse::tests::operators::Affine;
+use crate::entry::collapse::tests::{one_by_one, words};
 use proptest::prelude::*;
 
 /// The value that is older than the memtable, of all keys.
@@ -162,20 +162,20 @@ impl Model<'_> {
     }
 
     /// Looks at what is kept of a key that was just written.
-    fn check_versions(&self, key: u8, keep: &Keep<'_>) {
+    fn check_versions(&self, key: u8, retention: &Retention<'_>) {
         let versions = self.memtable.versions(&[key]);
         assert!(versions.is_sorted_by(|newer, older| newer.seq > older.seq));
-        let stripe = |seq| keep.points_below(seq);
+        let stripe = |seq| retention.points_below(seq);
         for pair in versions.windows(2) {
             let is_same = stripe(pair[0].seq) == stripe(pair[1].seq);
-            assert_eq!(is_same, pair[0].is_apart, "{versions:?} with {keep:?}");
+            assert_eq!(is_same, pair[0].is_apart, "{versions:?} with {retention:?}");
             assert!(!is_same || pair[0].kind == Kind::Operand);
         }
     }
 
     fn apply(&mut self, steps: &[Step], alone: bool) {
         let snapshots = self.snapshots.clone();
-        let keep = Keep {
+        let retention = Retention {
             visible: self.visible(),
             snapshots: &snapshots,
             alone: alone && steps.len() == 1,
@@ -185,12 +185,12 @@ impl Model<'_> {
             self.steps.push((seq, step.clone()));
             match step {
                 Step::Write(kind, key, value) => {
-                    if keep.alone {
+                    if retention.alone {
                         self.alone.push(seq);
                     }
                     let write = write(*kind, std::slice::from_ref(key), value, seq);
-                    self.memtable.apply(write, &keep, Some(self.operator));
-                    self.check_versions(*key, &keep);
+                    self.memtable.apply(write, &retention, Some(self.operator));
+                    self.check_versions(*key, &retention);
                 }
                 Step::DeleteRange(low, high) => {
                     let range = KeyRange {

@@ -29,7 +29,7 @@ impl Shared {
     fn write(&self, group: &[(Kind, Vec<u8>, Vec<u8>)], operator: &dyn MergeOperator) {
         let snapshots = self.snapshots.lock().unwrap();
         let visible = self.visible.load(Ordering::Relaxed);
-        let keep = Keep {
+        let retention = Retention {
             visible,
             snapshots: &snapshots,
             alone: group.len() == 1,
@@ -38,7 +38,7 @@ impl Shared {
         for (kind, key, value) in group {
             seq += 1;
             let write = write(*kind, key, value, seq);
-            assert_eq!(self.memtable.apply(write, &keep, Some(operator)), 0);
+            assert_eq!(self.memtable.apply(write, &retention, Some(operator)), 0);
         }
         self.visible.store(seq, Ordering::Release);
     }

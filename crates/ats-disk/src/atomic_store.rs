@@ -1,0 +1,310 @@
+//! The interface that all stores of records share, on disk.
+//!
+//! A [`DiskStore`] writes without reading. What [`ats_store::Store`] asks for besides is that a change can depend on
+//! what is there: so here each key is read, decided about and written under a lock that it shares with keys of the
+//! same hash. Writers of other keys go on, and their batches are written and synced together.
+
+mod end_hints;
+
+use crate::entry::MAX_BYTES;
+use crate::entry::collapse::is_absent;
+use crate::error::Error;
+use crate::read::{Snapshot, visit_each};
+use crate::store::DiskStore;
+use crate::waiting;
+use crate::write::{Batch, CountChange};
+use ats_store::store::{DecideEnd, Visit};
+use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
+use end_hints::{Claim, EndHints};
+use parking_lot::{Mutex, MutexGuard};
+use std::ops::ControlFlow;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The number of locks that keys share.
+const LOCKS: usize = 64;
+
+/// A key and its value.
+type OwnedRecord = (Vec<u8>, Vec<u8>);
+
+/// A [`DiskStore`] of which keys can be changed depending on what is there.
+///
+/// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are not kept from keys
+/// that are being changed.
+pub struct AtomicStore {
+    store: DiskStore,
+    locks: [Mutex<()>; LOCKS],
+    /// The approximate first and last record.
+    hints: EndHints,
+}
+
+impl AtomicStore {
+    /// On a store, of which nothing else writes.
+    #[must_use]
+    pub fn new(store: DiskStore) -> Self {
+        AtomicStore {
+            store,
+            locks: [const { Mutex::new(()) }; LOCKS],
+            hints: EndHints::default(),
+        }
+    }
+
+    /// The store itself.
+    #[must_use]
+    pub fn store(&self) -> &DiskStore {
+        &self.store
+    }
+
+    /// The records as they are at this moment, as a store that nothing changes. O(1).
+    #[must_use]
+    pub fn freeze(&self) -> Box<dyn Store> {
+        self.store.snapshot().into_store()
+    }
+
+    /// Removes a key, without reading what is there: also what cannot be merged, which keeps
+    /// [`update`](Store::update) from being made.
+    ///
+    /// # Errors
+    /// As those of [`DiskStore::delete`].
+    pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
+        self.store.delete(key)
+    }
+
+    /// Gives a key a value, without reading what is there.
+    ///
+    /// # Errors
+    /// As those of [`DiskStore::put`].
+    pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
+        let _written = self.hints.write([key].into_iter())?;
+        self.store.put(key, value)
+    }
+
+    /// Replaces all records by those that `scan` shows, at one moment for every reader and writer,
+    /// and for a crash. They are in memory as one batch meanwhile.
+    ///
+    /// # Errors
+    /// Those of `scan`, and of [`DiskStore::write`]; nothing has changed then. [`Error::TooLong`]
+    /// if they are longer than a batch may be.
+    pub fn replace_all<E: From<Error>>(
+        &self,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.replace_all_by(scan, |batch, key, value| {
+            self.add(batch, key, false, Change::Put(value.to_vec()))
+        })
+    }
+
+    /// Replaces all records by those that `add` makes of each key and value that `scan` shows. It
+    /// returns their number. None of them is behind the greatest key that is shown and an `FF`.
+    pub(crate) fn replace_all_by<E: From<Error>>(
+        &self,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
+        mut add: impl FnMut(&mut Batch, &[u8], &[u8]) -> Result<i64, Error>,
+    ) -> Result<(), E> {
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        let (mut records, mut last) = (Ok(0), Vec::new());
+        scan(&mut |key, value| {
+            if key > &last[..] {
+                key.clone_into(&mut last);
+            }
+            let added = add(&mut batch, key, value);
+            records = added.and_then(|added| records.clone().map(|before| before + added));
+            match records {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        batch.set_count_change(CountChange::To(records?));
+        last.push(0xFF);
+        let _all = self.lock_all()?;
+        Ok(self.write(&batch, &[&[], &last])?)
+    }
+
+    /// Locks the keys, always in the same order.
+    pub(crate) fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+        let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+            .into_iter()
+            .map(|number| waiting::lock(&self.locks[number]))
+            .collect()
+    }
+
+    /// Locks all keys: no update is between its read and its write.
+    pub(crate) fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+        self.locks.iter().map(waiting::lock).collect()
+    }
+
+    /// Makes a change of a key that is locked part of a batch. How many records that adds. A value that counts as missing
+    /// is removed: merging it with later operands could give something else than they give alone.
+    fn add(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        had: bool,
+        change: Change<Vec<u8>>,
+    ) -> Result<i64, Error> {
+        match change {
+            Change::Put(value) if !is_absent(self.store.operator(), key, &value)? => {
+                batch.put(key, &value)?;
+                Ok(i64::from(!had))
+            }
+            Change::Put(_) | Change::Remove if had => {
+                batch.delete(key)?;
+                Ok(-1)
+            }
+            Change::Keep | Change::Put(_) | Change::Remove | Change::Abort | Change::Later => Ok(0),
+        }
+    }
+
+    /// Writes what was decided, while the keys are locked.
+    fn commit(&self, mut batch: Batch, added: i64) -> Result<(), Error> {
+        batch.set_count_change(CountChange::By(added));
+        let _written = self.hints.write(batch.written_keys())?;
+        self.store.write(&batch)
+    }
+
+    /// Writes a batch, while the keys that it changes are locked. No record that it writes is
+    /// outside of `bounds`.
+    pub(crate) fn write(&self, batch: &Batch, bounds: &[&[u8]]) -> Result<(), Error> {
+        let _written = self.hints.write(bounds.iter().copied())?;
+        self.store.write(batch)
+    }
+
+    /// See [`EndHints::claim`].
+    pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
+        self.hints.claim(end, key)
+    }
+
+    /// Removes all records, at one moment for every reader and writer, and gives them as a snapshot.
+    pub(crate) fn take_snapshot(&self) -> Result<Snapshot, Error> {
+        let _all = self.lock_all()?;
+        let taken = self.store.snapshot();
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        batch.set_count_change(CountChange::To(0));
+        self.store.write(&batch)?;
+        Ok(taken)
+    }
+
+    /// The record at an end. The caller has locked no key, or this was called before.
+    pub(crate) fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
+        let direction = match end {
+            End::First => Direction::Up,
+            End::Last => Direction::Down,
+        };
+        let mut walk = self.hints.walk(end, || self.lock_all().is_ok());
+        let mut scan = self.store.scan(walk.key_range(), direction)?;
+        let record = scan.next()?;
+        let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
+        if let Some((key, _)) = &record {
+            walk.note(key);
+        }
+        Ok(record)
+    }
+}
+
+fn lock_number(key: &[u8]) -> usize {
+    xxh3_64(key) as usize % LOCKS
+}
+
+impl Store for AtomicStore {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        Ok(self.store.get_with(key, read)?)
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        let _locked = self.lock(keys)?;
+        let mut batch = Batch::new();
+        let mut added = 0;
+        for (index, key) in keys.iter().enumerate() {
+            let value = self.store.get(key)?;
+            // No lock is held that other keys do not share, so what takes long can be done at once.
+            let change = plan.decide_and_build(index, value.as_deref());
+            if matches!(change, Change::Abort) {
+                return Ok(false);
+            }
+            added += self.add(&mut batch, key, value.is_some(), change)?;
+        }
+        self.commit(batch, added)?;
+        Ok(true)
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        loop {
+            let Some((key, value)) = self.end(end)? else {
+                let _nothing_to_change = decide(None);
+                return Ok(());
+            };
+            let _locked = self.lock(&[&key])?;
+            let _claimed = self.hints.claim(end, &key)?;
+            // Another writer may have been faster. From here on none is, and none writes beyond the key.
+            if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
+                continue;
+            }
+            let mut batch = Batch::new();
+            let change = decide(Some((&key, &value)));
+            let added = self.add(&mut batch, &key, true, change)?;
+            return Ok(self.commit(batch, added)?);
+        }
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        Ok(visit_each(self.store.scan(key_range, direction)?, visit)?)
+    }
+
+    /// O(records) the first time, and the first time after operands were written; otherwise O(1), and waits for no
+    /// thread.
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        Ok(self.store.len()?)
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        // However little of it is on disk, it takes long.
+        waiting::check()?;
+        let snapshot = self.store.snapshot();
+        Ok(snapshot.sum(weigh)?)
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        Ok(self.take_snapshot()?.into_store())
+    }
+
+    fn bytes(&self) -> usize {
+        let info = self.store.info();
+        info.memtable_bytes + usize::try_from(info.cache_bytes).unwrap_or(usize::MAX)
+    }
+
+    fn most_bytes(&self) -> usize {
+        MAX_BYTES
+    }
+
+    fn merges(&self) -> Option<&dyn Merges> {
+        self.store.operator().map(|_| self as &dyn Merges)
+    }
+}
+
+impl Merges for AtomicStore {
+    fn operator(&self) -> &dyn MergeOperator {
+        let operator = self.store.operator();
+        operator.expect("only a store with an operator offers to merge")
+    }
+
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
+        let _written = self.hints.write([key].into_iter())?;
+        Ok(self.store.merge(key, operand)?)
+    }
+}

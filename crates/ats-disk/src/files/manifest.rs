@@ -1,0 +1,209 @@
+//! The manifest: which runs there are, and what else must survive.
+//!
+//! It is a log of edits, each synced before anything relies on it: a file is complete and durable
+//! before an edit names it, and is removed after the edit that forgets it. With the first edit
+//! after the store was opened, and when the log has become long, a new one with the whole state as
+//! its first record is put in its place by a rename.
+
+mod contents;
+mod edit;
+mod meta;
+
+pub(crate) use contents::Contents;
+pub(crate) use edit::Edit;
+pub(crate) use meta::{CompactionMeta, RunMeta};
+
+use crate::error::Error;
+use crate::fs::{Directory, remove_if_there};
+use crate::log::{LogIdentity, LogKind, LogReader, LogWriter, Next, Position};
+use std::io;
+use std::sync::Arc;
+
+pub(crate) const NAME: &str = "manifest";
+pub(crate) const NEW_NAME: &str = "manifest.new";
+/// A log that is longer than this, and than four times its first record, is replaced.
+const LONG_BYTES: u64 = 256 << 10;
+
+/// The manifest of an open store.
+pub(crate) struct Manifest {
+    directory: Arc<dyn Directory>,
+    /// Nothing before the first edit: what is there was written by an earlier opening, which it does not
+    /// go on with; and after [`close`](Manifest::close).
+    log: Option<Log>,
+    /// The number of the last log.
+    number: u64,
+    contents: Contents,
+}
+
+/// The log that edits are written to.
+struct Log {
+    writer: LogWriter,
+    /// The length after its first record.
+    began: u64,
+    /// The end of the last edit. All before is durable.
+    durable: Position,
+}
+
+impl Manifest {
+    /// The contents of the manifest of a store, and the number of its log; `None` if there is none.
+    pub(crate) fn read(directory: &dyn Directory) -> Result<Option<(Contents, u64)>, Error> {
+        let file = match directory.open(NAME) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(&error, "open of manifest")),
+        };
+        // It has this name only since it was complete.
+        let unreadable = || Error::corrupt("manifest: the header is not readable");
+        let mut log =
+            LogReader::open(Arc::from(file), NAME, LogKind::Manifest)?.ok_or_else(unreadable)?;
+        let mut contents = None;
+        while let Next::Record(payload) = log.next()? {
+            let edit = Edit::decode(payload)?;
+            match &mut contents {
+                None => contents = Some(Contents::new(edit)?),
+                Some(contents) => contents.apply(edit)?,
+            }
+        }
+        let end = log.position();
+        if log.later_durable()?.is_some_and(|durable| durable > end) {
+            return Err(Error::corrupt(format_args!(
+                "manifest: the edit at {} was spoilt",
+                end.offset
+            )));
+        }
+        let contents =
+            contents.ok_or_else(|| Error::corrupt("manifest: the first edit is not readable"))?;
+        if contents.store != log.identity().store {
+            return Err(Error::corrupt("manifest: it belongs to another store"));
+        }
+        Ok(Some((contents, log.identity().number)))
+    }
+
+    /// The manifest that has these contents and a log with this number.
+    pub(crate) fn new(directory: Arc<dyn Directory>, contents: Contents, number: u64) -> Self {
+        Manifest {
+            directory,
+            log: None,
+            number,
+            contents,
+        }
+    }
+
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Makes the contents durable, also if an earlier process has written them and the disk may not have them.
+    ///
+    /// # Errors
+    /// Those of [`write`](Manifest::write).
+    pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
+        let contents = self.contents.clone();
+        self.replace(contents)
+    }
+
+    /// Writes an edit. When this returns it is durable.
+    ///
+    /// # Errors
+    /// An error of the system. `Broken` says that it is unknown whether the edit is there.
+    pub(crate) fn write(&mut self, edit: Edit) -> Result<(), WriteError> {
+        let mut contents = self.contents.clone();
+        let payload = edit.encode();
+        contents.apply(edit).map_err(WriteError::Refused)?;
+        let is_long = |log: &Log| log.writer.position().offset > LONG_BYTES.max(4 * log.began);
+        match &mut self.log {
+            Some(log) if !is_long(log) => log.write(&payload)?,
+            _ => return self.replace(contents),
+        }
+        self.contents = contents;
+        self.mark();
+        Ok(())
+    }
+
+    /// Puts a log with these contents in the place of what there is. The rename is what counts: an
+    /// error before it leaves everything as it was.
+    fn replace(&mut self, contents: Contents) -> Result<(), WriteError> {
+        let number = self.number + 1;
+        let writer = prepare(&*self.directory, number, &contents)
+            .map_err(|error| WriteError::Refused(Error::io(&error, "writing a new manifest")))?;
+        let renamed = self.directory.rename(NEW_NAME, NAME);
+        let replaced = renamed.and_then(|()| self.directory.sync());
+        replaced
+            .map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
+        let durable = writer.position();
+        self.log = Some(Log {
+            writer,
+            began: durable.offset,
+            durable,
+        });
+        self.number = number;
+        self.contents = contents;
+        Ok(())
+    }
+
+    /// Closes the log. The next edit begins another one.
+    pub(crate) fn close(&mut self) {
+        self.log = None;
+    }
+
+    /// Returns `true` if the log is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Writes an edit that changes nothing, and is not synced. It says that the last one is durable: otherwise, if
+    /// that is spoilt later, it would be taken for one that was never finished.
+    fn mark(&mut self) {
+        let nothing = Edit {
+            next_number: Some(self.contents.next_number),
+            ..Edit::default()
+        };
+        if let Some(log) = &mut self.log {
+            log.durable = log.writer.position();
+            log.writer.append(&[&nothing.encode()], log.durable);
+            // Without it, all is as well as before.
+            let _ = log.writer.write();
+        }
+    }
+}
+
+impl Log {
+    /// Writes an edit, and syncs it.
+    fn write(&mut self, payload: &[u8]) -> Result<(), WriteError> {
+        self.writer.append(&[payload], self.durable);
+        if let Err(error) = self.writer.write() {
+            let error = Error::io(&error, "write of manifest");
+            return Err(match self.writer.cut() {
+                Ok(()) => WriteError::Refused(error),
+                Err(_) => WriteError::Broken(error),
+            });
+        }
+        let synced = self.writer.file().and_then(|file| file.sync());
+        synced.map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))
+    }
+}
+
+/// The reason why an edit was not written.
+pub(crate) enum WriteError {
+    /// It is not there. It may be tried again.
+    Refused(Error),
+    /// It may be there or not.
+    Broken(Error),
+}
+
+/// Writes a manifest under another name.
+fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::Result<LogWriter> {
+    remove_if_there(directory, NEW_NAME)?;
+    let identity = LogIdentity {
+        store: contents.store,
+        kind: LogKind::Manifest,
+        number,
+    };
+    let file = Arc::from(directory.create(NEW_NAME)?);
+    let mut log = LogWriter::create(file, identity)?;
+    let start = Position { number, offset: 0 };
+    log.append(&[&contents.to_edit().encode()], start);
+    log.write()?;
+    log.file()?.sync()?;
+    Ok(log)
+}

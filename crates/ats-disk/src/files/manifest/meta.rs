@@ -1,0 +1,44 @@
+//! Runs, and compactions that are under way, as the manifest has them.
+
+use crate::run_file::FileMeta;
+
+/// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunMeta {
+    pub(crate) id: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) files: Vec<FileMeta>,
+}
+
+impl RunMeta {
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// A compaction that has written a part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CompactionMeta {
+    /// The id that the run will have.
+    pub(crate) id: u64,
+    /// The runs that it reads, from the newest to the oldest.
+    pub(crate) inputs: Vec<u64>,
+    /// The files that are complete.
+    pub(crate) files: Vec<FileMeta>,
+    /// They answer for the keys below this one; `None` if nothing was done.
+    pub(crate) resume: Option<Vec<u8>>,
+}
+
+impl CompactionMeta {
+    /// The same compaction before anything of it is written.
+    pub(crate) fn restart(&self) -> Self {
+        CompactionMeta {
+            id: self.id,
+            inputs: self.inputs.clone(),
+            files: Vec::new(),
+            resume: None,
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Opening a store, after it was closed or after a crash.
+//!
+//! All is read first. What was found must be durable before anything relies on it: a process that
+//! was killed leaves writes that the system has and the disk has not. So, unless the store was
+//! closed and nothing is to be repaired, journals are cut to what was replayed and synced, and the
+//! manifest is written anew and synced before a file is removed that it does not name. A store that
+//! was closed is opened without a write; then the first change of it writes the manifest anew.
+//!
+//! A store that is opened for reading is left as it is.
+
+use crate::background::Worker;
+use crate::core::{Core, Sealed, Version};
+use crate::directory::StoreDirectory;
+use crate::error::Error;
+use crate::fault_injection::{InjectedFault, is_injected};
+use crate::files::Files;
+use crate::files::manifest::{self, Contents, Edit, Manifest};
+use crate::fs::{Directory, Sharing};
+use crate::journal::{self, Journal};
+use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
+use crate::memory;
+use crate::memtable::{Memtable, Retention};
+use crate::operator_id::{self, OperatorId};
+use crate::options::Options;
+use crate::run_file::{BlockCache, file_number};
+use crate::write::{BatchItems, WriteState};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::sync::Arc;
+
+/// Opens the store in a directory.
+pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Worker>, Error> {
+    options.check()?;
+    // The first guard of a process makes a call of the system that is quick only while there is one thread.
+    drop(ats_sync::pin());
+    let is_read_only = directory.sharing == Sharing::Shared;
+    let operator = options.operator.as_deref().map(operator_id::of);
+    let names = directory.names()?;
+    let found = Manifest::read(&*directory.directory)?;
+    let is_new = found.is_none();
+    let (contents, number) = match found {
+        Some(found) => found,
+        None => {
+            let creates = options.create && !is_read_only;
+            (new_contents(creates, &names, operator.clone())?, 0)
+        }
+    };
+    if contents.operator != operator {
+        return Err(Error::OtherOperator {
+            stored: contents.operator,
+            given: operator,
+        });
+    }
+    let store = contents.store;
+    let mut replay = Replay {
+        directory: &*directory.directory,
+        options: &options,
+        store,
+        seq: contents.flushed,
+        sealed: Vec::new(),
+        first: contents.first_journal,
+        replayed: Vec::new(),
+        rest: Vec::new(),
+    };
+    replay.all(&names)?;
+    let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
+    let next_journal = replay.next_journal();
+    let unneeded = find_unneeded(&names, &contents);
+    let manifest = Manifest::new(Arc::clone(&directory.directory), contents, number);
+    let is_left_whole = !is_new && replay.is_empty() && unneeded.is_empty();
+    if !is_read_only || is_injected(InjectedFault::RepairedForReading) {
+        replay.repair()?;
+    }
+    let cache = match options.cache_bytes {
+        Some(bytes) => BlockCache::new(bytes),
+        None => BlockCache::new_shared(memory::cache_bytes()),
+    };
+    let version = Version {
+        active: Arc::new(Memtable::new()),
+        sealed,
+        runs: Vec::new(),
+    };
+    let write_state = WriteState::new(Journal::new(next_journal), last_seq);
+    let core = Core::new(store, directory, options, version, write_state);
+    let core = Arc::new(core);
+    let files = Files::new(Arc::clone(&core), manifest, cache);
+    let metas = files.manifest.lock().contents().runs.clone();
+    let runs = metas.iter().map(|meta| files.open_run(meta, &[]));
+    let runs = runs.collect::<Result<_, _>>()?;
+    core.versions.exchange(|version| version.with_runs(runs));
+    files.reserve.note_largest_file();
+    let worker = Worker::new(files);
+    if !is_read_only && !is_left_whole {
+        worker.files.set_unneeded(unneeded);
+        match worker.files.reserve.with_reserve(|| take_over(&worker)) {
+            // What is there can still be read, and there may be room later.
+            Err(error) if error.is_full() && !is_new => {}
+            done => done?,
+        }
+    }
+    Ok(Arc::new(worker))
+}
+
+/// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
+fn take_over(worker: &Worker) -> Result<(), Error> {
+    worker.files.renew_manifest()?;
+    worker.files.remove_unneeded()?;
+    leave_journals(worker)
+}
+
+/// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
+/// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
+fn leave_journals(worker: &Worker) -> Result<(), Error> {
+    while worker.flusher.flush_one()? {}
+    let (last_seq, journal) = {
+        let write_state = worker.core.write_state.lock();
+        (write_state.last_seq, write_state.journal.number())
+    };
+    let mut manifest = worker.files.manifest.lock();
+    if manifest.contents().first_journal != journal {
+        let edit = Edit {
+            flushed: Some((last_seq, journal)),
+            ..Edit::default()
+        };
+        worker.files.write_edit(&mut manifest, edit)?;
+    }
+    drop(manifest);
+    worker.flusher.remove_journals(journal);
+    Ok(())
+}
+
+/// The contents of the manifest of a new store.
+fn new_contents(
+    creates: bool,
+    names: &[String],
+    operator: Option<OperatorId>,
+) -> Result<Contents, Error> {
+    let is_ours = |name: &String| {
+        journal::number(name)
+            .or_else(|| file_number(name))
+            .is_some()
+    };
+    if names.iter().any(is_ours) {
+        return Err(Error::corrupt(
+            "there are files of a store, but no manifest",
+        ));
+    }
+    if !creates {
+        return Err(Error::Missing);
+    }
+    // Two random numbers of the standard library; they only have to differ from those of other stores.
+    let random = || RandomState::new().build_hasher().finish();
+    let store = u128::from(random()) << 64 | u128::from(random());
+    Ok(Contents::empty(store, operator))
+}
+
+/// Files that were begun, or not needed any more, when the store was left.
+fn find_unneeded(names: &[String], contents: &Contents) -> Vec<String> {
+    let is_needed = |name: &str| match (file_number(name), journal::number(name)) {
+        (Some(number), _) => contents.files().any(|needed| needed == number),
+        (_, Some(number)) => number >= contents.first_journal,
+        _ => name != manifest::NEW_NAME,
+    };
+    let unneeded = names.iter().filter(|name| !is_needed(name));
+    unneeded.cloned().collect()
+}
+
+/// Making memtables of journals.
+///
+/// What is replayed is the longest part without a gap, from the first journal that is needed on. It ends at the end of
+/// the last journal, or where something is missing. If something behind that says that what is missing was
+/// durable, the journal was spoilt, and the store is not opened. Otherwise what is behind it is removed, so that what
+/// is written from now on follows what was replayed.
+struct Replay<'a> {
+    directory: &'a dyn Directory,
+    options: &'a Options,
+    store: u128,
+    /// The last sequence number that was found.
+    seq: u64,
+    /// From the newest to the oldest.
+    sealed: Vec<Arc<Sealed>>,
+    /// The number of the first journal that is needed.
+    first: u64,
+    /// The journals that were replayed.
+    replayed: Vec<LogReader>,
+    /// The numbers of those behind them.
+    rest: Vec<u64>,
+}
+
+impl Replay<'_> {
+    /// Replays all journals.
+    fn all(&mut self, names: &[String]) -> Result<(), Error> {
+        let mut numbers: Vec<_> = names
+            .iter()
+            .filter_map(|name| journal::number(name))
+            .filter(|number| *number >= self.first)
+            .collect();
+        numbers.sort_unstable();
+        for (number, next) in numbers.iter().zip(self.first..) {
+            let reader = match *number == next {
+                true => self.open(*number)?,
+                false => None,
+            };
+            let Some(mut reader) = reader else {
+                break;
+            };
+            if !self.one(&mut reader)? {
+                break;
+            }
+            self.replayed.push(reader);
+        }
+        self.rest = numbers.split_off(self.replayed.len());
+        let end = match self.replayed.last() {
+            Some(reader) => reader.position(),
+            None => Position {
+                number: self.first,
+                offset: 0,
+            },
+        };
+        let mut durable = None;
+        if let Some(reader) = self.replayed.last_mut() {
+            durable = reader.later_durable()?;
+        }
+        for number in &self.rest {
+            if let Some(mut reader) = self.open(*number)? {
+                durable = durable.max(reader.later_durable()?);
+            }
+        }
+        if durable.is_some_and(|durable| durable > end) {
+            return Err(Error::corrupt(format_args!(
+                "{}: what was durable is missing at {}",
+                journal::name(end.number),
+                end.offset
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if there are no journals.
+    fn is_empty(&self) -> bool {
+        self.replayed.is_empty() && self.rest.is_empty()
+    }
+
+    /// The number for the next journal. The numbers of those behind what was replayed are used again: journals are
+    /// replayed as far as there is no gap.
+    fn next_journal(&self) -> u64 {
+        self.first + self.replayed.len() as u64
+    }
+
+    fn open(&self, number: u64) -> Result<Option<LogReader>, Error> {
+        let name = journal::name(number);
+        let file = self.directory.open(&name);
+        let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
+        let file = Arc::from(file);
+        let expected = LogIdentity {
+            store: self.store,
+            kind: LogKind::Journal,
+            number,
+        };
+        let Some(reader) = LogReader::open(Arc::clone(&file), &name, LogKind::Journal)? else {
+            // It was durable before the first record was written.
+            let mut reader = LogReader::without_header(file, &name, expected)?;
+            return match reader.later_durable()? {
+                None => Ok(None),
+                Some(_) => Err(Error::corrupt(format_args!(
+                    "{name}: the header was spoilt"
+                ))),
+            };
+        };
+        if reader.identity() != expected {
+            return Err(Error::corrupt(format_args!(
+                "{name} belongs to another store"
+            )));
+        }
+        Ok(Some(reader))
+    }
+
+    /// Makes a memtable of a journal. Whether the journal follows what was replayed.
+    fn one(&mut self, reader: &mut LogReader) -> Result<bool, Error> {
+        let first_seq = self.seq + 1;
+        let number = reader.identity().number;
+        let version = Version {
+            active: Arc::new(Memtable::new()),
+            sealed: Vec::new(),
+            runs: Vec::new(),
+        };
+        let operator = self.options.operator.as_deref();
+        // Nothing reads yet.
+        let retention = Retention {
+            visible: u64::MAX,
+            snapshots: &[],
+            alone: true,
+        };
+        while let Next::Record(payload) = reader.next()? {
+            let (first, changes, encoded) = journal::parts(payload)?;
+            if first != self.seq + 1 {
+                let is_first = self.seq + 1 == first_seq;
+                return match is_first && first > first_seq {
+                    true => Ok(false),
+                    false => Err(Error::corrupt("the journal has a gap")),
+                };
+            }
+            let mut seq = self.seq;
+            for item in BatchItems::new(encoded) {
+                seq += 1;
+                version.apply_item(seq, item?, &retention, operator);
+            }
+            if seq != self.seq + u64::from(changes) {
+                return Err(Error::corrupt("a batch in the journal has another length"));
+            }
+            self.seq = seq;
+        }
+        if self.seq >= first_seq {
+            let sealed = Sealed {
+                memtable: version.active,
+                first_seq,
+                last_seq: self.seq,
+                next_journal: number + 1,
+            };
+            self.sealed.insert(0, Arc::new(sealed));
+        }
+        Ok(true)
+    }
+
+    /// Makes durable what was replayed, and removes what is behind it. That needs no room on the disk.
+    fn repair(&self) -> Result<(), Error> {
+        let repair = || -> io::Result<()> {
+            for number in &self.rest {
+                self.directory.remove(&journal::name(*number))?;
+            }
+            for (index, reader) in self.replayed.iter().enumerate() {
+                let is_last = index + 1 == self.replayed.len();
+                let end = reader.position().offset;
+                if is_last && reader.file().len()? != end {
+                    reader.file().set_len(end)?;
+                }
+                reader.file().sync()?;
+            }
+            match self.is_empty() {
+                true => Ok(()),
+                false => self.directory.sync(),
+            }
+        };
+        repair().map_err(|error| Error::io(&error, "repairing the journal"))
+    }
+}

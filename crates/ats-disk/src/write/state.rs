@@ -1,0 +1,36 @@
+//! The state of writing, which one thread has at a time.
+
+use super::count::RecordCount;
+use super::group::Batches;
+use crate::journal::Journal;
+
+/// The state that only the leader of a group touches.
+pub(crate) struct WriteState {
+    pub(crate) journal: Journal,
+    /// The sequence number of the last change.
+    pub(crate) last_seq: u64,
+    /// That of the last change before those in the active memtable.
+    pub(crate) sealed_seq: u64,
+    pub(crate) count: RecordCount,
+    /// `true` if a turn is going to find out when there are no more writes.
+    pub(crate) is_watched: bool,
+    /// `true` if the journal is going to be synced after an interval.
+    pub(crate) is_sync_due: bool,
+    /// The memory of groups of callers that do not wait.
+    pub(crate) at_once: Batches,
+}
+
+impl WriteState {
+    /// Nothing was written to the journal yet; the last change had this sequence number.
+    pub(crate) fn new(journal: Journal, last_seq: u64) -> Self {
+        WriteState {
+            journal,
+            last_seq,
+            sealed_seq: last_seq,
+            count: RecordCount::default(),
+            is_watched: true,
+            is_sync_due: false,
+            at_once: Batches::default(),
+        }
+    }
+}
