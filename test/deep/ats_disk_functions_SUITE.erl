@@ -64,13 +64,17 @@ page(Config) ->
 introduction() ->
     [
         "# Function by function: tables on disk\n\n",
-        "All functions that Erlang/OTP 27 documents for `dets`, as a test has found them in `dats`. "
-        "Each was\ncalled with right arguments, and with each argument replaced by terms of other "
-        "kinds, on tables of all\ntypes of `dets` and on tables that can only be read. *Results* "
-        "are what calls return, errors of files\nincluded, and what the table is like afterwards; "
-        "*exceptions* are class and reason.\n"
-        "[Where `dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
-        "Those of osmos and\ntcerl follow.\n\n",
+        "All functions that Erlang/OTP 27 documents for `dets`, as a test has found them in "
+        "`dats`. Each was\n"
+        "called with right arguments, and with each argument replaced by terms of other "
+        "kinds, on tables of\n"
+        "all types of `dets` and on tables that can only be read. *Results* are what calls "
+        "return, errors of\n"
+        "files included, and what the table is like afterwards; *exceptions* are class and "
+        "reason. [Where\n"
+        "`dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
+        "Those of osmos and\n"
+        "tcerl follow.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].
 

@@ -97,12 +97,17 @@ page(Config) ->
 introduction() ->
     [
         "# Function by function\n\n",
-        "All functions that Erlang/OTP 27 documents for `ets`, as a test has found them in `ats`. "
-        "Each was called\nwith right arguments, and with each argument replaced by terms of every "
-        "kind, on tables of all types, of\nthe caller, of others, and deleted. *Results* are what "
-        "calls return, and what the table is like\nafterwards; *exceptions* are class and reason; "
-        "*texts* are the explanations of the arguments that the\nshell prints. \"More\" says that "
-        "there are the same texts, and others where `ets` explains nothing.\n\n",
+        "All functions that Erlang/OTP 27 documents for `ets`, as a test has found them in "
+        "`ats`. Each was\n"
+        "called with right arguments, and with each argument replaced by terms of every kind, "
+        "on tables of\n"
+        "all types, of the caller, of others, and deleted. *Results* are what calls return, "
+        "and what the\n"
+        "table is like afterwards; *exceptions* are class and reason; *texts* are the "
+        "explanations of the\n"
+        "arguments that the shell prints. \"More\" says that there are the same texts, and "
+        "others where `ets`\n"
+        "explains nothing.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
     ].
 

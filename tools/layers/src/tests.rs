@@ -184,6 +184,6 @@ fn a_part_of_a_room_may_be_drawn_below_it() {
     let beside = "points up: crates/ats-left/src/beside.rs -> crates/ats-left/src/above/state.rs";
     assert_eq!(house.faults(), [up, beside]);
     let lower = HOUSE.replace("   below\n", "   below\n   above/state\n");
-    house.write("docs/house.md", &lower);
+    house.write("docs/inside/house.md", &lower);
     assert_eq!(house.faults(), [""; 0]);
 }
