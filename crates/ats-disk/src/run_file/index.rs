@@ -58,7 +58,7 @@ impl Separators {
     }
 
     /// Those between neighbours of which `bounds` gives the first and the last key.
-    pub(crate) fn between<'k>(mut bounds: impl Iterator<Item = (&'k [u8], &'k [u8])>) -> Self {
+    pub(crate) fn from_bounds<'k>(mut bounds: impl Iterator<Item = (&'k [u8], &'k [u8])>) -> Self {
         let mut separators = Vec::new();
         let mut last = bounds.next().map(|(_, last)| last);
         for (next_first, next_last) in bounds {
