@@ -280,7 +280,12 @@ fn finds(fs: &SimFs, name: &str) -> Result<(), String> {
     let survey = survey(fs).map_err(|error| format!("it cannot be looked at: {error}"))?;
     let report = verify(&survey, &mut |_| ControlFlow::Continue(()));
     let report = report.map_err(|error| format!("it cannot be checked: {error}"))?;
-    let is_unneeded = || survey.unneeded_files().iter().any(|unneeded| unneeded == name);
+    let is_unneeded = || {
+        survey
+            .unneeded_files()
+            .iter()
+            .any(|unneeded| unneeded == name)
+    };
     match report.faults.iter().any(|fault| fault.file == name) || is_unneeded() {
         true => Ok(()),
         false => Err(format!("the fault is not found: {:?}", report.faults)),

@@ -141,7 +141,10 @@ fn a_merge_that_is_broken_off_goes_on_later() {
     assert_eq!(broken_off, Ok(()));
     assert!(calls > 1);
     let info = store.info();
-    assert_eq!((info.runs.len(), info.compactions, info.compacting), (2, 0, 0));
+    assert_eq!(
+        (info.runs.len(), info.compactions, info.compacting),
+        (2, 0, 0)
+    );
     assert_eq!(all(&store), expected);
     drop(store);
     let store = open(directory.path(), &options(4000));
