@@ -1,10 +1,10 @@
 //! Memory that the stores of a process share.
 //!
-//! A store that is not given memory of its own takes it from one budget: two thirds are for
-//! [what was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become as large as
-//! half of that third; while all together are larger than the third, the largest are sealed, and
-//! then written to runs, and writes to stores that share are [slowed down](BackPressure), the
-//! more the larger the excess is.
+//! A store that is not given memory of its own takes it from one budget: two thirds are for [what
+//! was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become
+//! as large as half of that third; while all together are larger than the third, the largest are
+//! sealed, and then written to runs, and writes to stores that share are [slowed
+//! down](BackPressure), the more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 

@@ -22,9 +22,9 @@
 //! stripe only the newest version can be seen. So if it is a base, the others are dropped. If it is an operand, they are
 //! merged with it, except
 //!
-//! - if the older version is much the longer one: then the operand waits until as much has come (see
-//!   [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
-//!   copied O(log n) times;
+//! - if the older version is much the longer one: then the operand waits until as much has come
+//!   (see [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended
+//!   each byte is copied O(log n) times;
 //! - if the operator refuses.
 //!
 //! The link from the newer version to the older one says which of these it was, *apart* or *refused*. What was refused

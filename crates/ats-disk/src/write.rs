@@ -5,9 +5,9 @@
 //! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
 //! gathered, and the lock under which writers gather is held for a copy of a batch only.
 //!
-//! **W1** Groups are written, applied and published one after the other, each under `write_state`. **W2** What is
-//! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
-//! error nothing of the group is applied.
+//! **W1** Groups are written, applied and published one after the other, each under `write_state`.
+//! **W2** What is published was written to the journal before, and, if its writer wants that,
+//! synced. **W3** After an error nothing of the group is applied.
 
 mod back_pressure;
 mod batch;
@@ -348,7 +348,8 @@ impl Writer {
         }
     }
 
-    /// Goes on with an empty memtable and a new journal. The caller holds `write_state`, of which it passes the content.
+    /// Goes on with an empty memtable and a new journal. The caller holds `write_state`, of which
+    /// it passes the content.
     pub(crate) fn seal(&self, write_state: &mut WriteState) {
         if write_state.last_seq == write_state.sealed_seq {
             return;

@@ -8,8 +8,8 @@
 //! [others wait](Membership::is_waited_for) lets small members go on beside large ones.
 //!
 //! - **P1** What a member is woken for is looked at by an urgent turn that begins afterwards.
-//! - **P2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and the pool
-//!   has let go of it.
+//! - **P2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and the
+//!   pool has let go of it.
 //! - **P3** A time that has passed is taken out of the row of times before its member is called, and a
 //!   member that leaves has none. So a thread never looks at the same time again.
 //! - **P4** Work that may begin is never left to itself: a thread that takes a turn while there is
@@ -89,7 +89,7 @@ pub(crate) struct Pool {
     left: Condvar,
     /// Members that wait for a long turn. Stored to by the holder of the lock.
     waiting: AtomicUsize,
-    /// See [`fork`].
+    /// See [`fork_detection`].
     fork_count: u64,
 }
 

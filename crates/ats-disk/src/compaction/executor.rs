@@ -1,7 +1,8 @@
 //! Execution of compactions: in the order of keys, a file at a time.
 //!
-//! Each complete file is noted in the manifest, so that a compaction of large runs goes on where it was when the process
-//! ended. A file whose keys no other run of the compaction has or deletes is taken as it is.
+//! Each complete file is noted in the manifest, so that a compaction of large runs goes on where it
+//! was when the process ended. A file whose keys no other run of the compaction has or deletes is
+//! taken as it is.
 
 use crate::core::{Core, StoredRun};
 use crate::cursor::{MergeCursor, Source};

@@ -46,7 +46,8 @@ pub(crate) struct Reserve {
     largest_file: AtomicU64,
     /// `true` if the room was given back.
     is_short: AtomicBool,
-    /// Bytes of the smallest compaction for which there was no room, and when such compactions are tried again.
+    /// Bytes of the smallest compaction for which there was no room, and when such compactions are
+    /// tried again.
     full_compaction: Mutex<Option<(u64, Duration)>>,
     /// Held by the thread that makes room.
     pub(crate) making: Mutex<()>,

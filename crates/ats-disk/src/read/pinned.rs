@@ -10,7 +10,8 @@ use std::sync::{Arc, Weak};
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
-    /// The sequence number of the last change that is seen. It is in the list of snapshots until this is dropped.
+    /// The sequence number of the last change that is seen. It is in the list of snapshots until
+    /// this is dropped.
     seq: u64,
     /// Nothing once the snapshot has expired.
     version: Mutex<Option<Arc<Version>>>,

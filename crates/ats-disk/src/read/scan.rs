@@ -1,8 +1,9 @@
 //! Walks over the records of a range.
 //!
 //! A walk passes keys without a value: those that were deleted, alone or with a range, and those
-//! whose value counts as missing. Where it passes many of them, it asks for a [gap](super::tombstone_gaps)
-//! that other walks have found, and tells of the one that it has found itself.
+//! whose value counts as missing. Where it passes many of them, it asks for a
+//! [gap](super::tombstone_gaps) that other walks have found, and tells of the one that it has found
+//! itself.
 
 use super::pinned::Pinned;
 use super::tombstone_gaps::{Behind, LEAST_PASSED};

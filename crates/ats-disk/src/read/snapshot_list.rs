@@ -52,7 +52,8 @@ impl SnapshotList {
         });
     }
 
-    /// Publishes how many records there are, which were there before. The caller holds `write_state`.
+    /// Publishes how many records there are, which were there before. The caller holds
+    /// `write_state`.
     pub(crate) fn publish_count(&self, count: &RecordCount) {
         self.count.publish(count.to_publish(), || {});
     }

@@ -1,12 +1,12 @@
 //! Gaps: ranges of keys in which walks have found nothing, though there are deletes to be passed.
 //!
-//! The deletes of keys stay in memtables and runs until runs are compacted. A queue that is taken from
-//! at one end leaves as many of them as it had records, and each search for the next record walks
-//! over all of them: without help, n of them cost O(n²). So a walk that has passed many keys
+//! The deletes of keys stay in memtables and runs until runs are compacted. A queue that is taken
+//! from at one end leaves as many of them as it had records, and each search for the next record
+//! walks over all of them: without help, n of them cost O(n²). So a walk that has passed many keys
 //! without a value remembers the gap between two records, and later walks go past it at once. What
 //! was passed once is not passed again, so a delete costs later walks O(log n) amortised. Gaps are
-//! about records, and know nothing of memtables and runs: they outlive flushes and compactions, but not
-//! the process.
+//! about records, and know nothing of memtables and runs: they outlive flushes and compactions, but
+//! not the process.
 //!
 //! # Invariants
 //! - G1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as

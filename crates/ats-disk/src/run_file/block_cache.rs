@@ -8,9 +8,9 @@
 //! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
 //! for parts that their files hold themselves, where they are found without a lookup in tables that all threads share.
 //!
-//! What is open or being written needs memory, too: where the parts of files are, and the buffers of compactions. That
-//! is [`Reserved`], and taken from the budget, of which it leaves a half at least to what was read. So a budget says what a
-//! store takes besides its memtables.
+//! What is open or being written needs memory, too: where the parts of files are, and the buffers
+//! of compactions. That is [`Reserved`], and taken from the budget, of which it leaves a half at
+//! least to what was read. So a budget says what a store takes besides its memtables.
 //!
 //! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
 //! So what is left of a file that was closed is never found; it makes room for other things in time.

@@ -1,10 +1,10 @@
 //! Bounds of the keys of a file: short, also where keys are long.
 //!
-//! The manifest has the bounds of all files, says them again when it is written anew, and a compaction
-//! says those of its files each time another one is complete. Keys of megabytes would make that
-//! more than the records. So a bound is a key of the file if that has up to [`EXACT_BYTES`], and
-//! else about so many bytes of it, which are below the lowest key or above the highest, but not so
-//! far that the files of a run overlap.
+//! The manifest has the bounds of all files, says them again when it is written anew, and a
+//! compaction says those of its files each time another one is complete. Keys of megabytes would
+//! make that more than the records. So a bound is a key of the file if that has up to
+//! [`EXACT_BYTES`], and else about so many bytes of it, which are below the lowest key or above the
+//! highest, but not so far that the files of a run overlap.
 
 use crate::keys::common_prefix;
 use std::borrow::Cow;

@@ -21,8 +21,8 @@ pub struct Info {
     pub memtable_keys: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
-    /// Bytes of memory of blocks, filters and indexes, and of the buffers of compactions; without the
-    /// blocks of a cache that stores [share](crate::shared_memory).
+    /// Bytes of memory of blocks, filters and indexes, and of the buffers of compactions; without
+    /// the blocks of a cache that stores [share](crate::shared_memory).
     pub cache_bytes: u64,
     /// The number of times that something wanted was in the cache.
     pub cache_hits: u64,
