@@ -8,7 +8,7 @@ pub(crate) mod operator;
 pub(crate) mod portable;
 pub mod program_merge;
 mod reported;
-pub(crate) mod visit;
+pub(crate) mod store_ref;
 
 use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
@@ -87,8 +87,8 @@ pub(crate) struct Store<H: Host> {
     records: Records<H>,
     listed: Listed,
     reported: Mutex<Reported>,
-    /// The number of [visits](visit::Visit).
-    visits: AtomicUsize,
+    /// The number of [references](store_ref::StoreRef).
+    references: AtomicUsize,
 }
 
 /// A store with at most this many records is freed at once, a larger one in the background.
@@ -146,7 +146,7 @@ impl<H: Host> Store<H> {
             records,
             reported: Mutex::default(),
             listed: Listed::new(),
-            visits: AtomicUsize::new(0),
+            references: AtomicUsize::new(0),
         };
         match records {
             Records::Ordered(mut tree) => Arc::new_cyclic(|itself: &Weak<Self>| {
@@ -248,8 +248,8 @@ impl<H: Host> Store<H> {
         )
     }
 
-    /// Removes all objects of a key. A [counter](crate::counted) need not be stopped: what is counted too late counts
-    /// as done before.
+    /// Removes all objects of a key. A [counter](crate::counter_cell) need not be stopped: what is
+    /// counted too late counts as done before.
     #[inline]
     pub(crate) fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
         in_memory!(
@@ -274,9 +274,9 @@ impl<H: Host> Store<H> {
     }
 
     /// Does what [`update`](Store::update) does, for a decision that may turn out to take long: see
-    /// [`short`](crate::short). `decide` is told whether the key is held alone. If it is not, other
-    /// keys may wait, and `decide` returns `None` if it would take long; then it is called again
-    /// while the key is held alone.
+    /// [the lock budget](crate::lock_budget). `decide` is told whether the key is held alone. If it
+    /// is not, other keys may wait, and `decide` returns `None` if it would take long; then it is
+    /// called again while the key is held alone.
     #[inline]
     pub(crate) fn update_short<'g>(
         &'g self,
@@ -331,7 +331,8 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
     }
 
-    /// See [`Backend::update_long_batch`]. For a [visit](visit::Visit), since the caller is not pinned.
+    /// See [`Backend::update_long_batch`]. For a [reference](store_ref::StoreRef), since the caller
+    /// is not pinned.
     pub(crate) fn update_long_batch(
         &self,
         keys: &[&[u8]],
@@ -440,10 +441,11 @@ impl<H: Host> Store<H> {
         read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
-    /// Returns `true` if there is no [visit](visit::Visit). For a store that was taken out of its
-    /// table, when all guards are gone under which it could be found there: then it stays so.
-    pub(crate) fn has_no_visits(&self) -> bool {
-        self.visits.load(Ordering::Acquire) == 0
+    /// Returns `true` if there is no [reference](store_ref::StoreRef). For a store that was taken
+    /// out of its table, when all guards are gone under which it could be found there: then it
+    /// stays so.
+    pub(crate) fn has_no_references(&self) -> bool {
+        self.references.load(Ordering::Acquire) == 0
     }
 
     /// Number of objects, at one moment: see [`Backend::totals`].

@@ -6,7 +6,7 @@
 //! - V2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`], which begins the block of
 //!   memory that the value owns.
 
-use crate::cell;
+use crate::counter_word;
 use ats_mem::{Record, RecordBox, Release, Weight};
 use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer, kept_bytes, release_all};
 use std::marker::PhantomData;
@@ -58,7 +58,7 @@ impl<H: Host> Release for Values<H> {
             match Form::of(*value) {
                 Form::Counted(index) => {
                     let mut copy = Vec::new();
-                    cell::copy_words(value, words, index, &mut copy);
+                    counter_word::copy_words(value, words, index, &mut copy);
                     kept_bytes::<H>(&copy)
                 }
                 Form::Large => {

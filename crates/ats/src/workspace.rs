@@ -1,7 +1,7 @@
 //! Buffers that operations reuse, so that a warm caller does not allocate.
 
 use crate::bag::Buffers;
-use crate::gathered::Gathered;
+use crate::sorted_batch::SortedBatch;
 use crate::unpack::UnpackBuffer;
 use ats_term::Zeros;
 use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
@@ -59,7 +59,7 @@ pub(crate) struct Room<T: HostTerm> {
     /// For operations that make it out of two.
     pub(crate) third: ImageBuilder<T>,
     pub(crate) bag: Buffers<T::Host>,
-    pub(crate) many: Gathered<T::Host>,
+    pub(crate) many: SortedBatch<T::Host>,
     pub(crate) packer: Packer,
     pub(crate) unpacked: UnpackBuffer,
     /// The number of words that the objects may still have.
@@ -77,7 +77,7 @@ impl<T: HostTerm> Room<T> {
             second: ImageBuilder::new(zeros),
             third: ImageBuilder::new(zeros),
             bag: Buffers::new(),
-            many: Gathered::new(),
+            many: SortedBatch::new(),
             packer: Packer::new(),
             unpacked: UnpackBuffer::new(),
             words_left: usize::MAX,

@@ -11,7 +11,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{Found, KeyRange, Skipped};
+use ats::{KeyRange, LookupResult, Skipped};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -96,7 +96,7 @@ pub(super) fn skip<'e>(
 /// The object of a key that has so many before it. To come to one behind very many takes long.
 fn object<'e>(
     env: Env<'e>,
-    found: &Found<'_, Vm>,
+    found: &LookupResult<'_, Vm>,
     before: usize,
     direction: Direction,
 ) -> NifResult<'e> {

@@ -8,7 +8,7 @@ use crate::process;
 use crate::scratch::{self, LONG_OBJECT, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
-use ats::{Found, KeptObjects, Table, UnpackBuffer};
+use ats::{KeptObjects, LookupResult, Table, UnpackBuffer};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Object, Scratch};
 use ats_term::walk::is_larger;
@@ -20,7 +20,7 @@ pub(super) fn found<'g>(
     shared: &'g Shared,
     key: VmTerm<'_>,
     guard: &'g Guard,
-) -> Result<Option<Found<'g, Vm>>, NoReply> {
+) -> Result<Option<LookupResult<'g, Vm>>, NoReply> {
     scratch::with_work(|work| shared.table.lookup_within(key, work, guard))
 }
 
@@ -39,14 +39,14 @@ pub(super) const LONG_BAG: usize = 1_000;
 /// Returns `true` if a key has so many objects, or such large ones, that this is not the scheduler
 /// to read them all.
 #[inline]
-pub(super) fn is_long(found: &Found<'_, Vm>) -> bool {
+pub(super) fn is_long(found: &LookupResult<'_, Vm>) -> bool {
     has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
 }
 
 /// Returns `true` if a key has so many objects that this is not the scheduler to read a part of
 /// each.
 #[inline]
-pub(super) fn has_many(found: &Found<'_, Vm>) -> bool {
+pub(super) fn has_many(found: &LookupResult<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
@@ -68,7 +68,7 @@ pub(super) fn element_term<'e>(
 
 /// The objects of a key as a list, oldest first; [`NoReply::DirtyCpu`] if they are many, or large.
 #[inline]
-pub(super) fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
     if is_long(found) {
         return Err(NoReply::DirtyCpu);
     }
@@ -77,7 +77,7 @@ pub(super) fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<
 
 /// The objects of a key as a list, oldest first.
 #[inline]
-pub(super) fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+pub(super) fn all_objects<'e>(env: Env<'e>, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
     scratch::with_reading(|reading| {
         if let Some(only) = found.only(&mut reading.unpacked) {
             let object = make_object(env, only, &mut reading.scratch);
@@ -132,7 +132,11 @@ pub(super) fn list_of<'e>(
 }
 
 /// The key of a table's record, as its first object spells it.
-pub(super) fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
+pub(super) fn key_term<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    found: &LookupResult<'_, Vm>,
+) -> VmWord<'e> {
     scratch::with_reading(|Reading { scratch, unpacked }| {
         let key = found.element(shared.table.key_position() - 1, unpacked);
         make_term(env, key.expect("an object has its key"), scratch)

@@ -12,7 +12,7 @@ use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
-use ats::{Direction, TakenTable};
+use ats::{Direction, DrainedTable};
 use std::ffi::CStr;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// The objects of a table from which all were taken.
-pub(crate) struct TakenObjects(TakenTable<Vm>);
+pub(crate) struct TakenObjects(DrainedTable<Vm>);
 
 impl Resource for TakenObjects {
     const NAME: &'static CStr = c"ats_taken";

@@ -13,7 +13,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{Found, NextKey, SlotAnswer};
+use ats::{LookupResult, NextKey, SlotAnswer};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -58,13 +58,13 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// The form in which the key that was found is returned.
-type Shape = for<'e> fn(Env<'e>, &Shared, &Found<'_, Vm>) -> NifResult<'e>;
+type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, Vm>) -> NifResult<'e>;
 
-fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> NifResult<'e> {
+fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
     Ok(key_term(env, shared, found))
 }
 
-fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> NifResult<'e> {
+fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
     let objects = object_list(env, found)?;
     Ok(env.tuple(&[key_term(env, shared, found), objects]))
 }
@@ -141,7 +141,7 @@ fn step_to_objects<'e>(
 fn shaped<'e>(
     env: Env<'e>,
     shared: &Shared,
-    found: Option<Found<'_, Vm>>,
+    found: Option<LookupResult<'_, Vm>>,
     shape: Shape,
 ) -> NifResult<'e> {
     match found {
@@ -240,7 +240,7 @@ impl<'e> Chunk<'e> {
     /// Adds the objects of a key. If that are many, and not all, where to go on with the others.
     fn add(
         &mut self,
-        found: &Found<'_, Vm>,
+        found: &LookupResult<'_, Vm>,
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         if found.is_large() {
@@ -258,7 +258,7 @@ impl<'e> Chunk<'e> {
     /// visited were added then; if it was removed meanwhile, so were they.
     fn add_from(
         &mut self,
-        found: &Found<'_, Vm>,
+        found: &LookupResult<'_, Vm>,
         position: u64,
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {

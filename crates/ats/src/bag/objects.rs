@@ -4,7 +4,7 @@ use super::buffers::{Buffers, NewObject};
 use super::decided::{Decided, Objects, keep, put, put_with_leftovers, remove};
 use super::large::Large;
 use super::rules::{Rules, TooMany};
-use crate::short::{SHORT_OBJECTS, SHORT_WORDS};
+use crate::lock_budget::{SHORT_OBJECTS, SHORT_WORDS};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};

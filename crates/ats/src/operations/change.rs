@@ -1,9 +1,9 @@
 //! Changing the object of a key. Each operation is atomic.
 
-use crate::counted;
+use crate::counter_cell;
 use crate::error::Error;
-use crate::found::Found;
-use crate::short::{self, SHORT_WORDS, is_long_change};
+use crate::lock_budget::{self, SHORT_WORDS, is_long_change};
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::value::{Rec, Values};
 use crate::workspace::{Room, Workspace};
@@ -102,7 +102,7 @@ impl<H: Host> Table<H> {
         };
         if is_long {
             self.store
-                .visit()
+                .reference()
                 .update_long_batch(&[key], &mut Alone(decide))?;
         }
         Ok(())
@@ -139,21 +139,21 @@ impl<H: Host> Table<H> {
         let limit = *words_left;
         self.update_pinned_shortly(key, begins_alone, &mut |current, alone| {
             let most = if alone { limit } else { SHORT_WORDS.min(limit) };
-            if current.is_some_and(|current| Found::new(current).len_words() > limit) {
+            if current.is_some_and(|current| LookupResult::new(current).len_words() > limit) {
                 result = Err(Error::TooLarge);
                 return Some(Change::Keep);
             }
             let is_long = match current {
-                Some(current) => short::is_long(current),
+                Some(current) => lock_budget::is_long(current),
                 None => default.is_some() && second.object().len_words() > most,
             };
             if is_long && !alone {
                 return None;
             }
             // Goes on if the object stays.
-            let stopped = current.map(counted::stop);
+            let stopped = current.map(counter_cell::stop);
             let changed = match current {
-                Some(current) => change(Found::new(current).first(unpacked), image, most),
+                Some(current) => change(LookupResult::new(current).first(unpacked), image, most),
                 None if default.is_some() => {
                     change(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
@@ -169,7 +169,7 @@ impl<H: Host> Table<H> {
                 Ok(Becomes::New { counter }) => {
                     let built = image.take();
                     let new = match counter {
-                        Some(index) => counted::record(key, built, index),
+                        Some(index) => counter_cell::record(key, built, index),
                         None => self.record(key, built, packer),
                     };
                     if let Some(stopped) = stopped {

@@ -1,6 +1,6 @@
 //! Counters: integers in objects, changed atomically.
 
-use crate::counted::{self, Counter};
+use crate::counter_cell::{self, Counter};
 use crate::error::Error;
 use crate::integer::Parts;
 use crate::operations::change::{Becomes, element};
@@ -115,7 +115,7 @@ impl<H: Host> Table<H> {
             let value = op.apply(&current)?;
             let parts = Parts::of(&value);
             image.replace_elements_within(object, &[(index, parts.as_value())], most)?;
-            let counter = value.as_small().filter(|value| counted::fits(*value));
+            let counter = value.as_small().filter(|value| counter_cell::fits(*value));
             result = Ok(value);
             Ok(Becomes::New {
                 counter: counter.map(|_| index),

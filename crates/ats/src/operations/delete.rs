@@ -1,11 +1,11 @@
 //! Deleting objects, and taking them. Each operation is atomic.
 
 use crate::bag::{self, Buffers, Rules, TooMany};
-use crate::counted;
+use crate::counter_cell;
 use crate::error::Error;
-use crate::found::Found;
+use crate::lock_budget::is_long_to_compare;
+use crate::lookup_result::LookupResult;
 use crate::operations::insert::Encoded;
-use crate::short::is_long_to_compare;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
@@ -46,7 +46,7 @@ impl<H: Host> Table<H> {
         key: H::Term<'t>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
         let store = self.store(guard);
@@ -55,13 +55,13 @@ impl<H: Host> Table<H> {
             let Some(record) = current else {
                 return bag::keep();
             };
-            let found = Found::new(record);
+            let found = LookupResult::new(record);
             if found.len_words() > work.words_left {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
             // What is returned must be what was there at the end.
-            counted::stop(record).for_ever();
+            counter_cell::stop(record).for_ever();
             taken = Ok(Some(found));
             bag::remove()
         })?;
@@ -96,13 +96,13 @@ impl<H: Host> Table<H> {
             let Some(record) = current else {
                 return bag::keep();
             };
-            let found = Found::new(record);
+            let found = LookupResult::new(record);
             if found.len_words() > work.words_left {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
             // What is returned must be what was there at the end.
-            counted::stop(record).for_ever();
+            counter_cell::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
             match is_bag {
                 // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
@@ -202,7 +202,7 @@ impl<H: Host> Table<H> {
                 return Ok(true);
             }
             drop(guard);
-            let visit = self.store.visit();
+            let store = self.store.reference();
             let mut deleting = Deleting {
                 rules: self.bag_rules(),
                 key,
@@ -211,7 +211,7 @@ impl<H: Host> Table<H> {
                 buffers: bag,
                 done: true,
             };
-            visit.update_long_batch(&[&key[..]], &mut deleting)?;
+            store.update_long_batch(&[&key[..]], &mut deleting)?;
             return Ok(deleting.done);
         }
         drop(guard);
@@ -222,8 +222,12 @@ impl<H: Host> Table<H> {
             if !alone && is_long_to_compare(current) {
                 return None;
             }
-            let stopped = counted::stop(current);
-            if !image_eq(Found::new(current).first(unpacked), unwanted, self.zeros) {
+            let stopped = counter_cell::stop(current);
+            if !image_eq(
+                LookupResult::new(current).first(unpacked),
+                unwanted,
+                self.zeros,
+            ) {
                 return Some(Change::Keep);
             }
             stopped.for_ever();
@@ -268,7 +272,7 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
 /// An object that was [taken](Table::take_end).
 #[derive(Clone, Copy)]
 pub struct Taken<'g, H: Host> {
-    found: Found<'g, H>,
+    found: LookupResult<'g, H>,
     /// The end of the key's objects that was taken.
     of_key: End,
 }

@@ -2,7 +2,7 @@
 
 use crate::bag::{self, NewObject};
 use crate::error::Error;
-use crate::short::{SHORT_WORDS, is_long_change};
+use crate::lock_budget::{SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::workspace::{Room, Workspace};
 use ats_mem::Change;

@@ -1,7 +1,7 @@
 //! Reading by key.
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::workspace::{Room, Workspace};
 use ats_sync::Guard;
@@ -31,7 +31,7 @@ impl<H: Host> Table<H> {
         key: H::Term<'t>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         let work = work.lend();
         work.start_key();
         self.key_bytes(key, &mut work.key);
@@ -51,7 +51,7 @@ impl<H: Host> Table<H> {
         key: H::Term<'t>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
         let found = self.lookup_bytes(&work.key, guard);
@@ -68,7 +68,7 @@ impl<H: Host> Table<H> {
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).get(key, guard)?.map(Found::new))
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
+        Ok(self.store(guard).get(key, guard)?.map(LookupResult::new))
     }
 }

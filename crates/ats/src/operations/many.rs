@@ -2,8 +2,8 @@
 
 use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
-use crate::gathered::{Gathered, One};
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
+use crate::sorted_batch::{One, SortedBatch};
 use crate::store::portable::Portable;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
@@ -59,7 +59,7 @@ impl<H: Host> Table<H> {
         work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
-        let mut many = std::mem::replace(&mut work.many, Gathered::new());
+        let mut many = std::mem::replace(&mut work.many, SortedBatch::new());
         // Counts down, since the limit is for all objects together.
         let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
@@ -76,7 +76,7 @@ impl<H: Host> Table<H> {
     fn prepare<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
-        many: &mut Gathered<H>,
+        many: &mut SortedBatch<H>,
         work: &mut Room<T>,
     ) -> Result<(), Error> {
         let mut guard = None;
@@ -114,7 +114,7 @@ impl<H: Host> Table<H> {
         work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
-        let mut many = Gathered::new();
+        let mut many = SortedBatch::new();
         many.push(self.record_of(work));
         many.sort();
         self.write_many(&mut many, &mut work.bag, existing)
@@ -122,18 +122,18 @@ impl<H: Host> Table<H> {
 
     fn write_many(
         &self,
-        many: &mut Gathered<H>,
+        many: &mut SortedBatch<H>,
         buffers: &mut Buffers<H>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
         if self.is_portable && self.table_type.is_bag() {
-            let visit = self.store.visit();
-            if let Some((records, bags)) = visit.bags() {
+            let store = self.store.reference();
+            if let Some((records, bags)) = store.bags() {
                 return self.add_many(records, bags, many, existing);
             }
         }
-        let Gathered {
+        let SortedBatch {
             keys,
             objects,
             groups,
@@ -160,7 +160,7 @@ impl<H: Host> Table<H> {
             existing,
         };
         if is_long {
-            return self.store.visit().update_long_batch(keys, &mut writing);
+            return self.store.reference().update_long_batch(keys, &mut writing);
         }
         let guard = ats_sync::pin();
         let store = self.store(&guard);
@@ -174,7 +174,7 @@ impl<H: Host> Table<H> {
         &self,
         records: &Portable<H>,
         bags: &dyn Bags,
-        many: &Gathered<H>,
+        many: &SortedBatch<H>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut unpacked = UnpackBuffer::new();

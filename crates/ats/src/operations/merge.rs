@@ -1,15 +1,16 @@
 //! Merging a value into an element of an object, atomically.
 //!
-//! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed in
-//! place, as counters are (see [`counted`]); everything else makes a new object under the
-//! lock of the key, if it is [short](crate::short), or while the key alone is held. The operand is made an
-//! image before that. If the merged value [counts as missing](Merge::is_absent), the object is removed.
+//! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed
+//! in place, as counters are (see [`counter_cell`]); everything else makes a new object under the
+//! lock of the key, if it is [short](crate::lock_budget), or while the key alone is held. The
+//! operand is made an image before that. If the merged value [counts as missing](Merge::is_absent),
+//! the object is removed.
 
-use crate::counted;
+use crate::counter_cell;
 use crate::error::Error;
-use crate::found::Found;
+use crate::lock_budget::{self, SHORT_WORDS, is_long_change};
+use crate::lookup_result::LookupResult;
 use crate::operations::change::element;
-use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
@@ -175,7 +176,7 @@ impl<H: Host> Table<H> {
             Err(error) => return Some(Err(error)),
         };
         // An object with a counter changes where it is, unless that is stopped.
-        if counted::Counter::of(seen).is_some() {
+        if counter_cell::Counter::of(seen).is_some() {
             return None;
         }
         let mut making = Making {
@@ -186,7 +187,7 @@ impl<H: Host> Table<H> {
             most: *words_left,
             under_lock: false,
         };
-        let object = Found::new(seen).first(unpacked);
+        let object = LookupResult::new(seen).first(unpacked);
         let mut made = Change::Keep;
         let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
         let result =
@@ -269,7 +270,7 @@ impl<H: Host> Table<H> {
             let mut made = Change::Keep;
             making.under_lock = !alone;
             making.most = if alone { most } else { SHORT_WORDS.min(most) };
-            if current.is_some_and(|current| Found::new(current).len_words() > most) {
+            if current.is_some_and(|current| LookupResult::new(current).len_words() > most) {
                 result = Err(Error::TooLarge);
                 return Some(made);
             }
@@ -380,12 +381,12 @@ impl<H: Host> Making<'_, H> {
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
-        if self.under_lock && short::is_long(current) {
+        if self.under_lock && lock_budget::is_long(current) {
             return Err(Error::TooLarge);
         }
         // Goes on if the object stays.
-        let stopped = counted::stop(current);
-        let object = Found::new(current).first(unpacked);
+        let stopped = counter_cell::stop(current);
+        let object = LookupResult::new(current).first(unpacked);
         let result = self.onto_object(object, pair, false, builder, made, read);
         if !matches!(made, Change::Keep) {
             stopped.for_ever();
@@ -423,11 +424,11 @@ impl<H: Host> Making<'_, H> {
         let mut lent = lent.recycle::<MergedTerm<'_, H>>();
         lent.replace_elements_within(object, values, self.most)?;
         let value = lent.object().element(index);
-        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counted::fits);
+        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counter_cell::fits);
         let (is_absent, result) = (merge.is_absent(value), read(value));
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
-            (false, true) => Change::Put(counted::record(self.key, lent.take(), index)),
+            (false, true) => Change::Put(counter_cell::record(self.key, lent.take(), index)),
             (false, false) => {
                 let stored = self.table.stored(lent.take(), self.packer);
                 Change::Put(record(self.key, stored))

@@ -1,7 +1,7 @@
 //! Objects by their place in the order of the keys.
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use ats_store::{Direction, KeyRange, Skipped};
 use ats_sync::Guard;
@@ -13,11 +13,12 @@ impl<H: Host> Table<H> {
     /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
     /// then, and ends if that breaks.
     ///
-    /// O(log n) for each part of the table that has a lock of its own, of which there are few unless many
-    /// writers fight. What no call has counted before is counted first. Exact when no thread writes. Beside
-    /// writers each part, or if that is counted first, each piece of it, is as of a moment of its own; the
-    /// object that is returned is in the range. Of a bag the next object is the [`nth`](Found::nth) of its key, in
-    /// the direction, with the number beside it.
+    /// O(log n) for each part of the table that has a lock of its own, of which there are few
+    /// unless many writers fight. What no call has counted before is counted first. Exact when no
+    /// thread writes. Beside writers each part, or if that is counted first, each piece of it, is
+    /// as of a moment of its own; the object that is returned is in the range. Of a bag the next
+    /// object is the [`nth`](LookupResult::nth) of its key, in the direction, with the number
+    /// beside it.
     ///
     /// # Errors
     /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails.
@@ -28,13 +29,13 @@ impl<H: Host> Table<H> {
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Skipped<Found<'g, H>>, Error> {
+    ) -> Result<Skipped<LookupResult<'g, H>>, Error> {
         if !self.table_type().is_ordered() {
             return Err(Error::TableType);
         }
         let store = self.store(guard);
         let skipped = store.skip(key_range, direction, most, guard, pause)?;
-        Ok(skipped.map(Found::new))
+        Ok(skipped.map(LookupResult::new))
     }
 
     /// Number of objects in a range: all of [`skip`](Table::skip), without pauses.
@@ -54,7 +55,7 @@ impl<H: Host> Table<H> {
     }
 
     /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip) without pauses. It is
-    /// the [`nth`](Found::nth) of its key, with the number beside it.
+    /// the [`nth`](LookupResult::nth) of its key, with the number beside it.
     ///
     /// # Errors
     /// As [`skip`](Table::skip).
@@ -64,7 +65,7 @@ impl<H: Host> Table<H> {
         direction: Direction,
         place: usize,
         guard: &'g Guard,
-    ) -> Result<Option<(Found<'g, H>, usize)>, Error> {
+    ) -> Result<Option<(LookupResult<'g, H>, usize)>, Error> {
         let go_on = &mut || ControlFlow::Continue(());
         Ok(
             match self.skip(key_range, direction, place, guard, go_on)? {

@@ -1,7 +1,7 @@
 //! Walking from key to key, and through slots.
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::value::Rec;
 use ats_mem::{Neighbour, NoSuchKey, ShortKey};
@@ -16,7 +16,7 @@ pub enum NextKey<'g, H: Host> {
     /// This integer.
     Integer(i64),
     /// That of the object, or the objects, of this key.
-    Of(Found<'g, H>),
+    Of(LookupResult<'g, H>),
 }
 
 impl<H: Host> Table<H> {
@@ -27,8 +27,8 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
-    pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).first(guard)?.map(Found::new))
+    pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
+        Ok(self.store(guard).first(guard)?.map(LookupResult::new))
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
@@ -37,8 +37,8 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
-    pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
-        Ok(self.store(guard).last(guard)?.map(Found::new))
+    pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
+        Ok(self.store(guard).last(guard)?.map(LookupResult::new))
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
@@ -50,7 +50,11 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] of a
     /// store of bytes that cannot read.
-    pub fn next<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+    pub fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         self.walked(self.store(guard).next(key, guard)?)
     }
 
@@ -58,7 +62,11 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// Those of [`next`](Table::next).
-    pub fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+    pub fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         self.walked(self.store(guard).prev(key, guard)?)
     }
 
@@ -82,7 +90,7 @@ impl<H: Host> Table<H> {
         let store = self.store(guard);
         match store.neighbour(key, direction, guard, &is_integer)? {
             Ok(Some(Neighbour::Key(_))) => Ok(number.get().map(NextKey::Integer)),
-            Ok(Some(Neighbour::Record(record))) => Ok(Some(NextKey::Of(Found::new(record)))),
+            Ok(Some(Neighbour::Record(record))) => Ok(Some(NextKey::Of(LookupResult::new(record)))),
             Ok(None) => Ok(None),
             Err(NoSuchKey) => self.store.walk_of_lost_key().map(|()| None),
         }
@@ -91,9 +99,9 @@ impl<H: Host> Table<H> {
     fn walked<'g>(
         &self,
         step: Result<Option<&'g Rec<H>>, NoSuchKey>,
-    ) -> Result<Option<Found<'g, H>>, Error> {
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         match step {
-            Ok(record) => Ok(record.map(Found::new)),
+            Ok(record) => Ok(record.map(LookupResult::new)),
             Err(NoSuchKey) => self.store.walk_of_lost_key().map(|()| None),
         }
     }
@@ -110,10 +118,10 @@ impl<H: Host> Table<H> {
         &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
-        visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(LookupResult<'g, H>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let store = self.store(guard);
-        match store.scan(after, guard, &mut |record| visit(Found::new(record)))? {
+        match store.scan(after, guard, &mut |record| visit(LookupResult::new(record)))? {
             Ok(()) => Ok(()),
             Err(NoSuchKey) => self.store.walk_of_lost_key(),
         }
@@ -130,9 +138,9 @@ impl<H: Host> Table<H> {
         &'g self,
         index: usize,
         guard: &'g Guard,
-        visit: &mut dyn FnMut(Found<'g, H>),
+        visit: &mut dyn FnMut(LookupResult<'g, H>),
     ) -> Result<SlotAnswer, Error> {
-        let mut visit = |record| visit(Found::new(record));
+        let mut visit = |record| visit(LookupResult::new(record));
         self.store(guard).slot(index, guard, &mut visit)
     }
 }

@@ -13,10 +13,10 @@ use super::read::{Runner, Selection, visit_objects, visit_positions};
 use super::rerun::Rerun;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::bag::{self, Large, Rules, Selected};
-use crate::counted;
+use crate::counter_cell;
 use crate::error::Error;
-use crate::found::Found;
-use crate::short::{SHORT_WORDS, is_long_to_compare};
+use crate::lock_budget::{SHORT_WORDS, is_long_to_compare};
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, form};
@@ -297,7 +297,7 @@ impl<H: Host> Table<H> {
                 }
                 rerun.most = if alone { usize::MAX } else { SHORT_WORDS };
                 rerun.is_too_large = false;
-                let stopped = counted::stop(current);
+                let stopped = counter_cell::stop(current);
                 let change = match action {
                     Action::Delete if is_known => Change::Remove,
                     Action::Delete => rerun.delete(current, unpacked),
@@ -314,7 +314,7 @@ impl<H: Host> Table<H> {
                 Some(change)
             })?;
             if let Some(gone) = gone {
-                deleted(Found::new(gone).first(unpacked));
+                deleted(LookupResult::new(gone).first(unpacked));
             }
             return Ok(changed);
         }

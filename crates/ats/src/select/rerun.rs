@@ -1,7 +1,7 @@
 //! Looking at an object once more, where it is changed.
 
 use crate::bag::{NewObject, Replace, Replacement};
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
@@ -35,7 +35,7 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         current: &Rec<H>,
         unpacked: &mut UnpackBuffer,
     ) -> Change<Values<H>> {
-        match self.is_true(Found::new(current).first(unpacked)) {
+        match self.is_true(LookupResult::new(current).first(unpacked)) {
             true => Change::Remove,
             false => Change::Keep,
         }
@@ -48,7 +48,7 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         unpacked: &mut UnpackBuffer,
         unchanged: &mut usize,
     ) -> Change<Values<H>> {
-        let object = Found::new(current).first(unpacked);
+        let object = LookupResult::new(current).first(unpacked);
         match self.replacement(object, |new| record(current.key(), new.take())) {
             Replacement::None => Change::Keep,
             Replacement::Itself => {

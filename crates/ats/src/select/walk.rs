@@ -3,7 +3,7 @@
 use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::store::Store;
 use crate::value::Rec;
 use ats_store::{Direction, ScanPosition};
@@ -153,7 +153,7 @@ impl Default for Slice {
 
 /// A key that a walk has come to.
 pub(super) struct Spot<'g, H: Host> {
-    pub(super) found: Found<'g, H>,
+    pub(super) found: LookupResult<'g, H>,
     /// The position from which its objects are wanted, if it has many and some were visited; in the direction
     /// down that before which they are wanted.
     pub(super) from: Option<u64>,
@@ -253,8 +253,8 @@ fn go_on_within<'g, H: Host>(
 ) -> Result<(), Error> {
     // If the objects have no positions now, the key was removed meanwhile, and with it all that were not
     // visited; those that it has now need not be met.
-    let found = store.get(&key, guard)?.map(Found::new);
-    let next = match found.filter(Found::is_large) {
+    let found = store.get(&key, guard)?.map(LookupResult::new);
+    let next = match found.filter(LookupResult::is_large) {
         Some(found) => visit(Spot {
             found,
             from: Some(from),
@@ -279,7 +279,7 @@ fn visit_point<'g, H: Host>(
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<Next, Error> {
-    Ok(match store.get(key, guard)?.map(Found::new) {
+    Ok(match store.get(key, guard)?.map(LookupResult::new) {
         Some(found) => visit(Spot {
             found,
             from: None,
@@ -314,7 +314,7 @@ fn walk_range<'g, H: Host>(
         }
         last = Some(record);
         let next = visit(Spot {
-            found: Found::new(record),
+            found: LookupResult::new(record),
             from: None,
             step: *step,
             direction,

@@ -1,7 +1,7 @@
 //! Objects of bags as a store of bytes has them, where each is changed without the others of its key.
 
 use super::codec::Codec;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::unpack::UnpackBuffer;
 use crate::value::record;
 use ats_store::BagValues;
@@ -35,7 +35,9 @@ impl<H: Host> ObjectIdentity<H> {
             .read(bytes, &mut |built| made = Some(record(&[], built)));
         read.map_err(|_| ats_store::Error::Corrupt)?;
         let made = made.ok_or(ats_store::Error::Corrupt)?;
-        Ok(look(Found::new(&made).first(&mut UnpackBuffer::new())))
+        Ok(look(
+            LookupResult::new(&made).first(&mut UnpackBuffer::new()),
+        ))
     }
 }
 

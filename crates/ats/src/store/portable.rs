@@ -10,7 +10,7 @@
 //! alone](Bags).
 
 use crate::error::Error;
-use crate::found::Found;
+use crate::lookup_result::LookupResult;
 use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
@@ -164,7 +164,7 @@ impl<H: Host> Portable<H> {
         let mut value = Vec::new();
         let mut written = Ok(());
         let limit = self.store.most_bytes();
-        let _all = Found::new(record).each(&mut UnpackBuffer::new(), |object| {
+        let _all = LookupResult::new(record).each(&mut UnpackBuffer::new(), |object| {
             // What is too long is found out before it is copied.
             written = match value.len().saturating_add(least_bytes(object)) {
                 len if len > limit => Err(ats_store::Error::TooLong { len, limit }.into()),

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::store::idle_joiner::JoinIdle;
-use crate::store::visit::Visit;
+use crate::store::store_ref::StoreRef;
 use crate::store::{Cleared, Store};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
@@ -64,11 +64,11 @@ impl<H: Host> CurrentStore<H> {
     }
 
     /// The store, for a call that works on it beyond one guard.
-    pub(crate) fn visit(&self) -> Visit<H> {
+    pub(crate) fn reference(&self) -> StoreRef<H> {
         let guard = ats_sync::pin();
         // SAFETY: the pointer is one of `Arc::into_raw` (CS1), and its reference is given up by
         // retiring it after it was exchanged, or when this, which is borrowed, is dropped (CS2).
-        unsafe { Visit::new(self.store.load(Ordering::Acquire), &guard) }
+        unsafe { StoreRef::new(self.store.load(Ordering::Acquire), &guard) }
     }
 
     /// Begins a fixation.
@@ -116,7 +116,7 @@ impl<H: Host> CurrentStore<H> {
     /// Takes all the objects out, and returns the store that they are in. In memory that is the one
     /// which they were in: an empty one is put in its place, and operations that found the old one
     /// under a guard may still be in it.
-    pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<TakenStore<'g, H>, Error> {
+    pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<DrainedStore<'g, H>, Error> {
         let mut fixations = self.fixations();
         let store = match self.get(guard).cleared()? {
             Cleared::Fresh(fresh) => {
@@ -130,7 +130,7 @@ impl<H: Host> CurrentStore<H> {
             Cleared::Taken(taken) => into_raw(taken),
         };
         fixations.keys_may_go();
-        Ok(TakenStore { store, guard })
+        Ok(DrainedStore { store, guard })
     }
 
     /// Has this store, and all that are exchanged for it, adapt by force.
@@ -149,7 +149,7 @@ impl<H: Host> CurrentStore<H> {
     /// This is only dropped afterwards.
     pub(crate) unsafe fn retire(&mut self, guard: &Guard) {
         let store = mem::replace(self.store.get_mut(), ptr::null_mut());
-        drop(TakenStore { store, guard });
+        drop(DrainedStore { store, guard });
     }
 
     fn fixations(&self) -> MutexGuard<'_, Fixations> {
@@ -175,13 +175,13 @@ impl<H: Host> Drop for CurrentStore<H> {
 /// frees it when they are gone.
 ///
 /// The pointer was made by [`Arc::into_raw`], and is this one's to give up.
-pub(crate) struct TakenStore<'g, H: Host> {
+pub(crate) struct DrainedStore<'g, H: Host> {
     store: *mut Store<H>,
     /// One that was there when the store was found in its table.
     guard: &'g Guard,
 }
 
-impl<H: Host> TakenStore<'_, H> {
+impl<H: Host> DrainedStore<'_, H> {
     /// The store as that of another table.
     pub(crate) fn into_current(self) -> CurrentStore<H> {
         let current = CurrentStore::of_raw(self.store);
@@ -190,7 +190,7 @@ impl<H: Host> TakenStore<'_, H> {
     }
 }
 
-impl<H: Host> Deref for TakenStore<'_, H> {
+impl<H: Host> Deref for DrainedStore<'_, H> {
     type Target = Store<H>;
 
     fn deref(&self) -> &Store<H> {
@@ -199,7 +199,7 @@ impl<H: Host> Deref for TakenStore<'_, H> {
     }
 }
 
-impl<H: Host> Drop for TakenStore<'_, H> {
+impl<H: Host> Drop for DrainedStore<'_, H> {
     fn drop(&mut self) {
         let bytes = size_of::<Store<H>>() + self.about_bytes();
         // SAFETY: the pointer is ours, and is given up here, once. No thread finds the store any more.

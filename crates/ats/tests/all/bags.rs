@@ -2,7 +2,7 @@
 
 use crate::common::model::Model;
 use crate::common::{TermTable, everything, objects, patiently, soon};
-use ats::{Found, TableType, TermHost, Workspace};
+use ats::{LookupResult, TableType, TermHost, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
 use proptest::collection::vec;
@@ -34,7 +34,11 @@ fn delete_object(table: &TermTable, object: &Term) {
     patiently(|| table.delete_object(object, &mut Workspace::new()));
 }
 
-fn found<R>(table: &TermTable, key: i64, look: impl FnOnce(Option<Found<'_, TermHost>>) -> R) -> R {
+fn found<R>(
+    table: &TermTable,
+    key: i64,
+    look: impl FnOnce(Option<LookupResult<'_, TermHost>>) -> R,
+) -> R {
     let guard = ats::pin();
     look(
         table

@@ -2,7 +2,7 @@
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently, portable};
 use ats::Direction::{Down, Up};
-use ats::{Error, Found, KeyRange, TableType, UnpackBuffer, Workspace};
+use ats::{Error, KeyRange, LookupResult, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::image::{Scratch, decode_object};
 use ats_term::term::TermBuilder;
@@ -25,7 +25,10 @@ fn bytes_of(table: &TermTable, key: i64) -> Vec<u8> {
     bytes
 }
 
-fn term((found, before): (Found<'_, ats::TermHost>, usize), direction: ats::Direction) -> Term {
+fn term(
+    (found, before): (LookupResult<'_, ats::TermHost>, usize),
+    direction: ats::Direction,
+) -> Term {
     let (mut room, mut builder) = (UnpackBuffer::new(), TermBuilder::new());
     let object = found.nth(before, direction, &mut room);
     let built = decode_object(object, &mut builder, &mut Scratch::new());

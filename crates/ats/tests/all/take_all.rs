@@ -1,13 +1,13 @@
 //! Taking all objects out of tables that others write to: everything comes out once.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently};
-use ats::{CounterOp, Table, TableType, TakenTable, TermHost, Workspace};
+use ats::{CounterOp, DrainedTable, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-fn settled(taken: &TakenTable<TermHost>) -> &Table<TermHost> {
+fn settled(taken: &DrainedTable<TermHost>) -> &Table<TermHost> {
     loop {
         match taken.when_at_rest() {
             Some(table) => return table,

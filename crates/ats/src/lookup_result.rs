@@ -1,7 +1,7 @@
 //! The result of a lookup.
 
 use crate::bag::{self, Large};
-use crate::counted::{self, Counter};
+use crate::counter_cell::{self, Counter};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, form, list};
 use ats_mem::sequence::Sequence;
@@ -17,14 +17,14 @@ use std::ops::ControlFlow;
 /// when it is replaced or removed meanwhile.
 ///
 /// An object with a counter is read as of the moment of the call that reads it.
-pub struct Found<'g, H: Host> {
+pub struct LookupResult<'g, H: Host> {
     record: &'g Rec<H>,
 }
 
-impl<'g, H: Host> Found<'g, H> {
+impl<'g, H: Host> LookupResult<'g, H> {
     #[inline]
     pub(crate) fn new(record: &'g Rec<H>) -> Self {
-        Found { record }
+        LookupResult { record }
     }
 
     /// The record of the key.
@@ -195,7 +195,8 @@ impl<'g, H: Host> Found<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 
-    /// Visits the objects before this position, newest first, as [`each_from`](Found::each_from) those from it on.
+    /// Visits the objects before this position, newest first, as
+    /// [`each_from`](LookupResult::each_from) those from it on.
     pub fn each_before(
         &self,
         position: u64,
@@ -229,7 +230,7 @@ impl<'g, H: Host> Found<'g, H> {
     }
 }
 
-/// The objects that a key with very many of them had when it was [found](Found::keep).
+/// The objects that a key with very many of them had when it was [found](LookupResult::keep).
 ///
 /// Frees what no table has any more when it is dropped: O(objects) if the key has been removed meanwhile.
 pub struct KeptObjects<H: Host>(Sequence<Values<H>>);
@@ -245,7 +246,7 @@ impl<H: Host> KeptObjects<H> {
     }
 }
 
-impl Found<'_, TermHost> {
+impl LookupResult<'_, TermHost> {
     /// The objects as owned terms, oldest first. O(size of the objects).
     pub fn to_terms(&self) -> Vec<Term> {
         let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
@@ -260,13 +261,13 @@ impl Found<'_, TermHost> {
     }
 }
 
-impl<H: Host> Clone for Found<'_, H> {
+impl<H: Host> Clone for LookupResult<'_, H> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<H: Host> Copy for Found<'_, H> {}
+impl<H: Host> Copy for LookupResult<'_, H> {}
 
 #[cold]
 fn counted_object<'b, H: Host>(
@@ -275,7 +276,7 @@ fn counted_object<'b, H: Host>(
 ) -> Object<'b, H> {
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = unpacked.start();
-    counted::copy_image(record, counter, words);
+    counter_cell::copy_image(record, counter, words);
     // SAFETY: a copy of what was built, with another small integer in the place of one. The record, which
     // is borrowed as long as the copy, keeps what it refers to.
     unsafe { Object::from_words(words) }

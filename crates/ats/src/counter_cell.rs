@@ -27,7 +27,7 @@
 //! - CT4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
 //!   cell.
 
-use crate::cell::{self, RUNNING};
+use crate::counter_word::{self, RUNNING};
 use crate::value::{Rec, Values};
 use ats_mem::RecordBox;
 use ats_sync::count::atomic::{AtomicU64, Ordering};
@@ -115,7 +115,7 @@ impl Drop for Stopped<'_> {
 pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &mut Vec<u64>) {
     let (words, len) = record.value_words();
     // SAFETY: these are the words of a value with this counter.
-    unsafe { cell::copy_words(words, len, counter.index, into) };
+    unsafe { counter_word::copy_words(words, len, counter.index, into) };
 }
 
 /// A record of the object just built, with element `index` as its counter, which must be a small

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 /// A reference to a store, by which a call works on it beyond one guard.
 ///
 /// A store that was taken out of its table is at rest when all guards are gone under which it could be found,
-/// and then all visits: a visit begins under such a guard, so none is overlooked.
-pub(crate) struct Visit<H: Host> {
+/// and then all references: a reference is made under such a guard, so none is overlooked.
+pub(crate) struct StoreRef<H: Host> {
     /// Until the end.
     store: Option<Arc<Store<H>>>,
 }
 
-impl<H: Host> Visit<H> {
+impl<H: Host> StoreRef<H> {
     /// # Safety
     /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives its reference
     /// up by retiring it.
@@ -27,24 +27,24 @@ impl<H: Host> Visit<H> {
             Arc::from_raw(store)
         };
         // The end of the guard publishes this.
-        store.visits.fetch_add(1, Ordering::Relaxed);
-        Visit { store: Some(store) }
+        store.references.fetch_add(1, Ordering::Relaxed);
+        StoreRef { store: Some(store) }
     }
 }
 
-impl<H: Host> std::ops::Deref for Visit<H> {
+impl<H: Host> std::ops::Deref for StoreRef<H> {
     type Target = Store<H>;
 
     fn deref(&self) -> &Store<H> {
-        self.store.as_deref().expect("the visit has not ended")
+        self.store.as_deref().expect("it is given up in the end only")
     }
 }
 
-impl<H: Host> Drop for Visit<H> {
+impl<H: Host> Drop for StoreRef<H> {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
-            // Release: a thread that finds no visit finds all that was done in it.
-            store.visits.fetch_sub(1, Ordering::Release);
+            // Release: a thread that finds no reference finds all that was done by one.
+            store.references.fetch_sub(1, Ordering::Release);
             store.release();
         }
     }

@@ -1,5 +1,5 @@
 //! The word of an object that changes in place: the value of a counter. How it changes is told in
-//! [`counted`](crate::counted), which also has the invariants CT1 to CT4.
+//! [`counter_cell`](crate::counter_cell), which also has the invariants CT1 to CT4.
 
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 

@@ -8,15 +8,16 @@ use ats_term::image::Host;
 impl<H: Host> Table<H> {
     /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
     ///
-    /// Each object that a thread has put into the table is in what one call gives, or is still in the table.
-    /// It is as it is after all changes of it that other threads were told of. See [`TakenTable`].
+    /// Each object that a thread has put into the table is in what one call gives, or is still in
+    /// the table. It is as it is after all changes of it that other threads were told of. See
+    /// [`DrainedTable`].
     ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot be cleared; the table is as it was then.
-    pub fn take_all(&self) -> Result<TakenTable<H>, Error> {
+    pub fn take_all(&self) -> Result<DrainedTable<H>, Error> {
         let guard = ats_sync::pin();
         let store = self.store.take_out(&guard)?;
-        Ok(TakenTable {
+        Ok(DrainedTable {
             grace: guard.grace(),
             table: self.with_store(store.into_current()),
         })
@@ -29,22 +30,23 @@ impl<H: Host> Table<H> {
 /// Those writers count as done before the call. All but long lists write under one guard; so it is waited
 /// for the guards that there were, and then for the long lists, which are counted. When this is dropped, so are
 /// the objects.
-pub struct TakenTable<H: Host> {
+pub struct DrainedTable<H: Host> {
     table: Table<H>,
     grace: Grace,
 }
 
-impl<H: Host> TakenTable<H> {
+impl<H: Host> DrainedTable<H> {
     /// The objects, as a table of their own, if all writers have finished; else they are to be asked for again
     /// after a moment. Not before all guards are gone that were there when the table was taken, and not
     /// while the caller has one.
     pub fn when_at_rest(&self) -> Option<&Table<H>> {
-        let settled = self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_visits();
+        let settled =
+            self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_references();
         settled.then_some(&self.table)
     }
 }
 
-impl<H: Host> Drop for TakenTable<H> {
+impl<H: Host> Drop for DrainedTable<H> {
     fn drop(&mut self) {
         if !self.grace.is_over() {
             let guard = ats_sync::pin();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
 /// in the order they were given. Keeps its buffers.
-pub(crate) struct Gathered<H: Host> {
+pub(crate) struct SortedBatch<H: Host> {
     pub(crate) keys: Keys,
     pub(crate) objects: Vec<One<H>>,
     /// The groups of objects with the same key.
@@ -49,10 +49,10 @@ impl Keys {
 const KEEP_OBJECTS: usize = 1 << 10;
 /// A buffer for keys with more room than this is given back.
 const KEEP_BYTES: usize = 1 << 16;
-impl<H: Host> Gathered<H> {
+impl<H: Host> SortedBatch<H> {
     /// Nothing yet; does not allocate.
     pub(crate) const fn new() -> Self {
-        Gathered {
+        SortedBatch {
             keys: Keys(Vec::new()),
             objects: Vec::new(),
             groups: Vec::new(),
@@ -69,7 +69,7 @@ impl<H: Host> Gathered<H> {
 
     /// Sorts the objects by key, and finds out which have the same one.
     pub(crate) fn sort(&mut self) {
-        let Gathered {
+        let SortedBatch {
             keys,
             objects,
             groups,
@@ -91,7 +91,7 @@ impl<H: Host> Gathered<H> {
         self.groups.clear();
         let objects = self.objects.capacity().max(self.groups.capacity());
         if objects > KEEP_OBJECTS || self.keys.0.capacity() > KEEP_BYTES {
-            *self = Gathered::new();
+            *self = SortedBatch::new();
         }
     }
 }
