@@ -1,11 +1,11 @@
 //! The record store of a table: one of those in memory, or one of bytes.
 
 pub(crate) mod bag_values;
+pub(crate) mod byte_store;
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
 pub(crate) mod object_merge;
 pub(crate) mod operator;
-pub(crate) mod portable;
 pub mod program_merge;
 mod reported;
 pub(crate) mod store_ref;
@@ -23,8 +23,8 @@ use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicUsize, Ordering};
 use ats_term::image::Host;
+use byte_store::ByteStore;
 use idle_joiner::{JoinIdle, Listed};
-use portable::Portable;
 use reported::Reported;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -107,7 +107,7 @@ pub(crate) enum Records<H: Host> {
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::RivalStore<Values<H>>),
     /// In a store of bytes.
-    Bytes(Portable<H>),
+    Bytes(ByteStore<H>),
 }
 
 impl<H: Host> Records<H> {
@@ -477,7 +477,7 @@ impl<H: Host> Store<H> {
 
     /// The ability to change objects of a bag without the others of their key, where the store of
     /// bytes has it.
-    pub(crate) fn bags(&self) -> Option<(&Portable<H>, &dyn Bags)> {
+    pub(crate) fn bags(&self) -> Option<(&ByteStore<H>, &dyn Bags)> {
         match &self.records {
             Records::Bytes(records) => records.bags().map(|bags| (records, bags)),
             _ => None,

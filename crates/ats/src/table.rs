@@ -10,8 +10,8 @@ mod table_type;
 
 use crate::bag::Rules;
 use crate::error::Error;
+use crate::store::byte_store::ByteStore;
 use crate::store::codec::Codec;
-use crate::store::portable::Portable;
 use crate::store::{Records, SLICE, Store};
 use crate::value::{Values, record, stored};
 use ats_mem::{Adaptation, Buckets, RecordBox};
@@ -34,7 +34,7 @@ pub struct Table<H: Host> {
     pub(crate) zeros: Zeros,
     compressed: bool,
     /// `true` if values are bytes in the end, so that nothing can be shared by versions of a key.
-    pub(crate) is_portable: bool,
+    pub(crate) has_byte_store: bool,
     pub(crate) keys: Keys,
     pub(crate) store: CurrentStore<H>,
 }
@@ -78,17 +78,17 @@ impl<H: Host> Table<H> {
         zeros: Zeros,
     ) -> Self {
         let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
-        let records = Records::Bytes(Portable::new(store, codec, ordered, is_bag));
+        let records = Records::Bytes(ByteStore::new(store, codec, ordered, is_bag));
         Self::on(records, table_type, key_position, zeros)
     }
 
     fn on(records: Records<H>, table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
         let key_index = key_position.checked_sub(1).expect("positions begin at 1");
-        let is_portable = matches!(records, Records::Bytes(_));
+        let has_byte_store = matches!(records, Records::Bytes(_));
         let exact = exact::Options {
             zeros,
             // Keys in a store of bytes mean the same in every process.
-            atoms: match is_portable {
+            atoms: match has_byte_store {
                 true => exact::Atoms::Text,
                 false => exact::Atoms::Word,
             },
@@ -98,7 +98,7 @@ impl<H: Host> Table<H> {
             key_index,
             zeros,
             compressed: false,
-            is_portable,
+            has_byte_store,
             keys: Keys::new(table_type.is_ordered(), exact),
             store: CurrentStore::new(Store::new(records)),
         }
@@ -123,7 +123,7 @@ impl<H: Host> Table<H> {
     /// Returns `true` if objects are packed. Not where values become other bytes in the end.
     #[inline]
     pub(crate) fn packs(&self) -> bool {
-        self.compressed && !self.is_portable
+        self.compressed && !self.has_byte_store
     }
 
     /// A record of an object that was built.
@@ -150,13 +150,13 @@ impl<H: Host> Table<H> {
         Rules {
             distinct: self.table_type.is_distinct_bag(),
             zeros: self.zeros,
-            grows: !self.is_portable,
+            grows: !self.has_byte_store,
         }
     }
 
     /// Returns `true` if the table keeps its objects [in a store of bytes](Table::on_store).
-    pub fn is_portable(&self) -> bool {
-        self.is_portable
+    pub fn has_byte_store(&self) -> bool {
+        self.has_byte_store
     }
 
     /// The type of the table.
@@ -176,7 +176,7 @@ impl<H: Host> Table<H> {
             key_index: self.key_index,
             zeros: self.zeros,
             compressed: self.compressed,
-            is_portable: self.is_portable,
+            has_byte_store: self.has_byte_store,
             keys: self.keys.for_taken_objects(),
             store,
         }
@@ -300,7 +300,7 @@ impl<H: Host> Table<H> {
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         // A store of bytes may fail to tell.
-        let before = match self.is_portable {
+        let before = match self.has_byte_store {
             true => Some(self.store(&guard).objects()?),
             false => None,
         };

@@ -45,7 +45,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
     };
-    let backend = match shared.table.is_portable() {
+    let backend = match shared.table.has_byte_store() {
         true => KnownAtom::Btree.word(),
         false => KnownAtom::Default.word(),
     };

@@ -132,7 +132,7 @@ impl<H: Host> Table<H> {
         index: usize,
         guard: &'g Guard,
     ) -> Option<Counter<'g>> {
-        if self.is_portable {
+        if self.has_byte_store {
             return None;
         }
         // Reading memory does not fail.

@@ -4,7 +4,7 @@ use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
 use crate::sorted_batch::{One, SortedBatch};
-use crate::store::portable::Portable;
+use crate::store::byte_store::ByteStore;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
@@ -127,7 +127,7 @@ impl<H: Host> Table<H> {
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
-        if self.is_portable && self.table_type.is_bag() {
+        if self.has_byte_store && self.table_type.is_bag() {
             let store = self.store.reference();
             if let Some((records, bags)) = store.bags() {
                 return self.add_many(records, bags, many, existing);
@@ -172,7 +172,7 @@ impl<H: Host> Table<H> {
     /// Adds objects of a bag to a store that has the others of their keys elsewhere.
     fn add_many(
         &self,
-        records: &Portable<H>,
+        records: &ByteStore<H>,
         bags: &dyn Bags,
         many: &SortedBatch<H>,
         existing: ExistingKey,

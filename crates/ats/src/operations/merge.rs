@@ -141,7 +141,7 @@ impl<H: Host> Table<H> {
         }
         let place = Place { index, merge };
         // In a store of bytes no record is the same when it is read again.
-        if locking == Locking::AfterMerging && !self.is_portable {
+        if locking == Locking::AfterMerging && !self.has_byte_store {
             for _ in 0..ATTEMPTS {
                 if let Some(result) = self.merge_and_exchange(place, work, &read) {
                     return result;

@@ -36,7 +36,9 @@ impl<H: Host> std::ops::Deref for StoreRef<H> {
     type Target = Store<H>;
 
     fn deref(&self) -> &Store<H> {
-        self.store.as_deref().expect("it is given up in the end only")
+        self.store
+            .as_deref()
+            .expect("it is given up in the end only")
     }
 }
 

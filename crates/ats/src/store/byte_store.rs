@@ -25,7 +25,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of a table that a store keeps as bytes.
-pub(crate) struct Portable<H: Host> {
+pub(crate) struct ByteStore<H: Host> {
     store: Box<dyn Store>,
     codec: Arc<dyn Codec<H>>,
     keys: Keys,
@@ -62,14 +62,14 @@ type DecideStep<'a, H> =
 /// Called with each record.
 type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
-impl<H: Host> Portable<H> {
+impl<H: Host> ByteStore<H> {
     pub(crate) fn new(
         store: Box<dyn Store>,
         codec: Arc<dyn Codec<H>>,
         ordered: bool,
         is_bag: bool,
     ) -> Self {
-        Portable {
+        ByteStore {
             store,
             codec,
             keys: Keys { ordered, is_bag },
@@ -79,7 +79,7 @@ impl<H: Host> Portable<H> {
 
     /// Takes all records out.
     pub(crate) fn take_all(&self) -> Result<Self, Error> {
-        Ok(Portable {
+        Ok(ByteStore {
             store: self.store.take_all()?,
             codec: Arc::clone(&self.codec),
             keys: self.keys,
@@ -502,7 +502,7 @@ impl<H: Host> Portable<H> {
 
 /// A batch, with the records that its decisions are about made of bytes.
 struct Translating<'a, 'd, H: Host> {
-    records: &'a Portable<H>,
+    records: &'a ByteStore<H>,
     keys: &'a [&'a [u8]],
     decide: &'a mut DecideStep<'d, H>,
     /// The error that ended the batch, if it was not its plan.
