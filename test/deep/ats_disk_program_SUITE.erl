@@ -12,6 +12,7 @@
     the_background_goes_on_after_a_failure/1,
     writers_and_changes_at_the_same_time/1,
     functions_that_meet_pending_keys/1,
+    filled_while_others_write/1,
     changes_of_objects_that_are_found/1,
     walks_over_many_pending_keys/1,
     objects_that_cannot_be_merged/1,
@@ -42,6 +43,7 @@ all() ->
         the_background_goes_on_after_a_failure,
         writers_and_changes_at_the_same_time,
         functions_that_meet_pending_keys,
+        filled_while_others_write,
         changes_of_objects_that_are_found,
         walks_over_many_pending_keys,
         objects_that_cannot_be_merged,
@@ -521,6 +523,23 @@ walk_from('$end_of_table', _T, _Next) -> [];
 walk_from({Key, Objects}, T, Next) -> [Objects | walk_from(Next(T, Key), T, Next)];
 walk_from(Key, T, Next) ->
     [[{Key, dats:lookup_element(T, Key, 2)}] | walk_from(Next(T, Key), T, Next)].
+
+%% Objects behind the first 128 MiB are inserted into the table itself, where keys may be pending.
+filled_while_others_write(Config) ->
+    ok = numbers(Config, t, sums, []),
+    Bytes = binary:copy(<<0>>, 1 bsl 20),
+    Fill = fun
+        Fill(N) when N < 140 -> fun(read) -> {[{N, Bytes}], Fill(N + 1)} end;
+        Fill(_) ->
+            fun(read) ->
+                [ok = dats:write(t, k, N) || N <- [1, 2]],
+                ?assertEqual([k], pending(t)),
+                {[{k, 7}, {l, 8}], fun(read) -> end_of_input end}
+            end
+    end,
+    ?assertEqual(ok, dats:init_table(t, Fill(1))),
+    ?assertEqual([{k, 7}, {l, 8}], dats:range(t, k, l)),
+    ?assertEqual(141, dats:info(t, size)).
 
 changes_of_objects_that_are_found(Config) ->
     open(Config, t),
