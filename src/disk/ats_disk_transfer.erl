@@ -149,11 +149,12 @@ replaced(Table, Fill) ->
 %% can be known; it is asked before the first of them replace what was there.
 -spec staged([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
 staged(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
-    try ats_nif:insert(Into, Objects) of
-        true when Into =:= Table -> Stage;
-        true -> emptied_if_full(HaveKeys, Stage)
-    catch
-        error:{ats_error, none} -> {error, invalid_objects_list}
+    %% Others may write to the table itself, and a module merge what they write.
+    case ats_merge_access:try_change(Into, insert, [Objects]) of
+        {ok, true} when Into =:= Table -> Stage;
+        {ok, true} -> emptied_if_full(HaveKeys, Stage);
+        {refused, none} -> {error, invalid_objects_list};
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
 -spec emptied_if_full(fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
