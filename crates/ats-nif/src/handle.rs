@@ -16,13 +16,13 @@
 
 use crate::disk::{Opened, Pending};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::full_scan;
 use crate::owner::{Heir, Owner};
 use crate::process;
+use crate::process_monitor::TableMonitors;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
-use crate::watch::Watched;
+use crate::vm_host::VmHost;
 use ats::{Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
@@ -88,7 +88,7 @@ pub type Frozen = Pending<Box<dyn Store>>;
 /// An existing table.
 pub struct Shared {
     /// The objects.
-    pub table: Table<Vm>,
+    pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
     /// The moment that the table shows, if its values are merged by a program.
@@ -104,7 +104,7 @@ pub struct Shared {
     /// Options that are only reported.
     pub reported: Reported,
     /// Queries that read everything.
-    pub full_scan: full_scan::Watch,
+    pub full_scan: full_scan::FullScanPolicy,
     /// The word of the name; changes by renaming: that of a named table in the registry only.
     pub name: AtomicU64,
     /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
@@ -130,7 +130,7 @@ pub struct Admin {
     /// `true` if the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
-    pub(crate) watches: Watched<Handle>,
+    pub(crate) monitors: TableMonitors<Handle>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// The moment at which the table became fixed.
@@ -140,7 +140,7 @@ pub struct Admin {
 /// The parts that a table is made with.
 pub struct Recipe {
     /// The table.
-    pub table: Table<Vm>,
+    pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
     /// The moment that the table shows, if its values are merged by a program.
@@ -156,7 +156,7 @@ pub struct Recipe {
     /// Options that are only reported.
     pub reported: Reported,
     /// Queries that read everything.
-    pub full_scan: full_scan::Watch,
+    pub full_scan: full_scan::FullScanPolicy,
     /// Its owner.
     pub owner: Owner,
     /// The process that gets it when its owner dies.
@@ -203,12 +203,12 @@ unsafe fn free(raw: *mut u8) {
 }
 
 impl Shared {
-    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `watches` says
-    /// by which watches of processes the identifier is known already.
+    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `monitors` says
+    /// by which monitors of processes the identifier is known already.
     pub(crate) fn publish(
         recipe: Recipe,
         id: ResourceRef<Handle>,
-        watches: Watched<Handle>,
+        monitors: TableMonitors<Handle>,
         _guard: &Guard,
     ) -> &Shared {
         let shared = Arc::new(Shared {
@@ -226,7 +226,7 @@ impl Shared {
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
                 of_application: matches!(recipe.owner, Owner::Application(_)),
-                watches,
+                monitors,
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
@@ -262,7 +262,7 @@ impl Shared {
         self.owner.load(Ordering::Acquire)
     }
 
-    /// Gives the table another owner, which is watched if it is a process. To be called under the lock of
+    /// Gives the table another owner, which is monitored if it is a process. To be called under the lock of
     /// `admin`.
     pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
         admin.of_application = matches!(owner, Owner::Application(_));
@@ -323,13 +323,13 @@ impl Shared {
     }
 
     /// Has the VM tell of the end of a process. False if it is gone already.
-    pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
-        admin.watches.watch(env, pid, &self.id)
+    pub(crate) fn monitor(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
+        admin.monitors.monitor(env, pid, &self.id)
     }
 
     /// Has the VM tell of no process any more. For a table that is deleted.
-    pub(crate) fn stop_watching(&self) {
-        let watches = std::mem::take(&mut self.admin().watches);
-        watches.forget_table(&self.id);
+    pub(crate) fn stop_monitoring(&self) {
+        let monitors = std::mem::take(&mut self.admin().monitors);
+        monitors.forget_table(&self.id);
     }
 }

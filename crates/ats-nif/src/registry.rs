@@ -6,8 +6,8 @@
 
 use crate::handle::Shared;
 use crate::names::{Named, Names, Renaming};
+use crate::process_monitor::{Spread, shrink};
 use crate::sys::Word;
-use crate::watch::{Spread, shrink};
 use ats_sync::{CachePadded, Guard};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -6,9 +6,9 @@
 
 use crate::call::NoReply;
 use crate::env::VmWord;
-use crate::foreign::Vm;
+use crate::otp_release;
 use crate::process;
-use crate::release;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
 use ats::{Error, UnpackBuffer, Workspace};
@@ -20,18 +20,18 @@ use std::cell::RefCell;
 const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
-    static WORK: RefCell<Workspace<Vm>> = {
-        let mut work = Workspace::with_zeros(release::zeros());
+    static WORK: RefCell<Workspace<VmHost>> = {
+        let mut work = Workspace::with_zeros(otp_release::zeros());
         work.limit(limit());
         RefCell::new(work)
     };
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
-        RefCell::new(ImageBuilder::new(release::zeros()));
+        RefCell::new(ImageBuilder::new(otp_release::zeros()));
     static READING: RefCell<Reading<VmWord<'static>>> = const {
         RefCell::new(Reading { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
     };
     static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
-        runner: Runner::new(release::zeros()),
+        runner: Runner::new(otp_release::zeros()),
         results: Results { scratch: Scratch::new(), writer: Writer::new() },
     });
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -53,7 +53,7 @@ pub fn limit() -> usize {
 /// key or the objects that it copies are larger than the [limit] of this scheduler.
 #[inline]
 pub fn with_work<R>(
-    operation: impl FnOnce(&mut Workspace<Vm>) -> Result<R, Error>,
+    operation: impl FnOnce(&mut Workspace<VmHost>) -> Result<R, Error>,
 ) -> Result<R, NoReply> {
     WORK.with_borrow_mut(|work| operation(work).map_err(NoReply::from))
 }
@@ -95,7 +95,7 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
 /// The buffers for running match specifications.
 pub struct Selecting<T> {
     /// The runner of the specifications.
-    pub runner: Runner<Vm>,
+    pub runner: Runner<VmHost>,
     /// The builder of terms of their results.
     pub results: Results<T>,
 }

@@ -2,7 +2,7 @@
 
 use crate::env::{Env, VmWord};
 use crate::etf;
-use crate::foreign::{self, Vm};
+use crate::vm_host::{self, VmHost};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
 use ats_term::walk::TermSink;
 
@@ -84,9 +84,9 @@ impl<'e> TermSink for VmSink<'e> {
     }
 }
 
-impl HostSink<Vm> for VmSink<'_> {
-    fn host_box(&mut self, host_box: HostBox<'_, Vm>) -> Self::Term {
-        foreign::make(self.env, host_box)
+impl HostSink<VmHost> for VmSink<'_> {
+    fn host_box(&mut self, host_box: HostBox<'_, VmHost>) -> Self::Term {
+        vm_host::make(self.env, host_box)
     }
 
     #[inline]
@@ -99,7 +99,7 @@ impl HostSink<Vm> for VmSink<'_> {
 #[inline]
 pub fn make_object<'e>(
     env: Env<'e>,
-    object: Object<'_, Vm>,
+    object: Object<'_, VmHost>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> VmWord<'e> {
     match image::all_immediate(object) {
@@ -112,7 +112,7 @@ pub fn make_object<'e>(
 #[inline]
 pub fn make_term<'e>(
     env: Env<'e>,
-    term: ImageRef<'_, Vm>,
+    term: ImageRef<'_, VmHost>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> VmWord<'e> {
     image::decode(term, &mut VmSink::new(env), scratch)

@@ -297,7 +297,7 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
         ([], Some(told)) if evidence.possible().is_empty() => Ok(Description {
             table_type: told.table_type,
             key_position: told.key_position,
-            zeros: crate::release::zeros(),
+            zeros: crate::otp_release::zeros(),
             merge,
             format: Vec::new(),
             has_shared: told.table_type.is_bag(),

@@ -5,7 +5,7 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::disk::Restless;
 use crate::env::{Env, VmWord};
-use crate::portable::VmCodec;
+use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::select::Slice;

@@ -9,9 +9,9 @@ use super::reading::{
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::scratch::Reading;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::{Error, ExistingKey, UnpackBuffer};
@@ -183,7 +183,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let words = found.len_words();
     let mut elements = Vec::new();
     let mut elements_of =
-        |object: Object<'_, Vm>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
+        |object: Object<'_, VmHost>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
             // To find one takes as long as the elements before it; to find where they are, as long as all.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());

@@ -5,8 +5,8 @@ use super::range::{RangeEnd, cut};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::scratch::{self, Reading};
+use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
@@ -96,7 +96,7 @@ pub(super) fn skip<'e>(
 /// The object of a key that has so many before it. To come to one behind very many takes long.
 fn object<'e>(
     env: Env<'e>,
-    found: &LookupResult<'_, Vm>,
+    found: &LookupResult<'_, VmHost>,
     before: usize,
     direction: Direction,
 ) -> NifResult<'e> {

@@ -8,7 +8,7 @@ use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
-use crate::{nif, release, sys};
+use crate::{nif, otp_release, sys};
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
 use ats_term::walk::{has_part, is_larger};
@@ -82,7 +82,7 @@ pub(super) fn cut<'e>(
         let bytes = key.as_bytes().ok_or(KnownAtom::None)?;
         return Ok(Some(bytes.to_vec()));
     }
-    let mut front = Prefix::new(release::zeros());
+    let mut front = Prefix::new(otp_release::zeros());
     if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {
             return Err(NoReply::DirtyCpu);

@@ -10,11 +10,11 @@ use super::arguments::{direction, direction_word};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::process;
 use crate::query::{Caller, Prepared};
 use crate::scratch::{self, Results, Selecting};
+use crate::vm_host::VmHost;
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use ats::select::{At, Cursor, Progress, Selection, Slice};
@@ -167,7 +167,7 @@ impl<'e> Work<'e> {
     /// and the term of the specification.
     pub(super) fn go_on_with(
         mut self,
-        table: &Table<Vm>,
+        table: &Table<VmHost>,
         terms: &dyn Fn() -> [VmWord<'e>; 2],
         prepared: &Prepared,
         mut cursor: Cursor,
@@ -232,7 +232,7 @@ impl<'e> Work<'e> {
     /// Does a slice.
     fn run(
         &mut self,
-        table: &Table<Vm>,
+        table: &Table<VmHost>,
         prepared: &Prepared,
         cursor: &mut Cursor,
         slice: &Slice,
@@ -301,7 +301,7 @@ impl<'e> Work<'e> {
 
 impl<'e> Results<VmWord<'e>> {
     #[inline]
-    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, Vm>) -> VmWord<'e> {
+    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, VmHost>) -> VmWord<'e> {
         match outcome.as_object() {
             Some(object) => make_object(env, object, &mut self.scratch),
             None => outcome.write(&mut VmSink::new(env), &mut self.writer),

@@ -7,15 +7,15 @@ use super::rival::on_rival;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
 use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
-use crate::portable::VmCodec;
-use crate::succession::Changes;
+use crate::ownership::Changes;
+use crate::vm_codec::VmCodec;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{lifetime, nif, process, registry, release, sys};
+use crate::{lifetime, nif, otp_release, process, registry, sys};
 use ats::{BTreeStore, Table, TableType, Zeros};
 use ats_store::StoreRef;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
                 read_concurrency: rc.boolean(),
                 decentralized_counters: dc.boolean(),
             },
-            full_scan: full_scan::Watch::new(full_scan_of(scans)?),
+            full_scan: full_scan::FullScanPolicy::new(full_scan_of(scans)?),
             owner: owner_of(env, owner)?,
             heir: heir_of(env, heir, data),
         },
@@ -97,8 +97,8 @@ fn empty<'e>(
     kind: TableType,
     position: usize,
     backend: Term<'e>,
-) -> Result<Table<Vm>, KnownAtom> {
-    let zeros = release::zeros();
+) -> Result<Table<VmHost>, KnownAtom> {
+    let zeros = otp_release::zeros();
     if let Some(store) = store_for_tests(env, backend, kind, zeros)? {
         return Ok(Table::on_store(
             store,
@@ -134,7 +134,7 @@ fn on_rival(
     _kind: TableType,
     _position: usize,
     _zeros: Zeros,
-) -> Result<Table<Vm>, KnownAtom> {
+) -> Result<Table<VmHost>, KnownAtom> {
     Err(KnownAtom::Backend)
 }
 

@@ -8,8 +8,8 @@ use super::slices::{How, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
 use ats::{Direction, DrainedTable};
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// The objects of a table from which all were taken.
-pub(crate) struct TakenObjects(DrainedTable<Vm>);
+pub(crate) struct TakenObjects(DrainedTable<VmHost>);
 
 impl Resource for TakenObjects {
     const NAME: &'static CStr = c"ats_taken";

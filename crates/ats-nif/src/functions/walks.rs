@@ -6,9 +6,9 @@ use super::reading::{is_long, key_term, object_list, write_key};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::scratch::Reading;
+use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
@@ -58,13 +58,17 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// The form in which the key that was found is returned.
-type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, Vm>) -> NifResult<'e>;
+type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, VmHost>) -> NifResult<'e>;
 
-fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
+fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
     Ok(key_term(env, shared, found))
 }
 
-fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
+fn with_objects<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    found: &LookupResult<'_, VmHost>,
+) -> NifResult<'e> {
     let objects = object_list(env, found)?;
     Ok(env.tuple(&[key_term(env, shared, found), objects]))
 }
@@ -141,7 +145,7 @@ fn step_to_objects<'e>(
 fn shaped<'e>(
     env: Env<'e>,
     shared: &Shared,
-    found: Option<LookupResult<'_, Vm>>,
+    found: Option<LookupResult<'_, VmHost>>,
     shape: Shape,
 ) -> NifResult<'e> {
     match found {
@@ -240,7 +244,7 @@ impl<'e> Chunk<'e> {
     /// Adds the objects of a key. If that are many, and not all, where to go on with the others.
     fn add(
         &mut self,
-        found: &LookupResult<'_, Vm>,
+        found: &LookupResult<'_, VmHost>,
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         if found.is_large() {
@@ -258,7 +262,7 @@ impl<'e> Chunk<'e> {
     /// visited were added then; if it was removed meanwhile, so were they.
     fn add_from(
         &mut self,
-        found: &LookupResult<'_, Vm>,
+        found: &LookupResult<'_, VmHost>,
         position: u64,
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {

@@ -12,9 +12,9 @@ use crate::functions::info::type_word;
 use crate::functions::tables::{Term, one_of, table_type};
 use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
 use crate::owner::Owner;
-use crate::portable::VmCodec;
+use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
-use crate::{lifetime, nif, process, release, sys};
+use crate::{lifetime, nif, otp_release, process, sys};
 use ats::Table;
 use ats_disk::{Compression, Durability};
 use ats_store::StoreRef;
@@ -68,7 +68,7 @@ impl<'e> Options<'e> {
             key_position: self.given(KnownAtom::KeyPos, size)?,
             merge: self.given(KnownAtom::Merge, bytes)?,
             format: self.given(KnownAtom::Formats, bytes)?,
-            zeros: release::zeros(),
+            zeros: otp_release::zeros(),
             durability: self.get(KnownAtom::Durability, durability)?,
             block_bytes: self.given(KnownAtom::BlockSize, size)?,
             memory: self.given(KnownAtom::Memory, size)?,
@@ -163,7 +163,7 @@ pub(super) fn recipe(
             read_concurrency: true,
             decentralized_counters: false,
         },
-        full_scan: full_scan::Watch::new(FullScan::Allow),
+        full_scan: full_scan::FullScanPolicy::new(FullScan::Allow),
         owner: Owner::Process(owner.raw()),
         heir: None,
     }

@@ -7,12 +7,12 @@ use crate::call::{NifResult, NoReply};
 use crate::disk::{Expected, Replace};
 use crate::env::Env;
 use crate::etf::Etf;
-use crate::foreign::Vm;
 use crate::functions::access::with_writable;
 use crate::functions::reading::write_key;
 use crate::functions::tables::{Term, one_of};
 use crate::handle::Shared;
 use crate::scratch::LONG_OBJECT;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::program_merge::{Length, Written, written};
@@ -32,7 +32,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// The key and the value of a pair, as bytes: the value as the objects of the key, behind its length.
 fn with_pair<'e, R>(
     env: Env<'e>,
-    table: &Table<Vm>,
+    table: &Table<VmHost>,
     pair: VmTerm<'e>,
     work: impl FnOnce(&[u8], &[u8]) -> Result<R, NoReply>,
 ) -> Result<R, NoReply> {

@@ -9,8 +9,8 @@
 //! # Invariants
 //! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
 //!   the table is deleted.
-//! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
-//! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+//! - OW2. An owner is monitored: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - OW3. An heir is monitored, and forgotten when it ends, so that its pid, used again, inherits nothing.
 
 use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -58,7 +58,7 @@ impl Shared {
             return Fate::Ended;
         };
         let former = self.owner().unwrap_or(KnownAtom::None.word());
-        if !process::is_alive(env, heir) || !self.watch(env, admin, heir.raw()) {
+        if !process::is_alive(env, heir) || !self.monitor(env, admin, heir.raw()) {
             return Fate::Ended;
         }
         // SAFETY: the data lives in the heir's environment, which the lock keeps.
@@ -93,7 +93,7 @@ impl Shared {
         if self.owner().is_some_and(|owner| owner.raw() == to.raw()) {
             return Err(KnownAtom::Owner);
         }
-        if !self.watch(env, &mut admin, to.raw()) {
+        if !self.monitor(env, &mut admin, to.raw()) {
             return Err(KnownAtom::None);
         }
         // The message comes last: the process that gets it must find itself the owner. If it dies before,
@@ -124,12 +124,12 @@ impl Shared {
             return Err(KnownAtom::None);
         }
         if let Some(Owner::Process(pid) | Owner::Application(pid)) = changes.owner
-            && !self.watch(env, &mut admin, pid)
+            && !self.monitor(env, &mut admin, pid)
         {
             return Err(KnownAtom::None);
         }
         if let Some(heir) = changes.heir {
-            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid().raw()));
+            admin.heir = heir.filter(|heir| self.monitor(env, &mut admin, heir.pid().raw()));
         }
         if let Some(owner) = changes.owner {
             self.set_owner(&mut admin, owner);
