@@ -14,7 +14,7 @@
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
-use crate::disk::{Opened, Pending};
+use crate::disk::{OpenTable, Pending};
 use crate::env::{Env, VmWord};
 use crate::full_scan;
 use crate::owner::{Heir, Owner};
@@ -60,7 +60,7 @@ impl Protection {
 
 /// Options that are reported but change nothing here.
 #[derive(Clone, Copy)]
-pub struct Reported {
+pub struct ReportedOptions {
     /// `{write_concurrency, _}`.
     pub write_concurrency: WriteConcurrency,
     /// `{read_concurrency, _}`.
@@ -83,18 +83,18 @@ pub enum WriteConcurrency {
 }
 
 /// The moment of a table on disk whose values are merged by a program.
-pub type Frozen = Pending<Box<dyn Store>>;
+pub type PendingSnapshot = Pending<Box<dyn Store>>;
 
 /// An existing table.
 pub struct Shared {
     /// The objects.
     pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
-    pub disk: Option<Arc<Opened>>,
+    pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
-    pub frozen: Option<Arc<Frozen>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
-    pub limited: Option<Snapshot>,
+    pub pending_snapshot: Option<Arc<PendingSnapshot>>,
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    pub limited_snapshot: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// `true` if users know it by its name.
@@ -102,7 +102,7 @@ pub struct Shared {
     /// The processes that may read and write: a [`Protection`].
     protection: AtomicU8,
     /// Options that are only reported.
-    pub reported: Reported,
+    pub reported: ReportedOptions,
     /// Queries that read everything.
     pub full_scan: full_scan::FullScanPolicy,
     /// The word of the name; changes by renaming: that of a named table in the registry only.
@@ -142,11 +142,11 @@ pub struct Recipe {
     /// The table.
     pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
-    pub disk: Option<Arc<Opened>>,
+    pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
-    pub frozen: Option<Arc<Frozen>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
-    pub limited: Option<Snapshot>,
+    pub pending_snapshot: Option<Arc<PendingSnapshot>>,
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    pub limited_snapshot: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
     /// `true` if the name shall lead to it.
@@ -154,7 +154,7 @@ pub struct Recipe {
     /// The processes that may read and write.
     pub protection: Protection,
     /// Options that are only reported.
-    pub reported: Reported,
+    pub reported: ReportedOptions,
     /// Queries that read everything.
     pub full_scan: full_scan::FullScanPolicy,
     /// Its owner.
@@ -214,8 +214,8 @@ impl Shared {
         let shared = Arc::new(Shared {
             table: recipe.table,
             disk: recipe.disk,
-            frozen: recipe.frozen,
-            limited: recipe.limited,
+            pending_snapshot: recipe.pending_snapshot,
+            limited_snapshot: recipe.limited_snapshot,
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),
@@ -240,7 +240,7 @@ impl Shared {
 
     /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
     /// table that no process finds, and is freed when this is dropped.
-    pub fn hold(&self) -> Arc<Shared> {
+    pub fn to_arc(&self) -> Arc<Shared> {
         // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as
         // long as the guard which `self` was found under (HA2).
         unsafe {
@@ -291,7 +291,7 @@ impl Shared {
     }
 
     /// The term by which users know the table: its name if it is a named one, else its identifier.
-    pub fn known_as<'e>(&self, env: Env<'e>) -> VmWord<'e> {
+    pub fn user_term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         match self.named {
             true => self.name(),
             false => self.id.term(env),

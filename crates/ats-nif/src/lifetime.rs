@@ -28,7 +28,7 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
     let shared = Shared::publish(recipe, id, monitors, guard);
     // SAFETY: the table is new.
     while !unsafe { registry::enter(shared, guard) } {
-        if is_kept(env, name, guard) {
+        if is_taken(env, name, guard) {
             // No process has seen it, and nothing but the identifier leads to it.
             shared.id.end(guard, |_| ());
             shared.stop_monitoring();
@@ -70,8 +70,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
         shared.stop_monitoring();
-        if let Some(limited) = &shared.limited {
-            limited.end();
+        if let Some(snapshot) = &shared.limited_snapshot {
+            snapshot.end();
         }
     }
     left
@@ -80,8 +80,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
 /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
 /// gone. Any thread may call this at any time.
 #[cold]
-pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
-    let fate = shared.fate(env);
+pub fn inherit_or_end(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    let fate = shared.inherit_if_orphaned(env);
     if fate == Fate::Ended {
         delete(shared, guard);
     }
@@ -91,13 +91,13 @@ pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
 /// Returns `true` if a table that was found is still there. If its owner is dead it ends now, or
 /// its heir takes it.
 #[inline]
-pub fn goes_on(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
-    shared.has_living_owner(env) || end_or_inherit(env, shared, guard)
+pub fn ensure_alive(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    shared.has_living_owner(env) || inherit_or_end(env, shared, guard)
 }
 
 /// Returns `true` if there is a table with this name that goes on.
-fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
-    registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
+fn is_taken(env: Env<'_>, name: Word, guard: &Guard) -> bool {
+    registry::named(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
 }
 
 /// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is
@@ -111,7 +111,7 @@ pub fn rename(
 ) -> Renaming {
     loop {
         let renaming = registry::rename(shared, old, new, guard);
-        if renaming != Renaming::Taken || is_kept(env, new, guard) {
+        if renaming != Renaming::Taken || is_taken(env, new, guard) {
             return renaming;
         }
     }

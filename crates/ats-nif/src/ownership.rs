@@ -4,7 +4,7 @@
 //! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
 //! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
 //! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
-//! ([`Shared::fate`]). The notice serves the tables that no process uses.
+//! ([`Shared::inherit_if_orphaned`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
 //! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
@@ -38,13 +38,13 @@ pub enum Fate {
     Ended,
     /// There is an heir, but the calling process is being killed and can send it no message. A later caller
     /// will.
-    Open,
+    Undecided,
 }
 
 impl Shared {
     /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an
     /// owner no process can change the heir.
-    pub fn fate(&self, env: Env<'_>) -> Fate {
+    pub fn inherit_if_orphaned(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
         // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
         if self.has_living_owner(env) {
@@ -54,7 +54,7 @@ impl Shared {
     }
 
     fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Fate {
-        let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheriting) else {
+        let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheritance) else {
             return Fate::Ended;
         };
         let former = self.owner().unwrap_or(KnownAtom::None.word());
@@ -67,7 +67,7 @@ impl Shared {
             self.set_owner(admin, Owner::Process(heir.raw()));
             Fate::Lives
         } else if process::is_alive(env, heir) {
-            Fate::Open
+            Fate::Undecided
         } else {
             Fate::Ended
         }
@@ -156,7 +156,7 @@ impl Shared {
         let inside = message.env();
         let data = inside.copy(data);
         let tag = KnownAtom::EtsTransfer.word();
-        let term = inside.tuple(&[tag, self.known_as(inside), former, data]);
+        let term = inside.tuple(&[tag, self.user_term(inside), former, data]);
         let term = term.raw();
         process::send(env, to, &mut message, term)
     }

@@ -57,7 +57,7 @@ fn notify(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
     };
     forget(shared, pid);
     let is_owner = shared.owner().is_some_and(|owner| owner.raw() == pid);
-    if is_owner && shared.fate(env) == Fate::Ended {
+    if is_owner && shared.inherit_if_orphaned(env) == Fate::Ended {
         delete_later(table.clone());
     }
 }

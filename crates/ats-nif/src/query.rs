@@ -134,7 +134,7 @@ pub struct Prepared {
 }
 
 /// A specification that this thread has met.
-struct Met {
+struct CachedSpec {
     /// A copy of the specification, if all terms that are the same as it are written like it, and the copy
     /// refers to nothing else in the VM.
     term: Option<(Arc<SharedEnv>, Word)>,
@@ -147,8 +147,8 @@ struct Met {
 }
 
 /// The specifications that a thread keeps.
-struct Kept {
-    specifications: Vec<Met>,
+struct SpecCache {
+    specifications: Vec<CachedSpec>,
     /// The index of the one that a term was at an address that ends like this. Most specifications
     /// are constants of a program, which stay where they are.
     by_address: [u8; ADDRESSES],
@@ -158,7 +158,7 @@ struct Kept {
 }
 
 /// A thread keeps so many specifications.
-const KEPT: usize = 64;
+const CACHED_SPECS: usize = 64;
 /// Number of different ends of addresses.
 const ADDRESSES: usize = 256;
 /// Specifications whose keys take more steps are compiled on a dirty scheduler.
@@ -167,7 +167,7 @@ const SLOW: usize = 1 << 16;
 const LONG: usize = 1 << 13;
 
 thread_local! {
-    static MET: RefCell<Kept> = RefCell::new(Kept {
+    static CACHE: RefCell<SpecCache> = RefCell::new(SpecCache {
         specifications: Vec::new(),
         by_address: [0; ADDRESSES],
         now: 0,
@@ -191,7 +191,7 @@ pub fn with_prepared<T>(
         return work(&Prepared { query, compiled }, true);
     }
     // The usual case is spared counting references, which other threads count as well.
-    let work = MET.with_borrow_mut(|met| match met.find_at_address(table, spec) {
+    let work = CACHE.with_borrow_mut(|met| match met.find_at_address(table, spec) {
         Some(prepared) => Ok(work(prepared, true)),
         None => Err(work),
     });
@@ -220,7 +220,7 @@ fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), 
         }
         Ok(match key.len() > LONG {
             true => (compile(table, spec)?, false),
-            false => MET.with_borrow_mut(|met| met.find(table, spec, key))?,
+            false => CACHE.with_borrow_mut(|met| met.find(table, spec, key))?,
         })
     })
 }
@@ -237,7 +237,7 @@ fn address(spec: VmTerm<'_>) -> usize {
     (spec.word().raw() >> 3) as usize % ADDRESSES
 }
 
-impl Kept {
+impl SpecCache {
     /// The specification, if one that is the same was met at this address.
     #[inline]
     fn find_at_address(&mut self, table: &Table<VmHost>, spec: VmTerm<'_>) -> Option<&Prepared> {
@@ -262,8 +262,9 @@ impl Kept {
     ) -> Result<(Prepared, bool), KnownAtom> {
         self.now += 1;
         let hash = self.hasher.hash_one(key);
-        let is_it =
-            |met: &&mut Met| met.hash == hash && met.prepared.query.fits(table) && *met.key == *key;
+        let is_it = |met: &&mut CachedSpec| {
+            met.hash == hash && met.prepared.query.fits(table) && *met.key == *key
+        };
         if let Some(index) = self
             .specifications
             .iter_mut()
@@ -279,14 +280,14 @@ impl Kept {
             // Not kept: the resources must not stay alive until this thread drops the specification.
             return Ok((prepared, false));
         }
-        if self.specifications.len() == KEPT {
+        if self.specifications.len() == CACHED_SPECS {
             let ages = self.specifications.iter().map(|met| met.at).enumerate();
             let (oldest, _) = ages.min_by_key(|(_, at)| *at).expect("there are some");
             self.specifications.swap_remove(oldest);
         }
         self.by_address[address(spec)] = self.specifications.len() as u8;
         let is_copied = !has_float_zero(spec) && !refers_to_node(spec);
-        self.specifications.push(Met {
+        self.specifications.push(CachedSpec {
             term: is_copied
                 .then(|| shared_env::hold_copy(spec.word()))
                 .flatten(),

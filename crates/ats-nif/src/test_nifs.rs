@@ -62,9 +62,9 @@ fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
             .map_err(|_| KnownAtom::Position)?;
         let image = builder.object();
         let tuple =
-            scratch::with_reading(|read| vm_sink::make_object(env, image, &mut read.scratch));
+            scratch::with_read_buffers(|read| vm_sink::make_object(env, image, &mut read.scratch));
         let element = VmTerm::of(env, tuple).element(0).word();
-        let direct = scratch::with_reading(|read| {
+        let direct = scratch::with_read_buffers(|read| {
             vm_sink::make_term(env, image.element(0), &mut read.scratch)
         });
         assert!(element.is_identical(direct), "element and object differ");
@@ -147,7 +147,7 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `image_fetch(Reference) -> Tuple`.
 fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let stored = resource::get::<Stored>(stored).ok_or(KnownAtom::Type)?;
-    Ok(scratch::with_reading(|read| {
+    Ok(scratch::with_read_buffers(|read| {
         vm_sink::make_object(env, stored.object(), &mut read.scratch)
     }))
 }
@@ -174,7 +174,7 @@ fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e
     let here = process::thread_type();
     if Some(i64::from(here)) == wanted.as_small() {
         return match LEFT.fetch_sub(1, Ordering::Relaxed) > 0 {
-            true => Err(NoReply::Again),
+            true => Err(NoReply::Retry),
             false => Ok(env.int(i64::from(here))),
         };
     }

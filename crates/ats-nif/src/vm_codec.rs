@@ -18,15 +18,15 @@ pub struct VmCodec;
 
 thread_local! {
     /// An environment for the terms of one call. To make one takes longer than to read a small object.
-    static KEPT: Cell<Option<OwnEnv>> = const { Cell::new(None) };
+    static IDLE_ENV: Cell<Option<OwnEnv>> = const { Cell::new(None) };
 }
 
 /// Lends an environment, which is emptied afterwards.
 fn with_env<R>(work: impl FnOnce(&mut OwnEnv) -> R) -> R {
-    let mut own = KEPT.take().unwrap_or_default();
+    let mut own = IDLE_ENV.take().unwrap_or_default();
     let result = work(&mut own);
     own.clear();
-    KEPT.set(Some(own));
+    IDLE_ENV.set(Some(own));
     result
 }
 

@@ -18,7 +18,7 @@ impl<'e> VmSink<'e> {
     }
 
     /// The term that was encoded because the NIF interface does not build it.
-    fn taken(&self, encoded: &[u8]) -> VmWord<'e> {
+    fn decode_encoded(&self, encoded: &[u8]) -> VmWord<'e> {
         self.env.from_etf(encoded).expect("a term")
     }
 }
@@ -36,7 +36,7 @@ impl<'e> TermSink for VmSink<'e> {
 
     fn big(&mut self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
         if magnitude.len() > 8 {
-            return self.taken(&etf::encode_integer(negative, magnitude));
+            return self.decode_encoded(&etf::encode_integer(negative, magnitude));
         }
         let mut bytes = [0; 8];
         bytes[..magnitude.len()].copy_from_slice(magnitude);
@@ -46,7 +46,7 @@ impl<'e> TermSink for VmSink<'e> {
         }
         match i64::try_from(-i128::from(magnitude_value)) {
             Ok(value) => self.env.int(value),
-            Err(_) => self.taken(&etf::encode_integer(negative, magnitude)),
+            Err(_) => self.decode_encoded(&etf::encode_integer(negative, magnitude)),
         }
     }
 
@@ -58,7 +58,7 @@ impl<'e> TermSink for VmSink<'e> {
         if bits.is_multiple_of(8) {
             self.env.binary(bytes)
         } else {
-            self.taken(&etf::encode_bitstring(bytes, bits))
+            self.decode_encoded(&etf::encode_bitstring(bytes, bits))
         }
     }
 

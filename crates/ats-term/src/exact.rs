@@ -282,7 +282,7 @@ impl Format for Exact {
 
     fn map_keys(&mut self, _: Boundary) {}
 
-    fn captured(&mut self, boundary: Boundary) {
+    fn note_boundary(&mut self, boundary: Boundary) {
         match boundary {
             Boundary::Enter => self.captured += 1,
             Boundary::Leave => self.captured -= 1,

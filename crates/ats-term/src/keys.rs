@@ -45,7 +45,7 @@ pub(crate) trait Format {
     fn map_keys(&mut self, boundary: Boundary);
     /// Told before the first and after the last of the captured values of a fun, or of the values of
     /// a native record. Calls nest.
-    fn captured(&mut self, boundary: Boundary);
+    fn note_boundary(&mut self, boundary: Boundary);
 }
 
 /// One of the two ends of a part of a term that is written in a way of its own.
@@ -380,10 +380,10 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     /// Begins the values within a fun or a native record, and writes them if they cannot be walked in
     /// place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Frame<T> {
-        self.format.captured(Boundary::Enter);
+        self.format.note_boundary(Boundary::Enter);
         self.captured += 1;
         let count = values.len();
-        if of.captured(0).is_some() {
+        if of.captured_value(0).is_some() {
             return Frame::Captured { of, next: 0, count };
         }
         let most = self.limit.saturating_sub(self.out.len());
@@ -415,14 +415,14 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
                 }
                 Frame::Captured { of, next, count } => {
                     if *next < *count
-                        && let Some(value) = of.captured(*next)
+                        && let Some(value) = of.captured_value(*next)
                     {
                         *next += 1;
                         return Some(value);
                     }
                     self.stack.pop();
                     self.captured -= 1;
-                    self.format.captured(Boundary::Leave);
+                    self.format.note_boundary(Boundary::Leave);
                 }
                 Frame::Keys => {
                     if let Some(key) = self.next_key() {

@@ -1,13 +1,13 @@
 //! Walking over keys.
 
-use super::access::readable;
-use super::places::{self, Reached};
-use super::reading::{is_long, key_term, object_list, write_key};
+use super::access::find_readable;
+use super::object_terms::{is_long, key_term, object_list, write_key};
+use super::order_statistics::{self, Reached};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
-use crate::scratch::Reading;
+use crate::scratch::ReadBuffers;
 use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
@@ -75,12 +75,12 @@ fn with_objects<'e>(
 
 fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let found = match direction {
         Up => shared.table.first(&guard)?,
         Down => shared.table.last(&guard)?,
     };
-    shaped(env, shared, found, shape)
+    apply_shape(env, shared, found, shape)
 }
 
 /// A step after which only the key is wanted.
@@ -114,7 +114,7 @@ fn walkable<'e, 'g>(
 where
     'e: 'g,
 {
-    let shared = readable(env, table, guard)?;
+    let shared = find_readable(env, table, guard)?;
     let is_ordered = shared.table.table_type().is_ordered();
     if is_ordered && KnownAtom::EndOfTable.is(key.word()) {
         return Err(KnownAtom::None.into());
@@ -139,10 +139,10 @@ fn step_to_objects<'e>(
             Down => table.prev(bytes, &guard)?,
         })
     });
-    shaped(env, shared, found?, with_objects)
+    apply_shape(env, shared, found?, with_objects)
 }
 
-fn shaped<'e>(
+fn apply_shape<'e>(
     env: Env<'e>,
     shared: &Shared,
     found: Option<LookupResult<'_, VmHost>>,
@@ -156,14 +156,14 @@ fn shaped<'e>(
 
 fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let index = index
         .as_small()
         .and_then(|index| usize::try_from(index).ok());
     let index = index.ok_or(KnownAtom::None)?;
     if shared.table.table_type().is_ordered() {
         drop(guard);
-        return match places::skip(env, table, (None, None), Up, index)? {
+        return match order_statistics::skip(env, table, (None, None), Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
             Reached::End(len) if len == index => Ok(KnownAtom::EndOfTable.word()),
             Reached::End(_) => Err(KnownAtom::None.into()),
@@ -171,7 +171,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     }
     let mut objects = Vec::new();
     let mut long = false;
-    let answer = scratch::with_reading(|Reading { scratch, unpacked }| {
+    let answer = scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
         shared.table.slot(index, &guard, &mut |found| {
             long |= is_long(&found);
             if long {
@@ -245,7 +245,7 @@ impl<'e> Chunk<'e> {
     fn add(
         &mut self,
         found: &LookupResult<'_, VmHost>,
-        reading: &mut Reading<VmWord<'e>>,
+        reading: &mut ReadBuffers<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         if found.is_large() {
             return self.add_from(found, 0, reading);
@@ -264,7 +264,7 @@ impl<'e> Chunk<'e> {
         &mut self,
         found: &LookupResult<'_, VmHost>,
         position: u64,
-        reading: &mut Reading<VmWord<'e>>,
+        reading: &mut ReadBuffers<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         let mut rest = None;
         let _part = found.each_from(position, &mut reading.unpacked, |position, object| {
@@ -290,7 +290,7 @@ impl<'e> Chunk<'e> {
 /// all in one chunk, unless there are many.
 fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let most = most
         .as_small()
         .filter(|most| *most > 0)
@@ -327,14 +327,14 @@ fn fill<'e>(
     if let Position::Within(key, position) = from
         && let Some(found) = shared.table.lookup_bytes(bytes, guard)?
     {
-        let added = scratch::with_reading(|reading| chunk.add_from(&found, position, reading));
+        let added = scratch::with_read_buffers(|reading| chunk.add_from(&found, position, reading));
         if let ControlFlow::Break(rest) = added {
             return Ok(chunk.with(within(key.word(), rest)));
         }
     }
     let mut stopped = None;
     let after = from.key().is_some().then_some(bytes);
-    scratch::with_reading(|reading| {
+    scratch::with_read_buffers(|reading| {
         shared.table.scan(after, guard, &mut |found| {
             let added = chunk.add(&found, reading);
             if added.is_break() || chunk.is_full() {

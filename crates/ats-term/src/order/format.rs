@@ -200,7 +200,7 @@ impl Format for Order {
         }
     }
 
-    fn captured(&mut self, _: Boundary) {}
+    fn note_boundary(&mut self, _: Boundary) {}
 }
 
 #[inline]

@@ -135,7 +135,7 @@ impl TermRef for &Term {
         }
     }
 
-    fn captured(self, i: usize) -> Option<Self> {
+    fn captured_value(self, i: usize) -> Option<Self> {
         match self {
             Term::LocalFun(fun) => fun.free().get(i),
             Term::NativeRecord(record) => record.values().get(i),

@@ -8,7 +8,7 @@ use crate::disk::{Expected, Replace};
 use crate::env::Env;
 use crate::etf::Etf;
 use crate::functions::access::with_writable;
-use crate::functions::reading::write_key;
+use crate::functions::object_terms::write_key;
 use crate::functions::tables::{Term, one_of};
 use crate::handle::Shared;
 use crate::scratch::LONG_OBJECT;
@@ -73,7 +73,7 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
             if shared.table.key_position() > 1 {
                 return Err(KnownAtom::KeyPos.into());
             }
-            scratch::with_work(|work| shared.table.insert(object, work))?;
+            scratch::with_workspace(|work| shared.table.insert(object, work))?;
             return Ok(KnownAtom::Written.word());
         };
         with_pair(env, &shared.table, object, |key, value| {
@@ -136,7 +136,7 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
 /// merged, or is still to be.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        match scratch::with_work(|work| shared.table.delete(key, work)) {
+        match scratch::with_workspace(|work| shared.table.delete(key, work)) {
             Err(NoReply::Refused(KnownAtom::Pending | KnownAtom::MergeFailed)) => {
                 delete_unread(shared, key)?;
             }

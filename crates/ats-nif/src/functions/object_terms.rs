@@ -4,7 +4,7 @@ use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::process;
-use crate::scratch::{self, LONG_OBJECT, Reading};
+use crate::scratch::{self, LONG_OBJECT, ReadBuffers};
 use crate::vm_host::VmHost;
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
@@ -16,12 +16,12 @@ use std::ops::ControlFlow;
 
 /// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.
 #[inline]
-pub(super) fn found<'g>(
+pub(super) fn look_up<'g>(
     shared: &'g Shared,
     key: VmTerm<'_>,
     guard: &'g Guard,
 ) -> Result<Option<LookupResult<'g, VmHost>>, NoReply> {
-    scratch::with_work(|work| shared.table.lookup_within(key, work, guard))
+    scratch::with_workspace(|work| shared.table.lookup_within(key, work, guard))
 }
 
 /// Appends the bytes of a key; [`NoReply::DirtyCpu`] if that takes long.
@@ -72,13 +72,16 @@ pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) ->
     if is_long(found) {
         return Err(NoReply::DirtyCpu);
     }
-    all_objects(env, found)
+    object_list_unlimited(env, found)
 }
 
 /// The objects of a key as a list, oldest first.
 #[inline]
-pub(super) fn all_objects<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
-    scratch::with_reading(|reading| {
+pub(super) fn object_list_unlimited<'e>(
+    env: Env<'e>,
+    found: &LookupResult<'_, VmHost>,
+) -> NifResult<'e> {
+    scratch::with_read_buffers(|reading| {
         if let Some(only) = found.only(&mut reading.unpacked) {
             let object = make_object(env, only, &mut reading.scratch);
             return Ok(env.cons(object, VmWord::NIL));
@@ -92,10 +95,10 @@ pub(super) fn all_objects<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) ->
     })
 }
 
-/// Does what [`all_objects`] does, when the guard is gone under which they were found.
+/// Does what [`object_list_unlimited`] does, when the guard is gone under which they were found.
 #[cold]
-pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
-    scratch::with_reading(|reading| {
+pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
+    scratch::with_read_buffers(|reading| {
         list_of(
             env,
             reading,
@@ -112,7 +115,7 @@ pub(super) type EachObject<'a> = dyn FnMut(Object<'_, VmHost>) -> ControlFlow<()
 /// which it makes nothing ends this.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
-    Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,
+    ReadBuffers { scratch, unpacked }: &mut ReadBuffers<VmWord<'e>>,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
     mut make: impl FnMut(Object<'_, VmHost>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
 ) -> NifResult<'e> {
@@ -137,7 +140,7 @@ pub(super) fn key_term<'e>(
     shared: &Shared,
     found: &LookupResult<'_, VmHost>,
 ) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, unpacked }| {
+    scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
         let key = found.element(shared.table.key_position() - 1, unpacked);
         make_term(env, key.expect("an object has its key"), scratch)
     })
