@@ -6,7 +6,7 @@ use ats_term::Zeros;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{Host, Slots, term_eq};
 use ats_term::order::order_key;
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use crate::arithmetic::of_small;
 use crate::code::{Home, Op, Program};
 use crate::compare::Comparer;
 use crate::environment::Environment;
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
 use crate::outcome::Outcome;
 use crate::run::{Buffers, IdleBuffers, Run, truth};
@@ -178,11 +178,11 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                             self.buffers.stack.pop();
                         }
                         Ok(_) => at = end as usize,
-                        Err(Failed) if in_body => {
+                        Err(EvaluationError) if in_body => {
                             self.replace(1, self.exit());
                             at = end as usize;
                         }
-                        Err(Failed) => return None,
+                        Err(EvaluationError) => return None,
                     }
                 }
                 Op::Call(function) if self.call_small(function) => {}
@@ -196,8 +196,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     let (takes, result) = self.evaluate(op);
                     match result {
                         Ok(value) => self.replace(takes, value),
-                        Err(Failed) if in_body => self.replace(takes, self.exit()),
-                        Err(Failed) => return None,
+                        Err(EvaluationError) if in_body => self.replace(takes, self.exit()),
+                        Err(EvaluationError) => return None,
                     }
                 }
                 _ => current = Some(self.test(op, current)?),
@@ -206,20 +206,29 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// An operation that takes so many values off the stack and puts one there.
-    fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, Failed>) {
+    fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, EvaluationError>) {
         let (takes, result) = match *op {
             Op::Call(function) => (function.arity() as u32, self.call_top(function)),
             Op::PushSelf => {
                 let word = self.environment.self_word();
-                (0, word.map(Value::Word).ok_or(Failed))
+                (0, word.map(Value::Word).ok_or(EvaluationError))
             }
             Op::MakeTuple(n) => {
                 let parts = top(&self.buffers.stack, n);
-                (n, self.buffers.made.tuple(parts).map_err(Failed::from))
+                (
+                    n,
+                    self.buffers
+                        .made
+                        .tuple(parts)
+                        .map_err(EvaluationError::from),
+                )
             }
             Op::MakeList(n) => {
                 let parts = top(&self.buffers.stack, n + 1);
-                (n + 1, self.buffers.made.list(parts).map_err(Failed::from))
+                (
+                    n + 1,
+                    self.buffers.made.list(parts).map_err(EvaluationError::from),
+                )
             }
             Op::MakeMap(n) => {
                 let pairs = top(&self.buffers.stack, 2 * n);
@@ -236,7 +245,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// `and` and `or`: the deciding boolean if one of the values is it, else the other one.
-    fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, Failed> {
+    fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, EvaluationError> {
         let mut result = match self.words() {
             Words { true_, false_, .. } if decides == true_ => false_,
             Words { true_, .. } => true_,
@@ -249,7 +258,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         Ok(Value::Word(result))
     }
 
-    fn call_top(&mut self, function: Function) -> Result<Value<'r, H>, Failed> {
+    fn call_top(&mut self, function: Function) -> Result<Value<'r, H>, EvaluationError> {
         let stack = &self.buffers.stack;
         match *top(stack, function.arity() as u32) {
             [] => Ok(Value::Word(self.environment.node_word())),
@@ -336,7 +345,7 @@ fn make_map<'r, H: Host>(
     made: &mut Made<'r, H>,
     comparer: &mut Comparer,
     pairs: &[Value<'r, H>],
-) -> Result<Value<'r, H>, Failed> {
+) -> Result<Value<'r, H>, EvaluationError> {
     let (keys, values) = pairs.split_at(pairs.len() / 2);
     let last = comparer.last_of_each(made, keys);
     if last.len() == keys.len() {

@@ -4,7 +4,7 @@ use crate::run_term::RunTerm;
 use crate::spec::Words;
 use crate::value::{Made, Parts, Value};
 use ats_term::image::{Host, HostSink, Object, Scratch, decode, decode_object};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 
 /// The result of a clause that matched. It lives until the machine runs again.
 pub struct Outcome<'r, H> {

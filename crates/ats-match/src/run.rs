@@ -2,7 +2,7 @@
 
 use crate::code::{Home, Program};
 use crate::compare::Comparer;
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::run_term::RunTerm;
 use crate::spec::Words;
 use crate::value::{Made, Value, empty};
@@ -119,12 +119,12 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
     }
 
     /// The word of a boolean.
-    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, Failed> {
+    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, EvaluationError> {
         match value {
             Value::Word(word) if word == self.words().true_ || word == self.words().false_ => {
                 Ok(word)
             }
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 

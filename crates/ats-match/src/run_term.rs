@@ -3,7 +3,7 @@
 use crate::value::{Made, Value};
 use ats_term::Integer;
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, Immediate, View};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl<'a, H: Host> Made<'a, H> {
     /// The value with what it refers to.

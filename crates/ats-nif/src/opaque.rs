@@ -4,7 +4,7 @@
 use crate::env::{Env, VmWord};
 use crate::fun_environment;
 use ats_term::term::NativeRecord;
-use ats_term::walk::{FunIdent, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Opaque, TermRef};
 use ats_term::{Term, etf};
 
 /// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.

@@ -16,7 +16,7 @@ use crate::{ident, otp_release, process, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
-use ats_term::walk::has_part;
+use ats_term::term_ref::has_part;
 use ats_term::{Kind, Zeros, exact};
 use std::cell::RefCell;
 use std::ffi::CStr;

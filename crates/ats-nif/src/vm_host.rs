@@ -33,7 +33,7 @@ use crate::shared_env::{self, SharedEnv};
 use crate::vm_term::VmTerm;
 use ats_term::Term;
 use ats_term::image::{Host, HostBox, HostKind, HostTag, HostTerm};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, has_part};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, has_part};
 use std::sync::Arc;
 
 const LOCAL_REF: HostTag = HostTag::plain(0);

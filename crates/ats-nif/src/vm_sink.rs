@@ -4,7 +4,7 @@ use crate::env::{Env, VmWord};
 use crate::etf;
 use crate::vm_host::{self, VmHost};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
-use ats_term::walk::TermSink;
+use ats_term::term_ref::TermSink;
 
 /// Builds terms in an environment.
 pub struct VmSink<'e> {

@@ -11,7 +11,7 @@ use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
 use ats::{CounterOp, Integer};
-use ats_term::walk::TermSink;
+use ats_term::term_ref::TermSink;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![

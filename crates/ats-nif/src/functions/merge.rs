@@ -14,7 +14,7 @@ use crate::{nif, scratch, sys};
 use ats::{Locking, Merge, TableMerge, Value};
 use ats_sync::Guard;
 use ats_term::TermRef;
-use ats_term::walk::{Kind, is_larger};
+use ats_term::term_ref::{Kind, is_larger};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("merge", merge, 4), nif!("merge", merge, 5)]
@@ -87,7 +87,7 @@ fn is_long(
     guard: &Guard,
 ) -> bool {
     // What has no parts is easily compared, whatever it is compared with.
-    let can_be = merge.is_of_collections() || (merge.compares() && has_parts(operand));
+    let can_be = merge.is_of_collections() || (merge.needs_comparison() && has_parts(operand));
     if !can_be || is_larger(operand, LONG) {
         return can_be;
     }

@@ -11,7 +11,7 @@ use crate::vm_term::VmTerm;
 use ats::{KeptObjects, LookupResult, Table, UnpackBuffer};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Object, Scratch};
-use ats_term::walk::is_larger;
+use ats_term::term_ref::is_larger;
 use std::ops::ControlFlow;
 
 /// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.

@@ -11,7 +11,7 @@ use crate::vm_term::VmTerm;
 use crate::{nif, otp_release, sys};
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
-use ats_term::walk::{has_part, is_larger};
+use ats_term::term_ref::{has_part, is_larger};
 use ats_term::{Kind, TermRef};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tag::{self, VERSION};
 use crate::term::Term;
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 /// A part of a term is too large for the 32-bit lengths of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

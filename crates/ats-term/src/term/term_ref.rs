@@ -1,8 +1,8 @@
 //! Owned terms as [`TermRef`].
 
 use super::node::{ExternalFun, LocalFun, NativeRecord, Term};
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
-use crate::word::{NIL, atom_word, small_word};
+use crate::immediate::{NIL, atom_word, small_word};
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl LocalFun {
     /// The identity as [`TermRef`](crate::TermRef) lends it.

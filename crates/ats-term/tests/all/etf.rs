@@ -8,7 +8,7 @@ use ats_term::etf::{
 };
 use ats_term::image::ImageBuilder;
 use ats_term::term::{Bits, ExternalFun, Identifier, LocalFun, Map, NativeRecord, Tuple};
-use ats_term::walk::{Kind as TermKind, TermRef, has_part};
+use ats_term::term_ref::{Kind as TermKind, TermRef, has_part};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 

@@ -6,7 +6,7 @@ use ats_term::exact::{self, exact_key_within};
 use ats_term::image::{HostTerm, ImageBuilder, NoImage};
 use ats_term::order::order_key_within;
 use ats_term::term::{Map, Tuple};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros, etf};
 
 fn map(pairs: Vec<(Term, Term)>) -> Term {

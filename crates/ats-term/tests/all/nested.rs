@@ -5,7 +5,7 @@ use ats_term::exact::{Options, exact_key};
 use ats_term::image::{ImageBuilder, ImageRef, Scratch, TermHost, View, decode_object, image_eq};
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros};
 use proptest::prelude::*;
 

@@ -17,7 +17,7 @@ use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::program_merge::{Length, Written, written};
 use ats::{Error, Table};
-use ats_term::walk::is_larger;
+use ats_term::term_ref::is_larger;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
