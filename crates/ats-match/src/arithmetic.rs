@@ -2,7 +2,7 @@
 
 use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
-use crate::value::{Made, Number, Value};
+use crate::value::{Number, Value, ValueArena};
 use ats_term::Zeros;
 use ats_term::image::Host;
 
@@ -18,7 +18,7 @@ fn float<'a, H: Host>(value: f64) -> Result<'a, H> {
     }
 }
 
-impl<'a, H: Host> Made<'a, H> {
+impl<'a, H: Host> ValueArena<'a, H> {
     /// The value as a float, if it is a number that can be one.
     fn to_float(&self, value: Value<'a, H>) -> std::result::Result<f64, EvaluationError> {
         match self.number(value).ok_or(EvaluationError)? {

@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
 use crate::run::{Run, truth};
-use crate::value::{Made, Number, Parts, Value};
+use crate::value::{Number, Parts, Value, ValueArena};
 use ats_term::image::{Host, HostKind, Immediate, View};
 use ats_term::term_ref::{FunIdent, Kind, TermRef};
 use std::cmp::Ordering;
@@ -56,7 +56,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             Function::NodeOf => self.node_of(value),
             _ => {
                 let zeros = self.comparer.zeros;
-                self.made().calculate_one(function, value, zeros)
+                self.arena_mut().calculate_one(function, value, zeros)
             }
         }
     }
@@ -112,7 +112,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 }
                 _ => Err(EvaluationError),
             },
-            _ => self.made().calculate_two(function, a, b),
+            _ => self.arena_mut().calculate_two(function, a, b),
         }
     }
 
@@ -134,16 +134,16 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn order(&mut self, a: Value<'r, H>, b: Value<'r, H>) -> Ordering {
-        let (comparer, made) = self.comparing();
-        comparer.order(made, a, b)
+        let (comparer, arena) = self.comparing();
+        comparer.order(arena, a, b)
     }
 
     /// Returns `true` if a comparison holds.
     pub(crate) fn compare(&mut self, function: Function, a: Value<'r, H>, b: Value<'r, H>) -> bool {
         match function {
             Function::Same | Function::NotSame => {
-                let (comparer, made) = self.comparing();
-                comparer.same(made, a, b) == (function == Function::Same)
+                let (comparer, arena) = self.comparing();
+                comparer.same(arena, a, b) == (function == Function::Same)
             }
             Function::Less => self.order(a, b).is_lt(),
             Function::Greater => self.order(a, b).is_gt(),
@@ -166,7 +166,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     /// An element of a tuple, counted from 0.
     fn nth(&self, tuple: Value<'r, H>, index: usize) -> Option<Value<'r, H>> {
         match tuple {
-            Value::Tuple(parts) => self.made_ref().elements(parts).get(index).copied(),
+            Value::Tuple(parts) => self.arena().elements(parts).get(index).copied(),
             Value::Image(term) => match term.view() {
                 View::Tuple(elements) => elements.get(index).map(Value::of),
                 _ => None,
@@ -180,7 +180,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         list: Value<'r, H>,
     ) -> std::result::Result<(Value<'r, H>, Value<'r, H>), EvaluationError> {
         match list {
-            Value::List(parts) => Ok(self.made_ref().head_and_tail(parts)),
+            Value::List(parts) => Ok(self.arena().head_and_tail(parts)),
             Value::Image(term) => match term.view() {
                 View::List { elements, .. } => {
                     let head = elements.get(0).ok_or(EvaluationError)?;
@@ -205,7 +205,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 }
                 Value::List(parts) => {
                     length += parts.len();
-                    self.made_ref().tail(parts)
+                    self.arena().tail(parts)
                 }
                 Value::Image(term) => match term.view() {
                     View::List { elements, tail } => {
@@ -240,15 +240,15 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         key: Value<'r, H>,
         map: Value<'r, H>,
     ) -> std::result::Result<Option<Value<'r, H>>, EvaluationError> {
-        let (comparer, made) = self.comparing();
+        let (comparer, arena) = self.comparing();
         match map {
             Value::Map { keys } => {
-                let position = comparer.position(made, made.elements(keys), key);
-                Ok(position.map(|position| made.map_values(keys)[position]))
+                let position = comparer.position(arena, arena.elements(keys), key);
+                Ok(position.map(|position| arena.map_values(keys)[position]))
             }
             Value::Image(term) => match term.view() {
                 View::Map { keys, values } => {
-                    let position = comparer.find_key(keys, made.term(key));
+                    let position = comparer.find_key(keys, arena.term(key));
                     Ok(position
                         .and_then(|position| values.get(position))
                         .map(Value::of))
@@ -275,7 +275,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn is_function_of(&self, term: Value<'r, H>, arity: Value<'r, H>) -> Result<'r, H> {
-        let wanted = self.made_ref().as_integer(arity).ok_or(EvaluationError)?;
+        let wanted = self.arena().as_integer(arity).ok_or(EvaluationError)?;
         if wanted.is_negative() {
             return Err(EvaluationError);
         }
@@ -326,7 +326,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             return Err(EvaluationError);
         }
         let bytes = bits / 8;
-        let int = |value| match self.made_ref().number(value) {
+        let int = |value| match self.arena().number(value) {
             Some(Number::Int(value)) => Ok(i128::from(value)),
             _ => Err(EvaluationError),
         };
@@ -339,8 +339,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         match binary {
             Value::Bytes(parts) => Ok(part_of(parts, from, to)),
             Value::Image(term) => {
-                let made = self.made();
-                Ok(term.with_bits(|bytes| made.copy_bytes(&bytes[from..to]))?)
+                let arena = self.arena_mut();
+                Ok(term.with_bits(|bytes| arena.copy_bytes(&bytes[from..to]))?)
             }
             _ => Err(EvaluationError),
         }
@@ -348,7 +348,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
 }
 
 fn part_of<'r, H: Host>(bytes: Parts, from: usize, to: usize) -> Value<'r, H> {
-    Made::part_of_bytes(bytes, from, to - from)
+    ValueArena::part_of_bytes(bytes, from, to - from)
 }
 
 /// A size as a value.

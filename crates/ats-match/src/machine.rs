@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::run::{Buffers, IdleBuffers, Run, truth};
 use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Made, Value};
+use crate::value::{Value, ValueArena};
 use ats_term::image::{Host, Object};
 
 /// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large
@@ -62,10 +62,10 @@ impl<H: Host> Machine<H> {
             .iter()
             .find_map(|&start| run.clause(start as usize))?;
         let buffers: &'r Buffers<'r, H> = run.buffers;
-        let made = &buffers.made;
+        let arena = &buffers.arena;
         Some(match found {
-            Found::Object => Outcome::object(object, made),
-            Found::Value(value) => Outcome::value(RunTerm { value, made }, program.spec.words()),
+            Found::Object => Outcome::object(object, arena),
+            Found::Value(value) => Outcome::value(RunTerm { value, arena }, program.spec.words()),
         })
     }
 }
@@ -152,7 +152,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 Op::ReturnWord(word) => return Some(Found::Value(Value::Word(word))),
                 Op::ReturnTuple(n) => {
                     let parts = top(&self.buffers.stack, n);
-                    let tuple = self.buffers.made.tuple(parts);
+                    let tuple = self.buffers.arena.tuple(parts);
                     return Some(Found::Value(tuple.unwrap_or(self.exit())));
                 }
                 Op::Return => return self.buffers.stack.pop().map(Found::Value),
@@ -218,7 +218,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 (
                     n,
                     self.buffers
-                        .made
+                        .arena
                         .tuple(parts)
                         .map_err(EvaluationError::from),
                 )
@@ -227,14 +227,17 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 let parts = top(&self.buffers.stack, n + 1);
                 (
                     n + 1,
-                    self.buffers.made.list(parts).map_err(EvaluationError::from),
+                    self.buffers
+                        .arena
+                        .list(parts)
+                        .map_err(EvaluationError::from),
                 )
             }
             Op::MakeMap(n) => {
                 let pairs = top(&self.buffers.stack, 2 * n);
                 (
                     2 * n,
-                    make_map(&mut self.buffers.made, self.comparer, pairs),
+                    make_map(&mut self.buffers.arena, self.comparer, pairs),
                 )
             }
             Op::And(n) => (n, self.logical(n, self.words().false_)),
@@ -342,16 +345,16 @@ fn top<'s, 'r, H>(stack: &'s [Value<'r, H>], n: u32) -> &'s [Value<'r, H>] {
 
 /// Makes a map of keys, and values behind them. Of pairs with the same key the last one counts.
 fn make_map<'r, H: Host>(
-    made: &mut Made<'r, H>,
+    arena: &mut ValueArena<'r, H>,
     comparer: &mut Comparer,
     pairs: &[Value<'r, H>],
 ) -> Result<Value<'r, H>, EvaluationError> {
     let (keys, values) = pairs.split_at(pairs.len() / 2);
-    let last = comparer.last_of_each(made, keys);
+    let last = comparer.last_of_each(arena, keys);
     if last.len() == keys.len() {
-        return Ok(made.map(keys, values)?);
+        return Ok(arena.map(keys, values)?);
     }
     let pick = |from: &[Value<'r, H>]| last.iter().map(|&i| from[i]).collect::<Vec<_>>();
     let (keys, values) = (pick(keys), pick(values));
-    Ok(made.map(&keys, &values)?)
+    Ok(arena.map(&keys, &values)?)
 }
