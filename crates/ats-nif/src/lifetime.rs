@@ -97,7 +97,7 @@ pub fn ensure_alive(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
 
 /// Returns `true` if there is a table with this name that goes on.
 fn is_taken(env: Env<'_>, name: Word, guard: &Guard) -> bool {
-    registry::named(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
+    registry::find(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
 }
 
 /// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is

@@ -12,7 +12,7 @@ use ats_sync::Guard;
 #[inline]
 fn resolve<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     if term.is_atom() {
-        return registry::named(term.word().raw(), guard).ok_or(KnownAtom::Id);
+        return registry::find(term.word().raw(), guard).ok_or(KnownAtom::Id);
     }
     let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
     handle.shared(guard).ok_or(KnownAtom::Id)

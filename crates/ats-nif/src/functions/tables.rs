@@ -325,7 +325,7 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
-    for (shared, name) in registry::every(&guard) {
+    for (shared, name) in registry::list_all(&guard) {
         // Those on disk are known by other names, and to another module.
         if shared.disk.is_none() && lifetime::ensure_alive(env, shared, &guard) {
             let user_term = match shared.named {
