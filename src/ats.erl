@@ -175,14 +175,14 @@ give_away(Table, Pid, Gift) ->
 
 %% @doc Changes options of a table, all or none of them. Only for the owner.
 %%
-%% <table border="1">
-%% <tr><td>`{heir, Pid, Data}', `{heir, none}'</td><td>the process that gets the table when the
+%% <dl>
+%% <dt>`{heir, Pid, Data}', `{heir, none}'</dt><dd>the process that gets the table when the
 %% owner ends, with the message `` {'ETS-TRANSFER', Table, FromPid, Data} ''; an heir that is
-%% dead by then gets nothing, and the table is deleted</td></tr>
-%% <tr><td>`{protection, Access}'</td><td>which processes may read and write, from now on</td></tr>
-%% <tr><td>`{owner, none | application}'</td><td>as in {@link new/2}, not in `ets'; the way back
-%% is {@link give_away/3}, also to the calling process</td></tr>
-%% </table>
+%% dead by then gets nothing, and the table is deleted</dd>
+%% <dt>`{protection, Access}'</dt><dd>which processes may read and write, from now on</dd>
+%% <dt>`{owner, none | application}'</dt><dd>as in {@link new/2}, not in `ets'; the way back
+%% is {@link give_away/3}, also to the calling process</dd>
+%% </dl>
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->
     ?NATIVE(setopts(Table, ats_options:parse_changes(Options), group_leader()),
@@ -224,29 +224,29 @@ info(Table) ->
 %% into more base nodes, each with a lock of its own. Base nodes without contention are joined
 %% again, within seconds even if no process writes any more.
 %%
-%% <table border="1">
-%% <tr><td>`base_nodes'</td><td>parts of the table with a lock of their own; 1 at first</td></tr>
-%% <tr><td>`route_nodes'</td><td>nodes that lead to base nodes</td></tr>
-%% <tr><td>`depth'</td><td>most route nodes on the way to a base node</td></tr>
-%% <tr><td>`splits'</td><td>base nodes that were split in two</td></tr>
-%% <tr><td>`joins'</td><td>pairs of base nodes that were joined</td></tr>
-%% <tr><td>`contended'</td><td>times that a writer had to wait for the lock of a base
-%% node</td></tr>
-%% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`base_nodes'</dt><dd>parts of the table with a lock of their own; 1 at first</dd>
+%% <dt>`route_nodes'</dt><dd>nodes that lead to base nodes</dd>
+%% <dt>`depth'</dt><dd>most route nodes on the way to a base node</dd>
+%% <dt>`splits'</dt><dd>base nodes that were split in two</dd>
+%% <dt>`joins'</dt><dd>pairs of base nodes that were joined</dd>
+%% <dt>`contended'</dt><dd>times that a writer had to wait for the lock of a base
+%% node</dd>
+%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% </dl>
 %%
 %% The other types keep objects in buckets, which share locks. Contention doubles the number of
 %% locks, and many writes without contention halve it.
 %%
-%% <table border="1">
-%% <tr><td>`buckets'</td><td>buckets; grows and shrinks with the number of objects</td></tr>
-%% <tr><td>`lines'</td><td>cache lines of buckets that need more than one</td></tr>
-%% <tr><td>`locks'</td><td>locks; 1 at first</td></tr>
-%% <tr><td>`doublings'</td><td>times that the number of locks was doubled</td></tr>
-%% <tr><td>`halvings'</td><td>times that it was halved</td></tr>
-%% <tr><td>`contended'</td><td>times that a writer had to wait for a lock</td></tr>
-%% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`buckets'</dt><dd>buckets; grows and shrinks with the number of objects</dd>
+%% <dt>`lines'</dt><dd>cache lines of buckets that need more than one</dd>
+%% <dt>`locks'</dt><dd>locks; 1 at first</dd>
+%% <dt>`doublings'</dt><dd>times that the number of locks was doubled</dd>
+%% <dt>`halvings'</dt><dd>times that it was halved</dd>
+%% <dt>`contended'</dt><dd>times that a writer had to wait for a lock</dd>
+%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% </dl>
 %%
 %% The numbers are exact when no process writes. The time it takes grows with the number of base
 %% nodes, or of locks.
@@ -578,21 +578,21 @@ test_ms(Tuple, MatchSpec) ->
 %% @doc Runs a match specification, without making anything of the results, and tells what that
 %% took.
 %%
-%% <table border="1">
-%% <tr><td>`access'</td><td>how much of the table has to be read: `nothing', `points' (single keys),
-%% `ranges' of keys, or `everything'</td></tr>
-%% <tr><td>`plan'</td><td>the conditions on the key that say so, each a binary in the syntax of
-%% Erlang; a key that meets one of them is read</td></tr>
-%% <tr><td>`rows_read', `rows_returned'</td>
-%%     <td>how many objects were read, and how many matched</td></tr>
-%% <tr><td>`run_microseconds'</td><td>how long that took</td></tr>
-%% <tr><td>`known'</td>
-%%     <td>whether the specification was compiled and planned already: by this call or
-%% another one on the same scheduler, not long ago</td></tr>
-%% <tr><td>`compile_nanoseconds'</td>
-%%     <td>how long it took to compile and plan it, or to find it among
-%% those that are known</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`access'</dt><dd>how much of the table has to be read: `nothing', `points' (single keys),
+%% `ranges' of keys, or `everything'</dd>
+%% <dt>`plan'</dt><dd>the conditions on the key that say so, each a binary in the syntax of
+%% Erlang; a key that meets one of them is read</dd>
+%% <dt>`rows_read', `rows_returned'</dt>
+%%     <dd>how many objects were read, and how many matched</dd>
+%% <dt>`run_microseconds'</dt><dd>how long that took</dd>
+%% <dt>`known'</dt>
+%%     <dd>whether the specification was compiled and planned already: by this call or
+%% another one on the same scheduler, not long ago</dd>
+%% <dt>`compile_nanoseconds'</dt>
+%%     <dd>how long it took to compile and plan it, or to find it among
+%% those that are known</dd>
+%% </dl>
 %%
 %% There is no such function in `ets'.
 -spec explain(table(), match_spec()) -> ats_select:explanation().
@@ -633,19 +633,19 @@ range(Table, Low, High) ->
 %% @doc Returns what has a key from `Low' to `High', in ascending order of the keys; nothing if
 %% `Low' is greater than `High'.
 %%
-%% <table border="1">
-%% <tr><td>`{low, inclusive | exclusive | unbounded}'</td><td>whether an object with the key `Low'
+%% <dl>
+%% <dt>`{low, inclusive | exclusive | unbounded}'</dt><dd>whether an object with the key `Low'
 %% belongs to the range, which is the default, or does not; or whether `Low' has no meaning and the
-%% range begins with the first key</td></tr>
-%% <tr><td>`{high, inclusive | exclusive | unbounded}'</td><td>likewise</td></tr>
-%% <tr><td>`reverse', `{reverse, boolean()}'</td><td>descending order</td></tr>
-%% <tr><td>`{limit, N}'</td><td>at most `N' of them, and a continuation for {@link
+%% range begins with the first key</dd>
+%% <dt>`{high, inclusive | exclusive | unbounded}'</dt><dd>likewise</dd>
+%% <dt>`reverse', `{reverse, boolean()}'</dt><dd>descending order</dd>
+%% <dt>`{limit, N}'</dt><dd>at most `N' of them, and a continuation for {@link
 %% select/1}, or `` '$end_of_table' ''. The continuation keeps to the range, and cannot be {@link
-%% repair_continuation/2. repaired}</td></tr>
-%% <tr><td>`objects', `keys', `{positions, [Pos]}'</td><td>what to return: objects, which is the
+%% repair_continuation/2. repaired}</dd>
+%% <dt>`objects', `keys', `{positions, [Pos]}'</dt><dd>what to return: objects, which is the
 %% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does
-%% not have. Nothing else is copied</td></tr>
-%% </table>
+%% not have. Nothing else is copied</dd>
+%% </dl>
 %%
 %% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
 %% `ordered_set'.
@@ -742,16 +742,16 @@ prefix(Table, Pattern) ->
 %% @doc Returns what has a key that begins as a pattern does: a term of which the last parts are the
 %% atom `` '_' ''.
 %%
-%% <table border="1">
-%% <tr><td>`` {user, 17, '_'} ''</td><td>all tuples of three elements that begin with these
-%% two</td></tr>
-%% <tr><td>`` {{user, '_'}, '_'} ''</td><td>all pairs of which the first element is a pair that
-%% begins with `user'</td></tr>
-%% <tr><td>`` [a, b | '_'] ''</td><td>all lists that begin with these, also `[a, b]'</td></tr>
-%% <tr><td>`` "ab" ++ '_' ''</td><td>all strings that begin with these characters</td></tr>
-%% <tr><td>`` '_' ''</td><td>every key</td></tr>
-%% <tr><td>`{user, 17}'</td><td>this key alone</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`` {user, 17, '_'} ''</dt><dd>all tuples of three elements that begin with these
+%% two</dd>
+%% <dt>`` {{user, '_'}, '_'} ''</dt><dd>all pairs of which the first element is a pair that
+%% begins with `user'</dd>
+%% <dt>`` [a, b | '_'] ''</dt><dd>all lists that begin with these, also `[a, b]'</dd>
+%% <dt>`` "ab" ++ '_' ''</dt><dd>all strings that begin with these characters</dd>
+%% <dt>`` '_' ''</dt><dd>every key</dd>
+%% <dt>`{user, 17}'</dt><dd>this key alone</dd>
+%% </dl>
 %%
 %% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} ''
 %% or in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such
@@ -778,12 +778,12 @@ tab2file(Table, File) ->
 %% The table may change meanwhile: objects that are there throughout are written once. The memory
 %% that this takes does not depend on the size of the table.
 %%
-%% <table border="1">
-%% <tr><td>`{extended_info, [object_count]}'</td><td>also writes how many objects there
-%% are</td></tr>
-%% <tr><td>`{extended_info, [md5sum]}'</td><td>also writes a checksum of the objects</td></tr>
-%% <tr><td>`{sync, true}'</td><td>returns when the file is on the disk</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{extended_info, [object_count]}'</dt><dd>also writes how many objects there
+%% are</dd>
+%% <dt>`{extended_info, [md5sum]}'</dt><dd>also writes a checksum of the objects</dd>
+%% <dt>`{sync, true}'</dt><dd>returns when the file is on the disk</dd>
+%% </dl>
 -spec tab2file(table(), file:name(), [ats_file:write_option()]) ->
           ok | {error, Reason :: term()}.
 tab2file(Table, File, Options) ->
@@ -849,16 +849,16 @@ table(Table) ->
 %% far as they can, and their conditions on the key decide how much of the table is read (see
 %% {@link explain/2}).
 %%
-%% <table border="1">
-%% <tr><td>`{traverse, select}'</td><td>the default, as described</td></tr>
-%% <tr><td>`{traverse, {select, MatchSpec}}'</td><td>the query is about what this match
-%% specification makes of the objects</td></tr>
-%% <tr><td>`{traverse, first_next}'</td><td>one key after the other, from the first to the
-%% last</td></tr>
-%% <tr><td>`{traverse, last_prev}'</td><td>from the last to the first</td></tr>
-%% <tr><td>`{n_objects, N}'</td><td>how many results of a match specification are fetched at a
-%% time, 100 by default</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{traverse, select}'</dt><dd>the default, as described</dd>
+%% <dt>`{traverse, {select, MatchSpec}}'</dt><dd>the query is about what this match
+%% specification makes of the objects</dd>
+%% <dt>`{traverse, first_next}'</dt><dd>one key after the other, from the first to the
+%% last</dd>
+%% <dt>`{traverse, last_prev}'</dt><dd>from the last to the first</dd>
+%% <dt>`{n_objects, N}'</dt><dd>how many results of a match specification are fetched at a
+%% time, 100 by default</dd>
+%% </dl>
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
     ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), Options), [Table, Options]).
@@ -959,31 +959,31 @@ take_last(Table) ->
 %% The element is the one behind the key, or the one at `Pos'. The operand is the later value, what
 %% is in the table the earlier one:
 %%
-%% <table border="1">
-%% <tr><td>`replace', `last'</td><td>any terms: `Later'</td></tr>
-%% <tr><td>`first'</td><td>any terms: `Earlier'</td></tr>
-%% <tr><td>`{last, N}'</td><td>tuples of `N' elements or more: the one of which the element `N' is
-%% greater, such as a timestamp; `Later' if these are `=='</td></tr>
-%% <tr><td>`sum'</td><td>numbers, also floats: `Earlier + Later'</td></tr>
-%% <tr><td>`min', `max'</td><td>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</td></tr>
-%% <tr><td>`statistics'</td><td>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
-%% such a tuple</td></tr>
-%% <tr><td>`append'</td><td>proper lists: `Earlier ++ Later'; or binaries:
-%% `<<Earlier/binary, Later/binary>>'</td></tr>
-%% <tr><td>`union'</td>
-%%     <td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
+%% <dl>
+%% <dt>`replace', `last'</dt><dd>any terms: `Later'</dd>
+%% <dt>`first'</dt><dd>any terms: `Earlier'</dd>
+%% <dt>`{last, N}'</dt><dd>tuples of `N' elements or more: the one of which the element `N' is
+%% greater, such as a timestamp; `Later' if these are `=='</dd>
+%% <dt>`sum'</dt><dd>numbers, also floats: `Earlier + Later'</dd>
+%% <dt>`min', `max'</dt><dd>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</dd>
+%% <dt>`statistics'</dt><dd>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
+%% such a tuple</dd>
+%% <dt>`append'</dt><dd>proper lists: `Earlier ++ Later'; or binaries:
+%% `<<Earlier/binary, Later/binary>>'</dd>
+%% <dt>`union'</dt>
+%%     <dd>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
 %% Later)'; or maps:
-%% `maps:merge(Earlier, Later)'</td></tr>
-%% <tr><td>`intersection'</td>
-%%     <td>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
-%% `maps:intersect(Earlier, Later)'</td></tr>
-%% <tr><td>`{prune, Merge}'</td><td>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
+%% `maps:merge(Earlier, Later)'</dd>
+%% <dt>`intersection'</dt>
+%%     <dd>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
+%% `maps:intersect(Earlier, Later)'</dd>
+%% <dt>`{prune, Merge}'</dt><dd>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
 %% or `#{}', the object is removed. As an operand or a value, each of these that `Merge' takes goes
-%% with all others</td></tr>
-%% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list.
+%% with all others</dd>
+%% <dt>`{vector, Merges}'</dt><dd>tuples: each element by the merge at its place in the list.
 %% The object is removed if all merges are `{prune, _}' and all elements are empty. Vectors may be
-%% in vectors, up to 8 deep</td></tr>
-%% </table>
+%% in vectors, up to 8 deep</dd>
+%% </dl>
 %%
 %% All merges are associative (sums of floats up to rounding), so it does not matter if some values
 %% are merged before they come here.

@@ -120,44 +120,44 @@ open_file(Directory) ->
 %% ended. A process that opens a table that is open already must ask for the same directory and the
 %% same `access', and for nothing else than there is.
 %%
-%% <table border="1">
-%% <tr><td>`{file, Directory}'</td><td>where the table is. The directory is made if it is not there,
+%% <dl>
+%% <dt>`{file, Directory}'</dt><dd>where the table is. The directory is made if it is not there,
 %% in one that is. If the option is missing, the name of the table is taken, which must be an atom or
-%% a string then</td></tr>
-%% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag',
+%% a string then</dd>
+%% <dt>`{type, Type}'</dt><dd>`set', which is the default, `ordered_set', `bag',
 %% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
-%% type, if it is given</td></tr>
-%% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
-%% must have it there, if it is given</td></tr>
-%% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
-%% process can change objects, and nothing in the directory is written</td></tr>
-%% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the
-%% same time share that</td></tr>
-%% <tr><td>`{durability, {interval, Ms}}'</td><td>it is at most that long after. The default, with a
-%% second. `{auto_save, Ms}' means the same</td></tr>
-%% <tr><td>`{durability, system}'</td><td>when the system does that: some 30 seconds on Linux.
-%% `{auto_save, infinity}' means the same</td></tr>
-%% <tr><td>`{merge, Merge}'</td><td>how the values are merged that {@link write/3} writes to the same
+%% type, if it is given</dd>
+%% <dt>`{keypos, Pos}'</dt><dd>where objects have their key, 1 by default. A table that is there
+%% must have it there, if it is given</dd>
+%% <dt>`{access, read | read_write}'</dt><dd>with `read', which wants a table that is there, no
+%% process can change objects, and nothing in the directory is written</dd>
+%% <dt>`{durability, sync}'</dt><dd>a write returns when it is on disk. Writes that wait at the
+%% same time share that</dd>
+%% <dt>`{durability, {interval, Ms}}'</dt><dd>it is at most that long after. The default, with a
+%% second. `{auto_save, Ms}' means the same</dd>
+%% <dt>`{durability, system}'</dt><dd>when the system does that: some 30 seconds on Linux.
+%% `{auto_save, infinity}' means the same</dd>
+%% <dt>`{merge, Merge}'</dt><dd>how the values are merged that {@link write/3} writes to the same
 %% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the default,
-%% keeps the last. Not for bags. A table that is there must have it, if it is given</td></tr>
-%% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
-%% <tr><td>`{compressed, true}'</td><td>what is written from now on to sorted files is compressed with
+%% keeps the last. Not for bags. A table that is there must have it, if it is given</dd>
+%% <dt>`{block_size, Bytes}'</dt><dd>about how much is read from disk at once; 4096</dd>
+%% <dt>`{compressed, true}'</dt><dd>what is written from now on to sorted files is compressed with
 %% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the files
-%% are often half as large. `false' is the default. Either reads what the other has written</td></tr>
-%% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
-%% last, and for what was read; 320 MiB</td></tr>
-%% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads
+%% are often half as large. `false' is the default. Either reads what the other has written</dd>
+%% <dt>`{memory, Bytes}'</dt><dd>how much memory the table takes at most for what was written
+%% last, and for what was read; 320 MiB</dd>
+%% <dt>`{snapshot_age, Ms}'</dt><dd>what the table was at a moment is kept for a call that reads
 %% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
-%% never</td></tr>
-%% <tr><td>`{repair, true}'</td><td>if files are damaged so that the table cannot be opened, what can
+%% never</dd>
+%% <dt>`{repair, true}'</dt><dd>if files are damaged so that the table cannot be opened, what can
 %% be read is written to new files, and the table is opened. The damaged files are kept in a directory
-%% beside, and a warning is logged that says what was lost</td></tr>
-%% <tr><td>`{repair, false}'</td><td>such a table is answered by `{error, {needs_repair,
-%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</td></tr>
-%% <tr><td>`{repair, force}'</td><td>all files are read and written anew, also if nothing shows yet
-%% that they are damaged</td></tr>
-%% </table>
+%% beside, and a warning is logged that says what was lost</dd>
+%% <dt>`{repair, false}'</dt><dd>such a table is answered by `{error, {needs_repair,
+%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</dd>
+%% <dt>`{repair, force}'</dt><dd>all files are read and written anew, also if nothing shows yet
+%% that they are damaged</dd>
+%% </dl>
 %%
 %% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
 %% nothing: that is about the end of the system, and of power.
@@ -266,25 +266,25 @@ info(Name) ->
 %% @doc Returns one item of the description of a table; `undefined' if the table is not open, or there
 %% is no such item.
 %%
-%% <table border="1">
-%% <tr><td>`type', `keypos', `access', `durability', `compressed'</td><td>as it was opened</td></tr>
-%% <tr><td>`auto_save'</td><td>the interval of `durability' in milliseconds, 0 for `sync', and
-%% `infinity' for `system'</td></tr>
-%% <tr><td>`ram_file'</td><td>`false'</td></tr>
-%% <tr><td>`filename'</td><td>its directory, as it was spelled when it was opened</td></tr>
-%% <tr><td>`size', `no_objects'</td><td>the number of objects. The first call after the table was
-%% opened reads all of it</td></tr>
-%% <tr><td>`no_keys'</td><td>the number of keys; of a bag, each call reads all of it</td></tr>
-%% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
-%% <tr><td>`memory'</td><td>bytes in memory</td></tr>
-%% <tr><td>`users'</td><td>the processes that have opened it, each as often as it has</td></tr>
-%% <tr><td>`owner'</td><td>the process that owns all open tables</td></tr>
-%% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries in
-%% sorted files, and of those, as in osmos</td></tr>
-%% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
-%% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
-%% `docs/tables-on-disk.md'</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`type', `keypos', `access', `durability', `compressed'</dt><dd>as it was opened</dd>
+%% <dt>`auto_save'</dt><dd>the interval of `durability' in milliseconds, 0 for `sync', and
+%% `infinity' for `system'</dd>
+%% <dt>`ram_file'</dt><dd>`false'</dd>
+%% <dt>`filename'</dt><dd>its directory, as it was spelled when it was opened</dd>
+%% <dt>`size', `no_objects'</dt><dd>the number of objects. The first call after the table was
+%% opened reads all of it</dd>
+%% <dt>`no_keys'</dt><dd>the number of keys; of a bag, each call reads all of it</dd>
+%% <dt>`file_size'</dt><dd>bytes on disk, without the journal</dd>
+%% <dt>`memory'</dt><dd>bytes in memory</dd>
+%% <dt>`users'</dt><dd>the processes that have opened it, each as often as it has</dd>
+%% <dt>`owner'</dt><dd>the process that owns all open tables</dd>
+%% <dt>`tree_entries', `file_entries', `files'</dt><dd>the number of keys in memory, of entries in
+%% sorted files, and of those, as in osmos</dd>
+%% <dt>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</dt><dd>as in `ets:info/2'</dd>
+%% <dt>`stats'</dt><dd>what the store has done since it was opened, as a map; see
+%% `docs/tables-on-disk.md'</dd>
+%% </dl>
 -spec info(tab_name(), Item :: atom()) -> term() | undefined.
 info(Name, Item) ->
     ?ANSWER(ats_disk_info:item(Item, Name), Name, [Name, Item]).
@@ -333,12 +333,12 @@ merged_into_runs(Name, Write) ->
 %% are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
 %% OfModule}}}', and so do writes to all keys. So first these keys are merged:
 %%
-%% <table border="1">
-%% <tr><td>`{old, OldModule}'</td><td>by a module with the functions of the old version, under
-%% whatever name</td></tr>
-%% <tr><td>`{convert, Fun}'</td><td>`Fun(Key, Values)' gets all values that were written to a key, the
-%% oldest first, and returns `{value, Value}' or `delete'</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{old, OldModule}'</dt><dd>by a module with the functions of the old version, under
+%% whatever name</dd>
+%% <dt>`{convert, Fun}'</dt><dd>`Fun(Key, Values)' gets all values that were written to a key, the
+%% oldest first, and returns `{value, Value}' or `delete'</dd>
+%% </dl>
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that is
 %% the answer, and the table has the version that it had. It takes as long as to read all of it.
@@ -602,13 +602,13 @@ fold(Function, Acc, Name, Direction) ->
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
-%% <table border="1">
-%% <tr><td>`continue'</td><td>goes on</td></tr>
-%% <tr><td>`{continue, Value}'</td><td>goes on, and the value is among those that are
-%% returned</td></tr>
-%% <tr><td>`{done, Value}'</td><td>ends, and likewise</td></tr>
-%% <tr><td>anything else</td><td>ends, and this is returned</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`continue'</dt><dd>goes on</dd>
+%% <dt>`{continue, Value}'</dt><dd>goes on, and the value is among those that are
+%% returned</dd>
+%% <dt>`{done, Value}'</dt><dd>ends, and likewise</dd>
+%% <dt>anything else</dt><dd>ends, and this is returned</dd>
+%% </dl>
 %%
 %% Returns the values, the last one first.
 -spec traverse(tab_name(), fun((Object :: tuple()) -> continue | {continue, Value}
@@ -1118,22 +1118,22 @@ progress(_) -> erlang:error({ats_error, options}).
 
 %% @doc Opens a table by the options of osmos, or makes it: an `ordered_set'.
 %%
-%% <table border="1">
-%% <tr><td>`{directory, Directory}'</td><td>where the table is</td></tr>
-%% <tr><td>`{format, {Key, Value, BlockSize}}'</td><td>`Key' is `term', `binary' or `string_vector'.
+%% <dl>
+%% <dt>`{directory, Directory}'</dt><dd>where the table is</dd>
+%% <dt>`{format, {Key, Value, BlockSize}}'</dt><dd>`Key' is `term', `binary' or `string_vector'.
 %% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
 %% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of so many numbers; or
 %% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also be
-%% `{module, Module}', a format of the program: see {@link ats_format}</td></tr>
-%% <tr><td>`{format, #osmos_table_format{}}'</td><td>a record of osmos, from
+%% `{module, Module}', a format of the program: see {@link ats_format}</dd>
+%% <dt>`{format, #osmos_table_format{}}'</dt><dd>a record of osmos, from
 %% `include/ats_osmos.hrl', with exported functions. `key_less' is
 %% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
 %% bytes of them, whose order is that of the keys.
 %% `merge', `short_circuit' and `delete' are those of a module with the behaviour {@link ats_merge},
 %% or any others, which have no version: what was written is merged by the functions that are loaded
 %% when that happens. The functions of osmos itself are there without osmos. What cannot be kept is
-%% `{error, {unsupported, {Field, Value}}}'</td></tr>
-%% </table>
+%% `{error, {unsupported, {Field, Value}}}'</dd>
+%% </dl>
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
 %% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
