@@ -157,6 +157,17 @@
 %% is lost: a reference to a resource of a native library does not keep the resource alive, and a
 %% pid that was stored before the node got its name is one of another node. Builds that measure
 %% or test have more stores to compare with, see docs/design.md. This option does not exist in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]).
+%% prices
+%% 2> ats:insert(prices, [{pear, 4}, {apple, 3}]).
+%% true
+%% 3> ats:tab2list(prices).
+%% [{apple,3},{pear,4}]
+%% 4> ats:info(prices, type).
+%% ordered_set
+%% '''
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).
@@ -169,6 +180,17 @@ delete(Table) ->
 %% @doc Makes another process the owner of a table, and sends it the message ``
 %% {'ETS-TRANSFER', Table, FromPid, Gift} ''. Only for the owner. The heir stays the same, and
 %% so do fixations of the old owner.
+%%
+%% ```
+%% 1> Table = ats:new(prices, []),
+%%    Keeper = spawn(fun() -> receive stop -> ok end end),
+%%    ats:give_away(Table, Keeper, gift).
+%% true
+%% 2> ats:info(Table, owner) =:= Keeper.
+%% true
+%% 3> Keeper ! stop.
+%% stop
+%% '''
 -spec give_away(table(), Pid :: pid(), Gift :: term()) -> true.
 give_away(Table, Pid, Gift) ->
     ?NATIVE(give_away(Table, Pid, Gift, group_leader()), [Table, Pid, Gift]).
@@ -183,12 +205,30 @@ give_away(Table, Pid, Gift) ->
 %% <dt>`{owner, none | application}'</dt><dd>as in {@link new/2}, not in `ets'; the way back
 %% is {@link give_away/3}, also to the calling process</dd>
 %% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:setopts(prices, [{protection, private}]).
+%% true
+%% 3> ats:info(prices, protection).
+%% private
+%% '''
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->
     ?NATIVE(setopts(Table, ats_options:parse_changes(Options), group_leader()),
             [Table, Options]).
 
 %% @doc Gives a table another name. An unnamed table keeps its identifier, which is returned.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:rename(prices, old_prices).
+%% old_prices
+%% 3> ats:whereis(prices).
+%% undefined
+%% '''
 -spec rename(table(), Name :: atom()) -> atom() | tid().
 rename(Table, Name) ->
     ?NATIVE(rename(Table, Name), [Table, Name]).
@@ -199,6 +239,13 @@ whereis(Name) ->
     ?NATIVE(whereis(Name), [Name]).
 
 %% @doc Returns all tables of the node: names of named tables, identifiers of the others.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> lists:member(prices, ats:all()).
+%% true
+%% '''
 -spec all() -> [table()].
 all() ->
     ats_nif:all().
@@ -263,17 +310,49 @@ info(Table, Item) ->
 %% lookup after a lookup that has found an object of it finds no older object of its other keys.
 %% Functions that read several keys, such as {@link tab2list/1} and {@link select/2}, read them one
 %% after the other, and may find some objects of a list and others not, if it is inserted meanwhile.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 3> ats:insert(prices, {apple, 5}).
+%% true
+%% 4> ats:lookup(prices, apple).
+%% [{apple,5}]
+%% '''
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
 
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:insert_new(prices, {apple, 3}).
+%% true
+%% 3> ats:insert_new(prices, [{apple, 5}, {pear, 4}]).
+%% false
+%% 4> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec insert_new(table(), tuple() | [tuple()]) -> boolean().
 insert_new(Table, Objects) ->
     ?NATIVE(insert_new(Table, Objects), [Table, Objects]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take(prices, pear).
+%% [{pear,4}]
+%% 3> ats:take(prices, pear).
+%% []
+%% '''
 -spec take(table(), Key :: term()) -> [tuple()].
 take(Table, Key) ->
     ?NATIVE(take(Table, Key), [Table, Key]).
@@ -284,23 +363,62 @@ delete(Table, Key) ->
     ?NATIVE(delete(Table, Key), [Table, Key]).
 
 %% @doc Removes exactly this object; in a bag that has it several times all its copies.
+%%
+%% ```
+%% 1> ats:new(seen, [bag, named_table]),
+%%    ats:insert(seen, [{ann, 1}, {ann, 2}, {ann, 3}]).
+%% true
+%% 2> ats:delete_object(seen, {ann, 2}).
+%% true
+%% 3> ats:lookup(seen, ann).
+%% [{ann,1},{ann,3}]
+%% '''
 -spec delete_object(table(), tuple()) -> true.
 delete_object(Table, Object) ->
     ?NATIVE(delete_object(Table, Object), [Table, Object]).
 
 %% @doc Removes all objects, as one atomic step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:delete_all_objects(prices).
+%% true
+%% 3> ats:tab2list(prices).
+%% []
+%% '''
 -spec delete_all_objects(table()) -> true.
 delete_all_objects(Table) ->
     ?NATIVE(delete_all_objects(Table), [Table]).
 
 %% @doc Adds to integers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(hits, [named_table]),
+%%    ats:insert(hits, {home, 0}).
+%% true
+%% 2> ats:update_counter(hits, home, 3).
+%% 3
+%% 3> ats:update_counter(hits, home, {2, 4, 5, 0}).
+%% 0
+%% '''
 -spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer()) ->
           integer() | [integer()].
 update_counter(Table, Key, UpdateOp) ->
     ?NATIVE(update_counter(Table, Key, UpdateOp), [Table, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(hits, [named_table]).
+%% hits
+%% 2> ats:update_counter(hits, home, 1, {home, 0}).
+%% 1
+%% 3> ats:update_counter(hits, home, 1, {home, 0}).
+%% 2
+%% '''
 -spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer(),
                      Default :: tuple()) -> integer() | [integer()].
 update_counter(Table, Key, UpdateOp, Default) ->
@@ -308,6 +426,18 @@ update_counter(Table, Key, UpdateOp, Default) ->
 
 %% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
 %% the table. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:update_element(prices, pear, {2, 5}).
+%% true
+%% 3> ats:update_element(prices, fig, {2, 9}).
+%% false
+%% 4> ats:lookup(prices, pear).
+%% [{pear,5}]
+%% '''
 -spec update_element(table(), Key :: term(), element_spec() | [element_spec()]) -> boolean().
 update_element(Table, Key, ElementSpec) ->
     ?NATIVE(update_element(Table, Key, ElementSpec), [Table, Key, ElementSpec]).
@@ -325,17 +455,43 @@ update_element(Table, Key, ElementSpec, Default) ->
 
 %% @doc Returns the objects with a key. An `ordered_set' compares keys with `==', the other
 %% types with `=:='.
+%%
+%% ```
+%% 1> ats:new(seen, [ordered_set, named_table]),
+%%    ats:insert(seen, {1, ann}).
+%% true
+%% 2> ats:lookup(seen, 1.0).
+%% [{1,ann}]
+%% 3> ats:lookup(seen, 2).
+%% []
+%% '''
 -spec lookup(table(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
     ?NATIVE(lookup(Table, Key), [Table, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:lookup_element(prices, pear, 2).
+%% 4
+%% '''
 -spec lookup_element(table(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
 lookup_element(Table, Key, Pos) ->
     ?NATIVE(lookup_element(Table, Key, Pos), [Table, Key, Pos]).
 
 %% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:lookup_element(prices, fig, 2, none).
+%% none
+%% '''
 -spec lookup_element(table(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
           term() | [term()].
 lookup_element(Table, Key, Pos, Default) ->
@@ -347,16 +503,46 @@ lookup_element(Table, Key, Pos, Default) ->
 %% in the table, or an object is shorter than a position, as {@link lookup_element/3} does.
 %%
 %% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(people, [named_table]),
+%%    ats:insert(people, {ann, 1815, london, "a long text"}).
+%% true
+%% 2> ats:lookup_elements(people, ann, [3, 2]).
+%% [london,1815]
+%% '''
 -spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
 lookup_elements(Table, Key, Positions) ->
     ?NATIVE(lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:member(prices, fig).
+%% false
+%% '''
 -spec member(table(), Key :: term()) -> boolean().
 member(Table, Key) ->
     ?NATIVE(member(Table, Key), [Table, Key]).
 
 %% @doc Returns the first key of the table. Only an `ordered_set' has an order worth the name.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:first(prices).
+%% apple
+%% 3> ats:next(prices, apple).
+%% pear
+%% 4> ats:last(prices).
+%% plum
+%% 5> ats:next(prices, plum).
+%% '$end_of_table'
+%% '''
 -spec first(table()) -> Key :: term() | '$end_of_table'.
 first(Table) ->
     ?NATIVE(first(Table), [Table]).
@@ -372,27 +558,69 @@ next(Table, Key) ->
     ?NATIVE(next(Table, Key), [Table, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:prev(prices, pear).
+%% apple
+%% 3> ats:prev(prices, apple).
+%% '$end_of_table'
+%% '''
 -spec prev(table(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Table, Key) ->
     ?NATIVE(prev(Table, Key), [Table, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:first_lookup(prices).
+%% {apple,[{apple,3}]}
+%% '''
 -spec first_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Table) ->
     ?NATIVE(first_lookup(Table), [Table]).
 
 %% @doc Returns the last key together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:last_lookup(prices).
+%% {plum,[{plum,7}]}
+%% '''
 -spec last_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 last_lookup(Table) ->
     ?NATIVE(last_lookup(Table), [Table]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:next_lookup(prices, banana).
+%% {pear,[{pear,4}]}
+%% '''
 -spec next_lookup(table(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Table, Key) ->
     ?NATIVE(next_lookup(Table, Key), [Table, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:prev_lookup(prices, pear).
+%% {apple,[{apple,3}]}
+%% '''
 -spec prev_lookup(table(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Table, Key) ->
@@ -400,6 +628,18 @@ prev_lookup(Table, Key) ->
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:safe_fixtable(prices, true).
+%% true
+%% 3> ats:info(prices, fixed).
+%% true
+%% 4> ats:safe_fixtable(prices, false).
+%% true
+%% '''
 -spec safe_fixtable(table(), Fix :: boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?NATIVE(safe_fixtable(Table, Fix), [Table, Fix]).
@@ -409,6 +649,14 @@ safe_fixtable(Table, Fix) ->
 %% Slots are parts of a table: every object is in one of them. While a table is fixed its slots do
 %% not change, although it may grow. In an `ordered_set' slot `I' is the object at that place, and
 %% takes as long as {@link nth/2}.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:slot(prices, 1).
+%% [{pear,4}]
+%% '''
 -spec slot(table(), I :: non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
@@ -423,6 +671,14 @@ tab2list(Table) ->
 %% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
 %%
 %% The function may change the table; objects inserted meanwhile may or may not be met.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:foldl(fun({_, Price}, Sum) -> Price + Sum end, 0, prices).
+%% 14
+%% '''
 -spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldl(Function, Acc, Table) ->
     Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
@@ -432,6 +688,14 @@ foldl(Function, Acc, Table) ->
     end.
 
 %% @doc Folds a function over the objects, in descending order of the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:foldr(fun({Key, _}, Keys) -> [Key | Keys] end, [], prices).
+%% [apple,pear,plum]
+%% '''
 -spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldr(Function, Acc, Table) ->
     Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
@@ -452,6 +716,16 @@ foldr(Function, Acc, Table) ->
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
 %% the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select(prices, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
+%% [pear,plum]
+%% 3> ats:select(prices, ats:fun2ms(fun({Key, Price}) when Price < 5 -> {Price, Key} end)).
+%% [{3,apple},{4,pear}]
+%% '''
 -spec select(table(), match_spec()) -> [Match :: term()].
 select(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, up), [Table, MatchSpec]).
@@ -460,6 +734,16 @@ select(Table, MatchSpec) ->
 %% select/1}.
 %%
 %% Tables need not be fixed between the calls, but it does no harm.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> {Keys, Continuation} = ats:select(prices, [{{'$1', '_'}, [], ['$1']}], 2), Keys.
+%% [apple,pear]
+%% 3> {Others, _} = ats:select(Continuation), Others.
+%% [plum]
+%% '''
 -spec select(table(), match_spec(), Limit :: pos_integer()) ->
           {[Match :: term()], continuation()} | '$end_of_table'.
 select(Table, MatchSpec, Limit) ->
@@ -472,6 +756,14 @@ select(Continuation) ->
 
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered bag
 %% it is the exact reverse, also among the objects of a key.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_reverse(prices, [{{'$1', '_'}, [], ['$1']}]).
+%% [plum,pear,apple]
+%% '''
 -spec select_reverse(table(), match_spec()) -> [Match :: term()].
 select_reverse(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, down), [Table, MatchSpec]).
@@ -489,12 +781,30 @@ select_reverse(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
 %% @doc Counts the objects for which the result of a match specification is `true'. Builds nothing.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_count(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% '''
 -spec select_count(table(), match_spec()) -> non_neg_integer().
 select_count(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
 %% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_delete(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% 3> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec select_delete(table(), match_spec()) -> non_neg_integer().
 select_delete(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?NATIVE(clear(Table), [Table, MatchSpec]);
@@ -504,12 +814,30 @@ select_delete(Table, MatchSpec) ->
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
 %% the keys stay the same. Not for a `bag'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_replace(prices, [{{'$1', '$2'}, [{'<', '$2', 5}], [{{'$1', {'+', '$2', 1}}}]}]).
+%% 2
+%% 3> ats:tab2list(prices).
+%% [{apple,4},{pear,5},{plum,7}]
+%% '''
 -spec select_replace(table(), match_spec()) -> non_neg_integer().
 select_replace(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:replace(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match(prices, {'$1', 4}).
+%% [[pear]]
+%% '''
 -spec match(table(), match_pattern()) -> [Bindings :: [term()]].
 match(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], up), [Table, Pattern]).
@@ -527,6 +855,14 @@ match(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
 %% @doc Returns the objects that match a pattern.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match_object(prices, {'_', 4}).
+%% [{pear,4}]
+%% '''
 -spec match_object(table(), match_pattern()) -> [Object :: tuple()].
 match_object(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], up), [Table, Pattern]).
@@ -545,6 +881,16 @@ match_object(Continuation) ->
 
 %% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
 %% deleted at one moment.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match_delete(prices, {'_', 4}).
+%% true
+%% 3> ats:tab2list(prices).
+%% [{apple,3},{plum,7}]
+%% '''
 -spec match_delete(table(), match_pattern()) -> true.
 match_delete(Table, '_') ->
     ?NATIVE(delete_all_objects(Table), [Table, '_']);
@@ -560,16 +906,32 @@ match_spec_compile(MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:compile(MatchSpec), [MatchSpec]).
 
 %% @doc Returns what a compiled match specification makes of the terms of a list.
+%%
+%% ```
+%% 1> Compiled = ats:match_spec_compile([{{'$1', '_'}, [], ['$1']}]),
+%%    ats:match_spec_run([{a, 1}, {b, 2}], Compiled).
+%% [a,b]
+%% '''
 -spec match_spec_run([term()], compiled_match_spec()) -> [term()].
 match_spec_run(List, CompiledMatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:run(List, CompiledMatchSpec), [List, CompiledMatchSpec]).
 
 %% @doc Tells whether a term is a compiled match specification, of `ats' and of this node.
+%%
+%% ```
+%% 1> ats:is_compiled_ms(ats:match_spec_compile([{'_', [], ['$_']}])).
+%% true
+%% '''
 -spec is_compiled_ms(term()) -> boolean().
 is_compiled_ms(Term) ->
     ats_nif:is_compiled_ms(Term).
 
 %% @doc Tries a match specification on a tuple, and says what is wrong with it, if anything.
+%%
+%% ```
+%% 1> ats:test_ms({apple, 3}, [{{'$1', '$2'}, [{'>', '$2', 1}], ['$1']}]).
+%% {ok,apple}
+%% '''
 -spec test_ms(tuple(), match_spec()) ->
           {ok, Result :: term()} | {error, [{warning | error, string()}]}.
 test_ms(Tuple, MatchSpec) ->
@@ -595,6 +957,15 @@ test_ms(Tuple, MatchSpec) ->
 %% </dl>
 %%
 %% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> Explained = ats:explain(prices, [{{'$1', '_'}, [{'>', '$1', b}], ['$1']}]),
+%%    maps:with([access, plan, rows_read], Explained).
+%% #{access => ranges,plan => [<<"b < Key">>],rows_read => 2}
+%% '''
 -spec explain(table(), match_spec()) -> ats_select:explanation().
 explain(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:explain(Table, MatchSpec), [Table, MatchSpec]).
@@ -603,12 +974,30 @@ explain(Table, MatchSpec) ->
 %% match specification it was made with. Fails with `badarg' for the continuation of a {@link
 %% range/4. range} that is not usable any more: no specification says where it ends. Begin another
 %% range behind the last key, with `{low, exclusive}'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> MatchSpec = [{{'$1', '_'}, [], ['$1']}],
+%%    {Keys, Continuation} = ats:select(prices, MatchSpec, 2), Keys.
+%% [apple,pear]
+%% 3> Kept = term_to_binary(Continuation),
+%%    Repaired = ats:repair_continuation(binary_to_term(Kept), MatchSpec),
+%%    {Others, _} = ats:select(Repaired), Others.
+%% [plum]
+%% '''
 -spec repair_continuation(continuation(), match_spec()) -> continuation().
 repair_continuation(Continuation, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:repair(Continuation, MatchSpec), [Continuation, MatchSpec]).
 
 %% @doc Makes a match specification of a fun, in modules that use the parse transform {@link
 %% ats_ms_transform}, and in the shell. Any other call fails.
+%%
+%% ```
+%% 1> ats:fun2ms(fun({Key, Price}) when Price > 3 -> Key end).
+%% [{{'$1','$2'},[{'>','$2',3}],['$1']}]
+%% '''
 -spec fun2ms(fun((term()) -> term())) -> match_spec().
 fun2ms(ShellFun) ->
     try ets:fun2ms(ShellFun)
@@ -649,6 +1038,16 @@ range(Table, Low, High) ->
 %%
 %% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
 %% `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range(prices, b, pluto, []).
+%% [{pear,4},{plum,7}]
+%% 3> ats:range(prices, apple, plum, [keys, {low, exclusive}, reverse]).
+%% [plum,pear]
+%% '''
 -spec range(table(), Low :: term(), High :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 range(Table, Low, High, Options) ->
@@ -671,6 +1070,14 @@ range_count(Table, Low, High) ->
 %% there, or deleting one, takes a little longer: a few dozen nanoseconds. Of an ordered bag objects
 %% are counted, not keys. The first call that counts looks at those keys that have several, and any
 %% change of one takes longer from then on.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_count(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_count(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
@@ -680,6 +1087,16 @@ range_count(Table, Low, High, Bounds) ->
 %%
 %% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
 %% if the table is no `ordered_set'. There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:rank(prices, plum).
+%% 2
+%% 3> ats:nth(prices, 3).
+%% {plum,7}
+%% '''
 -spec rank(table(), Key :: term()) -> non_neg_integer().
 rank(Table, Key) ->
     ?WITH_ERROR_INFO(ats_range:rank(Table, Key), [Table, Key]).
@@ -692,6 +1109,16 @@ rank(Table, Key) ->
 %% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
 %% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about a
 %% nanosecond for each.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:nth(prices, 1).
+%% {apple,3}
+%% 3> ats:nth(prices, -1).
+%% {plum,7}
+%% '''
 -spec nth(table(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
 nth(Table, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, N), [Table, N]).
@@ -704,6 +1131,14 @@ range_nth(Table, Low, High, N) ->
 
 %% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4}
 %% only the bounds are possible. What is returned is always in the range.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_nth(prices, b, z, -1, []).
+%% {plum,7}
+%% '''
 -spec range_nth(table(), Low :: term(), High :: term(), N :: integer(), [range_bound()]) ->
           Object :: tuple() | '$end_of_table'.
 range_nth(Table, Low, High, N, Bounds) ->
@@ -716,6 +1151,14 @@ range_delete(Table, Low, High) ->
 
 %% @doc Deletes the objects of a range, each atomically, and returns how many. Of the options of
 %% {@link range/4} only the bounds are possible.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_delete(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_delete(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_delete(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
@@ -728,6 +1171,14 @@ range_fold(Function, Acc, Table, Low, High) ->
 
 %% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
 %% than a hundred are in memory at a time. The function may change the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_fold(fun({_, Price}, Sum) -> Price + Sum end, 0, prices, b, z, []).
+%% 11
+%% '''
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term(),
                  [range_option()]) -> Acc.
 range_fold(Function, Acc, Table, Low, High, Options) ->
@@ -758,6 +1209,14 @@ prefix(Table, Pattern) ->
 %% pattern: use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
 %%
 %% The options are those of {@link range/4} without the bounds.
+%%
+%% ```
+%% 1> ats:new(mails, [ordered_set, named_table]),
+%%    ats:insert(mails, [{{ann, 1}, hello}, {{bob, 1}, hi}, {{bob, 2}, bye}]).
+%% true
+%% 2> ats:prefix(mails, {bob, '_'}, [keys]).
+%% [{bob,1},{bob,2}]
+%% '''
 -spec prefix(table(), Pattern :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 prefix(Table, Pattern, Options) ->
@@ -784,6 +1243,18 @@ tab2file(Table, File) ->
 %% <dt>`{extended_info, [md5sum]}'</dt><dd>also writes a checksum of the objects</dd>
 %% <dt>`{sync, true}'</dt><dd>returns when the file is on the disk</dd>
 %% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:tab2file(prices, "prices.tab", [{sync, true}]).
+%% ok
+%% 3> ats:delete(prices).
+%% true
+%% 4> ats:file2tab("prices.tab").
+%% {ok,prices}
+%% '''
 -spec tab2file(table(), file:name(), [ats_file:write_option()]) ->
           ok | {error, Reason :: term()}.
 tab2file(Table, File, Options) ->
@@ -807,6 +1278,16 @@ file2tab(File, Options) ->
     ?WITH_ERROR_INFO(ats_file:read(File, Options), [File, Options]).
 
 %% @doc Says what table is in a file, without reading its objects.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:tab2file(prices, "prices.tab").
+%% ok
+%% 3> {ok, Info} = ats:tabfile_info("prices.tab"), proplists:get_value(size, Info).
+%% 3
+%% '''
 -spec tabfile_info(string() | atom()) ->
           {ok, ats_file:description()} | {error, Reason :: term()}.
 tabfile_info(File) when is_list(File); is_atom(File) ->
@@ -816,6 +1297,15 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 %% argument `read' and returns a list of objects, together with the function to be called next, or
 %% `end_of_input'. If it returns anything else, the caller exits with that as reason. If its
 %% objects cannot be inserted, it is called with `close', and the caller exits.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    Last = fun(read) -> end_of_input end,
+%%    ats:init_table(prices, fun(read) -> {[{apple, 3}, {pear, 4}], Last} end).
+%% true
+%% 2> ats:lookup(prices, pear).
+%% [{pear,4}]
+%% '''
 -spec init_table(table(), ats_dets:init_fun()) -> true.
 init_table(Table, InitFun) ->
     Id = ?WITH_ERROR_INFO(emptied(Table), [Table, InitFun]),
@@ -829,11 +1319,36 @@ emptied(Table) ->
 
 %% @doc Inserts the objects of an open Dets table. Objects that are there stay, unless they are
 %% replaced.
+%%
+%% ```
+%% 1> {ok, _} = dets:open_file(prices, [{file, "prices.dets"}]),
+%%    dets:insert(prices, {apple, 3}).
+%% ok
+%% 2> ats:new(prices, [named_table]), ats:from_dets(prices, prices).
+%% true
+%% 3> ats:lookup(prices, apple).
+%% [{apple,3}]
+%% 4> dets:close(prices).
+%% ok
+%% '''
 -spec from_dets(table(), dets:tab_name()) -> true.
 from_dets(Table, DetsTable) ->
     ?WITH_ERROR_INFO(ats_dets:from_dets(identifier(Table), DetsTable), [Table, DetsTable]).
 
 %% @doc Replaces the objects of an open Dets table by those of a table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> {ok, _} = dets:open_file(prices, [{file, "prices.dets"}]),
+%%    ats:to_dets(prices, prices).
+%% prices
+%% 3> dets:lookup(prices, pear).
+%% [{pear,4}]
+%% 4> dets:close(prices).
+%% ok
+%% '''
 -spec to_dets(table(), DetsTable) -> DetsTable when DetsTable :: dets:tab_name().
 to_dets(Table, DetsTable) ->
     ?WITH_ERROR_INFO(ats_dets:to_dets(identifier(Table), DetsTable), [Table, DetsTable]).
@@ -859,6 +1374,14 @@ table(Table) ->
 %% <dt>`{n_objects, N}'</dt><dd>how many results of a match specification are fetched at a
 %% time, 100 by default</dd>
 %% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> qlc:e(qlc:q([Key || {Key, Price} <- ats:table(prices, []), Price > 3])).
+%% [pear,plum]
+%% '''
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
     ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), Options), [Table, Options]).
@@ -915,6 +1438,16 @@ browse({Id, First}, Height, Width) ->
 %% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
 %% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
 %% calling process is killed meanwhile, what it has taken so far is lost.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_take(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% [{pear,4},{plum,7}]
+%% 3> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec select_take(table(), match_spec()) -> [Object :: tuple()].
 select_take(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table, MatchSpec]);
@@ -929,6 +1462,16 @@ select_take(Table, MatchSpec) ->
 %% No other process waits: it finds the table empty at once. The caller waits until the processes
 %% that were writing at that moment have finished. Then it reads in slices, in O(number of objects),
 %% and lets other processes run. If the caller is killed meanwhile, the objects are lost.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take_all_objects(prices).
+%% [{apple,3},{pear,4},{plum,7}]
+%% 3> ats:info(prices, size).
+%% 0
+%% '''
 -spec take_all_objects(table()) -> [Object :: tuple()].
 take_all_objects(Table) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table]).
@@ -942,12 +1485,31 @@ take_all_objects(Table) ->
 %% From an ordered bag it takes the oldest object of the first key: among equal priorities, first in
 %% is first out. From types without order it takes some object, from a bag the oldest one of some key. There the list is
 %% empty only if no object was in the table during all of the call. O(1), amortised.
+%%
+%% ```
+%% 1> ats:new(jobs, [ordered_bag, named_table]).
+%% jobs
+%% 2> ats:insert(jobs, [{2, mail}, {1, build}, {2, test}]).
+%% true
+%% 3> ats:take_first(jobs).
+%% [{1,build}]
+%% 4> ats:take_first(jobs).
+%% [{2,mail}]
+%% '''
 -spec take_first(table()) -> [Object :: tuple()].
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
 %% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order the
 %% same. From an ordered bag it takes the newest object of the last key.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take_last(prices).
+%% [{plum,7}]
+%% '''
 -spec take_last(table()) -> [Object :: tuple()].
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).
@@ -996,6 +1558,19 @@ take_last(Table) ->
 %% Fails with `badarg', and changes nothing, if one of the two values cannot be merged in this way,
 %% if the key is not there and `{Key, Operand}' would not be an object of this table with the
 %% operand at the position, or if there is no such position.
+%%
+%% ```
+%% 1> ats:new(visits, [named_table]).
+%% visits
+%% 2> ats:merge(visits, monday, 3, sum).
+%% 3
+%% 3> ats:merge(visits, monday, 1.5, sum).
+%% 4.5
+%% 4> ats:merge(visits, pages, [home], union).
+%% [home]
+%% 5> ats:merge(visits, pages, [about, home], union).
+%% [about,home]
+%% '''
 -spec merge(table(), Key :: term(), Operand :: term(),
             merge() | {Pos :: pos_integer(), merge()}) -> term().
 merge(Table, Key, Operand, Merge) ->
