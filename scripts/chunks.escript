@@ -1,6 +1,7 @@
 #!/usr/bin/env escript
 %% Writes chunks of documentation of modules; see chunks.sh. EDoc knows no groups of functions, so
-%% they are told here, and added to the metadata of the functions, where ex_doc finds them.
+%% they are told here, and added to the metadata of the functions, where ex_doc finds them. EDoc
+%% lists functions that are not exported, too; they are taken out.
 
 groups(ats) ->
     [{"Tables", [new, {delete, 1}, rename, whereis, all, info, setopts, give_away]},
@@ -34,7 +35,9 @@ groups(dats) ->
      {"Ranges", [range, range_count, range_delete, range_fold, prefix]},
      {"Copying and queries", [init_table, to_ets, from_ets, to_ats, from_ats, from_dets, bchunk,
                               is_compatible_bchunk_format, table]},
-     {"Pairs that are merged", [open, read, write, select_range, select_continue, upgrade_merge]}].
+     {"Pairs that are merged", [open, read, write, select_range, select_continue, upgrade_merge]}];
+groups(_) ->
+    [].
 
 main([Folder | Sources]) ->
     case code:which(edoc) of
@@ -44,22 +47,28 @@ main([Folder | Sources]) ->
         _ ->
             ok = edoc:files(Sources, [{doclet, edoc_doclet_chunks}, {layout, edoc_layout_chunks},
                                       {preprocess, true}, {dir, Folder}]),
-            lists:foreach(fun(Module) -> add_groups(Folder, Module) end, [ats, dats])
+            lists:foreach(fun(Source) -> finish(Folder, Source) end, Sources)
     end.
 
-add_groups(Folder, Module) ->
-    File = filename:join([Folder, "chunks", atom_to_list(Module) ++ ".chunk"]),
+finish(Folder, Source) ->
+    Module = filename:basename(Source, ".erl"),
+    File = filename:join([Folder, "chunks", Module ++ ".chunk"]),
     {ok, Chunk} = file:read_file(File),
+    {ok, Forms} = epp:parse_file(Source, []),
+    Exported = lists:append([Functions || {attribute, _, export, Functions} <- Forms]),
+    Groups = [{Function, list_to_binary(Group)}
+              || {Group, Functions} <- groups(list_to_atom(Module)), Function <- Functions],
     Docs = binary_to_term(Chunk),
-    Groups = [{Function, list_to_binary(Group)} || {Group, Functions} <- groups(Module),
-                                                   Function <- Functions],
-    Entries = [add_group(Entry, Groups) || Entry <- element(7, Docs)],
+    Entries = [with_group(Entry, Groups) || Entry <- element(7, Docs), is_public(Entry, Exported)],
     ok = file:write_file(File, term_to_binary(setelement(7, Docs, Entries), [compressed])).
 
-add_group({{function, Name, Arity} = Id, Anno, Signature, Doc, Metadata}, Groups) ->
-    case [Group || {Function, Group} <- Groups, Function =:= Name orelse Function =:= {Name, Arity}] of
+is_public({{function, Name, Arity}, _, _, _, _}, Exported) -> lists:member({Name, Arity}, Exported);
+is_public(_Entry, _Exported) -> true.
+
+with_group({{function, Name, Arity} = Id, Anno, Signature, Doc, Metadata}, Groups) ->
+    case [Group || {Function, Group} <- Groups, lists:member(Function, [Name, {Name, Arity}])] of
         [Group] -> {Id, Anno, Signature, Doc, Metadata#{group => Group}};
         [] -> {Id, Anno, Signature, Doc, Metadata}
     end;
-add_group(Type, _Groups) ->
-    Type.
+with_group(Entry, _Groups) ->
+    Entry.

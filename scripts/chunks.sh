@@ -4,9 +4,9 @@
 #
 #   scripts/chunks.sh [FOLDER]
 #
-# rebar3 and Mix call it when they build. It takes two seconds after a public module has changed, and
-# some milliseconds otherwise. Documentation is no reason to fail: a machine without EDoc builds the
-# application all the same, and is told.
+# rebar3 and Mix call it when they build. It takes two seconds after a public module has changed,
+# and some milliseconds otherwise. Documentation is no reason to fail: a machine without EDoc builds
+# the application all the same, and is told.
 set -eu
 cd "$(dirname "$0")/.."
 
