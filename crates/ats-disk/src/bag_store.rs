@@ -1,8 +1,8 @@
 //! A store in which a key has several values, each of which is a record of its own.
 //!
 //! Keys are changed as in an [`AtomicStore`]: each under a lock that it shares with keys of the same
-//! hash, and all its records with it. **B1** Records of a key are only written under the lock of the
-//! key. **B2** A key whose values are [one record](layout) gets other records only together with the
+//! hash, and all its records with it. **BAG_STORE-1** Records of a key are only written under the lock of the
+//! key. **BAG_STORE-2** A key whose values are [one record](layout) gets other records only together with the
 //! change that removes that one.
 
 mod identity;

@@ -3,7 +3,7 @@
 //! Each memtable has a journal of its own, a [log](crate::log) of batches, which is removed when the memtable is in
 //! a run. A record is the sequence number of the first change of a batch and the changes.
 //!
-//! **J1** The sequence numbers of records are contiguous, within a journal and from one to the next. **J2** When a
+//! **JOURNAL-1** The sequence numbers of records are contiguous, within a journal and from one to the next. **JOURNAL-2** When a
 //! position is called durable, all journals before it are durable up to their ends, or their changes are in runs.
 
 use crate::coding::{Damaged, Decoder};

@@ -44,15 +44,15 @@
 //! before its number is published. So a hot key has one version, and its readers are never too old.
 //!
 //! # Invariants
-//! - M1. A record of the tree has been made by `versions::new_record`, and is never taken out. The first word of its
+//! - MEMTABLE-1. A record of the tree has been made by `versions::new_record`, and is never taken out. The first word of its
 //!   value is a link and is accessed atomically. The others never change.
-//! - M2. Stamp, length and bytes of a node never change. A link leads to a node, to the version within the record, or
+//! - MEMTABLE-2. Stamp, length and bytes of a node never change. A link leads to a node, to the version within the record, or
 //!   to the end.
-//! - M3. Links are stored to by the holder of the lock of writers only.
-//! - M4. A node is in the list of one record. When it is taken out, no link of the list leads to it any more, its own
+//! - MEMTABLE-3. Links are stored to by the holder of the lock of writers only.
+//! - MEMTABLE-4. A node is in the list of one record. When it is taken out, no link of the list leads to it any more, its own
 //!   link does not change from then on, and it is retired. So whatever a reader comes to, by way of nodes that were taken
 //!   out, too, was in the list at some time since its guard was made, and lives as long as the guard.
-//! - M5. A link that is stored to leads to versions that say the same at each point as those it led to before. Where they
+//! - MEMTABLE-5. A link that is stored to leads to versions that say the same at each point as those it led to before. Where they
 //!   say less at other sequence numbers, it is marked as lost. So the answer of a reader does not depend on what is
 //!   exchanged while it goes down the list.
 //!
@@ -121,7 +121,7 @@ pub(crate) struct Memtable {
     range_deletes: RangeDeletes,
     /// Bytes of nodes in the lists. Stored to by the holder of the lock.
     node_bytes: AtomicUsize,
-    /// The lock of writers (M3).
+    /// The lock of writers (MEMTABLE-3).
     writing: Mutex<()>,
 }
 

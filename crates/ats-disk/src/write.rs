@@ -5,8 +5,8 @@
 //! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
 //! gathered, and the lock under which writers gather is held for a copy of a batch only.
 //!
-//! **W1** Groups are written, applied and published one after the other, each under `write_state`. **W2** What is
-//! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
+//! **WRITE-1** Groups are written, applied and published one after the other, each under `write_state`. **WRITE-2** What is
+//! published was written to the journal before, and, if its writer wants that, synced. **WRITE-3** After an
 //! error nothing of the group is applied.
 
 mod back_pressure;
@@ -296,7 +296,7 @@ impl Writer {
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
-            // Under the lock of the list of snapshots (its R2).
+            // Under the lock of the list of snapshots (SNAPSHOT_LIST-2).
             let retention = Retention {
                 visible: self.core.snapshots.visible(),
                 snapshots: &live,

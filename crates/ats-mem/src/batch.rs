@@ -33,17 +33,17 @@
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or cleared, and
 //! is not pinned while it builds a record. What it refers to from one piece to the next lives without a
-//! guard: the record before, and the record installed, as long as the stamp holds the key (B3, B5); entries,
+//! guard: the record before, and the record installed, as long as the stamp holds the key (BATCH-3, BATCH-5); entries,
 //! since they are the batch's own; and the store, which its caller keeps alive.
 //!
 //! # Invariants
-//! - B1. The state goes from `Open` to `Committed` or to `Aborted`, once.
-//! - B2. `before` of an entry is set before its record is published, and never changed.
-//! - B3. The record before is neither retired nor changed by a writer as long as the key is held.
-//! - B4. Entries live until no stamp names them, plus a grace period.
-//! - B5. A stamped record is taken out of the store by its batch only. Other writers leave it there until the
+//! - BATCH-1. The state goes from `Open` to `Committed` or to `Aborted`, once.
+//! - BATCH-2. `before` of an entry is set before its record is published, and never changed.
+//! - BATCH-3. The record before is neither retired nor changed by a writer as long as the key is held.
+//! - BATCH-4. Entries live until no stamp names them, plus a grace period.
+//! - BATCH-5. A stamped record is taken out of the store by its batch only. Other writers leave it there until the
 //!   stamp is cleared, also when the batch has committed; after that, the batch does not touch it.
-//! - B6. From its decision about a key until its end, a batch holds the key, whatever the decision was.
+//! - BATCH-6. From its decision about a key until its end, a batch holds the key, whatever the decision was.
 
 mod block;
 mod pinning;

@@ -21,28 +21,28 @@
 //! tables" (Abseil, 2017).
 //!
 //! # Invariants
-//! - H1. A slot is stored only by the holder of the stripe of its bucket.
-//! - H2. A key has at most one slot with a record that is not marked as deleted, except while the
+//! - HASH-1. A slot is stored only by the holder of the stripe of its bucket.
+//! - HASH-2. A key has at most one slot with a record that is not marked as deleted, except while the
 //!   holder of the lock moves it, when both slots hold the same word.
-//! - H3. The record of a key stays in its slot until it is removed, except for moves: to the other
+//! - HASH-3. The record of a key stays in its slot until it is removed, except for moves: to the other
 //!   bucket of a split or a join, or within a bucket. Every move publishes the copy, then changes what
 //!   readers compare (the number of buckets, the count of moves, or both), then clears the original.
-//! - H4. Every store to a slot releases and every load acquires.
-//! - H5. What is taken out of a slot, a line out of a chain, or a segment out of the directory, is freed by
+//! - HASH-4. Every store to a slot releases and every load acquires.
+//! - HASH-5. What is taken out of a slot, a line out of a chain, or a segment out of the directory, is freed by
 //!   retiring only. References to buckets and records are had under a guard that was there when the thread
 //!   read the directory, or by code that has the table alone. So what they lead to lives as long as they do.
-//! - H6. Locks are taken in this order: that of the census, resize lock, stripes in ascending order. A writer holds one
+//! - HASH-6. Locks are taken in this order: that of the census, resize lock, stripes in ascending order. A writer holds one
 //!   stripe and takes no other lock under it.
-//! - H7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
+//! - HASH-7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
 //!   so is the bit for records behind the first line. Lines are linked and unlinked between the two.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader that finds a record is right: it was there when the slot was loaded. Let it find
 //! nothing, and suppose the key was present all the time. (If it was absent at some moment of the search,
-//! then "nothing" is right for that moment.) By H3 its record was in one slot until it
+//! then "nothing" is right for that moment.) By HASH-3 its record was in one slot until it
 //! moved. If it did not move, the reader loaded that slot and found it. If it moved after the reader
 //! had loaded the slot where it was, the same. So the reader has loaded, with acquire, a slot that a move had
-//! cleared, or by H7 fingerprints from which a move had cleared that of the slot, or it was before that in
+//! cleared, or by HASH-7 fingerprints from which a move had cleared that of the slot, or it was before that in
 //! the place the record was moved to, which a move then announced.
 //!
 //! Now the reader confirms. Before its search it has loaded the count of moves, then the number of

@@ -25,12 +25,12 @@
 //! every reader sees through it.
 //!
 //! # Invariants
-//! - I1. Key and value of a published record never change; only the stamp does, from 0 to the entry of a batch
+//! - RECORD-1. Key and value of a published record never change; only the stamp does, from 0 to the entry of a batch
 //!   and back, and such words of the value as their owner accesses atomically, and by
 //!   [`value_words`](Record::value_words) only. A record is stamped before it is published, or under the lock
 //!   of its key, and only if it has no stamp; only the batch that has stamped it takes the stamp away.
-//! - I2. A record that was reachable is freed only through [`Guard::retire`](ats_sync::Guard::retire).
-//! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
+//! - RECORD-2. A record that was reachable is freed only through [`Guard::retire`](ats_sync::Guard::retire).
+//! - RECORD-3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
 //!   record is freed.
 
 mod boxed;

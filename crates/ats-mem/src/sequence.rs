@@ -24,22 +24,22 @@
 //! nodes are freed without their children, when the last reader has gone.
 //!
 //! # Invariants
-//! - Q1. A block lives as long as there is a reference to it, and after that until all readers have gone
+//! - SEQUENCE-1. A block lives as long as there is a reference to it, and after that until all readers have gone
 //!   that could find it when the last reference was given up. A version has one reference to its root. A
 //!   node has one reference to each of its children.
-//! - Q2. Blocks do not change once their version is finished, except their counts. The only change to a
+//! - SEQUENCE-2. Blocks do not change once their version is finished, except their counts. The only change to a
 //!   version is that it is taken over.
-//! - Q3. Nodes have at least one child. The root of height `h` covers all positions below 32^h.
-//! - Q4. References are made from references. Code that has a reference makes another one with
+//! - SEQUENCE-3. Nodes have at least one child. The root of height `h` covers all positions below 32^h.
+//! - SEQUENCE-4. References are made from references. Code that has a reference makes another one with
 //!   `Link::share`. A reader that finds a version under a guard makes a reference to its root with
 //!   `Link::share_if_any`, if the count is not 0. Take a node with a single reference, which is held by a
 //!   node that itself has a single reference, and so on up to a root whose count a thread has taken from 1
 //!   to 0. Such a node belongs to that thread, because no other thread can get a reference to it. Taking
 //!   over relies on this.
-//! - Q5. What the words of a value own is released when its last reference is given up.
-//! - Q6. A version that was taken over has no references. Its blocks can be read until the leftovers are
+//! - SEQUENCE-5. What the words of a value own is released when its last reference is given up.
+//! - SEQUENCE-6. A version that was taken over has no references. Its blocks can be read until the leftovers are
 //!   retired and all readers have gone that were pinned before.
-//! - Q7. A link of a draft that has the mark leads to a block that the draft alone has; the others lead to
+//! - SEQUENCE-7. A link of a draft that has the mark leads to a block that the draft alone has; the others lead to
 //!   blocks of the version it was made of, which live as long as the edit. What stands at height 0 is a value,
 //!   what stands above is a node.
 //!

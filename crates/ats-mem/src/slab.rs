@@ -36,15 +36,15 @@
 //! `RUSTFLAGS="--cfg fuzzing"`, everything comes from the allocator of the system.
 //!
 //! # Invariants
-//! - S1. Each block is in exactly one place: with the user, in the cache of one thread, or free in
+//! - SLAB-1. Each block is in exactly one place: with the user, in the cache of one thread, or free in
 //!   its run. Its bit is set in the first two cases.
-//! - S2. The description of a run that serves a size, bitmap included, is touched only under the lock
+//! - SLAB-2. The description of a run that serves a size, bitmap included, is touched only under the lock
 //!   of the pool of that size; all else in the header of a chunk only under the lock of the chunks.
 //!   Free runs belong to the latter. A pool may take the lock of the chunks, never the other way
 //!   round.
-//! - S3. The cache of a thread is touched by that thread only.
-//! - S4. A run is in a list of its pool exactly if it has both used and free blocks.
-//! - S5. A chunk is unmapped only if all of its runs are free, so by S1 no block in it is in use.
+//! - SLAB-3. The cache of a thread is touched by that thread only.
+//! - SLAB-4. A run is in a list of its pool exactly if it has both used and free blocks.
+//! - SLAB-5. A chunk is unmapped only if all of its runs are free, so by SLAB-1 no block in it is in use.
 //!
 //! # Sources
 //! Slabs and their caches: J. Bonwick, *The slab allocator*, USENIX Summer 1994; J. Bonwick and

@@ -96,8 +96,8 @@ macro_rules! nif {
             argc: std::ffi::c_int,
             argv: *const $crate::sys::Word,
         ) -> $crate::sys::Word {
-            // SAFETY: the VM gives the environment of this call (VE1) and as many valid terms as
-            // the table says, good until the call returns (VE2).
+            // SAFETY: the VM gives the environment of this call (ENV-1) and as many valid terms as
+            // the table says, good until the call returns (ENV-2).
             let (env, args) = unsafe {
                 let env = $crate::env::Env::from_raw(env);
                 let words = &*argv.cast::<[$crate::sys::Word; $arity]>();
@@ -166,7 +166,7 @@ const ATTEMPTS: i64 = 16;
 /// Has the VM make the same call again, which found something held.
 #[cold]
 fn call_when_free(env: Env<'_>, again: Again) -> Word {
-    // SAFETY: the VM gives as many valid terms as it says (VE2).
+    // SAFETY: the VM gives as many valid terms as it says (ENV-2).
     let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
     let (args, told) = args.split_at(again.arity);
     let before = told.first().and_then(|word| {

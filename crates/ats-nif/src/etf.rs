@@ -51,7 +51,7 @@ impl Etf {
     pub fn within_limits(term: VmWord<'_>) -> Result<Self, TooLong> {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
-        // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
+        // SAFETY: the term is valid (ENV-2); the VM only reads it and fills `bin`.
         let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &mut bin) };
         match done {
             0 => Err(TooLong),

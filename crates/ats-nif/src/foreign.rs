@@ -19,7 +19,7 @@
 //! table) does not keep its target alive once encoded. Both must come back `=:=` and working.
 //!
 //! # Invariant
-//! - F1. The first word of an owning box came from `Arc::into_raw` of the type that its tag says, and
+//! - FOREIGN-1. The first word of an owning box came from `Arc::into_raw` of the type that its tag says, and
 //!   stands for one of the counts of that `Arc`.
 
 use crate::atoms;
@@ -160,7 +160,7 @@ fn etf_bytes(words: &[u64]) -> &[u8] {
 /// The binary of a box, for as long as the box.
 fn shared<'a>(host_box: HostBox<'a, Vm>) -> &'a SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
-    // SAFETY: F1, and the resource is alive as long as the borrow of the box.
+    // SAFETY: FOREIGN-1, and the resource is alive as long as the borrow of the box.
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
@@ -263,7 +263,7 @@ impl Host for Vm {
 
     fn retain(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: F1; the count that the box stands for keeps the object alive meanwhile.
+        // SAFETY: FOREIGN-1; the count that the box stands for keeps the object alive meanwhile.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
@@ -285,7 +285,7 @@ impl Host for Vm {
 
     unsafe fn release(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: F1; the caller gives up the count that the box stands for.
+        // SAFETY: FOREIGN-1; the caller gives up the count that the box stands for.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),

@@ -5,13 +5,13 @@
 //! for all processes. Operations that are under way finish on what they have.
 //!
 //! # Invariants
-//! - HA1. `Handle::shared` goes from null to the table to null again, once. Only the thread that
+//! - HANDLE-1. `Handle::shared` goes from null to the table to null again, once. Only the thread that
 //!   takes the pointer out deletes the table. A named table gets its name between the two, and with it
 //!   exists.
-//! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1,
+//! - HANDLE-2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HANDLE-1,
 //!   and after the name was taken out of the names. So a `Shared` that was found under a guard lives as long
 //!   as the guard; [`Shared::hold`] takes a count of its own for longer.
-//! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
+//! - HANDLE-3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
 use crate::disk::{Opened, Pending};
@@ -174,7 +174,7 @@ impl Handle {
     /// The table, unless it has been deleted.
     #[inline]
     pub fn shared<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
-        // SAFETY: a table found under a guard lives as long as the guard (HA2).
+        // SAFETY: a table found under a guard lives as long as the guard (HANDLE-2).
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
@@ -185,8 +185,8 @@ impl Handle {
         if shared.is_null() {
             return false;
         }
-        // SAFETY: we took the pointer out, so the table is ours to delete (HA1), and the count of the handle
-        // ours to give up (HA2).
+        // SAFETY: we took the pointer out, so the table is ours to delete (HANDLE-1), and the count of the handle
+        // ours to give up (HANDLE-2).
         unsafe {
             leave(&*shared);
             let bytes = size_of::<Shared>() + (*shared).table.about_bytes();
@@ -232,7 +232,7 @@ impl Shared {
             }),
         });
         let raw = Arc::into_raw(shared);
-        // SAFETY: published by the next line, under the guard, so retired after it (HA2).
+        // SAFETY: published by the next line, under the guard, so retired after it (HANDLE-2).
         let shared = unsafe { &*raw };
         shared.id.shared.store(raw.cast_mut(), Ordering::Release);
         shared
@@ -242,7 +242,7 @@ impl Shared {
     /// table that no process finds, and is freed when this is dropped.
     pub fn hold(&self) -> Arc<Shared> {
         // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as
-        // long as the guard which `self` was found under (HA2).
+        // long as the guard which `self` was found under (HANDLE-2).
         unsafe {
             Arc::increment_strong_count(self);
             Arc::from_raw(self)

@@ -1,7 +1,7 @@
 //! Terms that only an environment can keep: what has identity or holds a resource.
 //!
 //! # Invariant
-//! - HE1. The heap of a [`HeldEnv`] only grows, and what is in it never moves or changes: a term in it
+//! - HELD-1. The heap of a [`HeldEnv`] only grows, and what is in it never moves or changes: a term in it
 //!   can be read by any thread that holds a count of it, without a lock.
 
 use crate::env::{Env, OwnEnv, VmWord};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct HeldEnv(OwnEnv);
 
 // SAFETY: only one thread writes to it at a time (the one that has it alone, or holds `OPEN_CHUNK`),
-// and readers only read terms that are complete (HE1).
+// and readers only read terms that are complete (HELD-1).
 unsafe impl Sync for HeldEnv {}
 
 /// The number of aliases that share an environment.
@@ -43,7 +43,7 @@ pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<HeldEnv>, Word)> {
 pub fn hold_in_chunk(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
     let mut open = OPEN_CHUNK.lock().unwrap_or_else(PoisonError::into_inner);
     let (env, count) = open.get_or_insert_with(|| (Arc::new(HeldEnv(OwnEnv::new())), 0));
-    // SAFETY: writers take the lock; readers do not touch what is added now (HE1).
+    // SAFETY: writers take the lock; readers do not touch what is added now (HELD-1).
     let word = unsafe { Env::from_raw(env.0.raw()) }.copy(term).raw();
     let env = Arc::clone(env);
     *count += 1;

@@ -14,19 +14,19 @@
 //! - a thing is deleted when it stops existing, whatever is linked.
 //!
 //! # Invariants
-//! - N1. A list is changed only under its lock, and the name that a thing with a node knows only under those of both
+//! - NAMES-1. A list is changed only under its lock, and the name that a thing with a node knows only under those of both
 //!   names. Of two locks, the one with the lower number is taken first.
-//! - N2. A node never changes; a name that is taken out is unlinked by copying its predecessors, and
+//! - NAMES-2. A node never changes; a name that is taken out is unlinked by copying its predecessors, and
 //!   the nodes are retired.
-//! - N3. What a linked node leads to is not retired before the node is unlinked. So both live as long as a guard
+//! - NAMES-3. What a linked node leads to is not retired before the node is unlinked. So both live as long as a guard
 //!   under which the node was found.
-//! - N4. Between two changes there is at most one node for a name, and one for a thing: that of its name.
-//! - N5. What has stopped existing never exists again.
+//! - NAMES-4. Between two changes there is at most one node for a name, and one for a thing: that of its name.
+//! - NAMES-5. What has stopped existing never exists again.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader walks through a list as it was at some moment. If there is no node for the name, no thing had the name
 //! then. If there is one that does not count, its thing was renamed or deleted, or is about to get the name. Each
-//! change gives a name to one thing or takes it from one (N4), so between this thing and another with the same name
+//! change gives a name to one thing or takes it from one (NAMES-4), so between this thing and another with the same name
 //! there was a moment at which none had it, during the walk.
 
 use ats_sync::{CachePadded, Guard};
@@ -74,7 +74,7 @@ struct Node<T> {
 // SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two methods of
 // `Named`, for which `T` must be `Sync`, are called through them.
 unsafe impl<T: Sync> Send for Names<T> {}
-// SAFETY: as for `Send`; changes are serialized by the lock (N1).
+// SAFETY: as for `Send`; changes are serialized by the lock (NAMES-1).
 unsafe impl<T: Sync> Sync for Names<T> {}
 
 impl<T: Named> Default for Names<T> {
@@ -102,7 +102,7 @@ impl<T: Named> Names<T> {
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
         let target = self.linked(name, guard)?;
-        // SAFETY: found under the guard (N3).
+        // SAFETY: found under the guard (NAMES-3).
         let thing = unsafe { &*target };
         // Acquire: what was done before the name was given is seen.
         let is_its_name = thing.name().load(Ordering::Acquire) == name;
@@ -114,7 +114,7 @@ impl<T: Named> Names<T> {
     fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
         while !node.is_null() {
-            // SAFETY: nodes are retired after they were unlinked (N2), so one found under a guard
+            // SAFETY: nodes are retired after they were unlinked (NAMES-2), so one found under a guard
             // lives as long as the guard.
             let Node {
                 name: other,
@@ -244,7 +244,7 @@ impl<T: Named> Names<T> {
         let bucket = self.bucket(name);
         let first = bucket.load(Ordering::Relaxed);
         let mut found = first;
-        // SAFETY: the list is changed only under the lock we hold (N1), so its nodes live.
+        // SAFETY: the list is changed only under the lock we hold (NAMES-1), so its nodes live.
         while unsafe { (*found).name } != name {
             // SAFETY: as above.
             found = unsafe { (*found).next };

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[inline]
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
-    // SAFETY: the environment is valid (VE1) and the pid is a local one.
+    // SAFETY: the environment is valid (ENV-1) and the pid is a local one.
     unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
 }
 
@@ -78,7 +78,7 @@ pub fn may_block() -> Option<MayBlock> {
 /// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {
-        // SAFETY: the environment of this call (VE1).
+        // SAFETY: the environment of this call (ENV-1).
         unsafe { sys::enif_consume_timeslice(env.raw(), percent.min(100) as c_int) };
     }
 }

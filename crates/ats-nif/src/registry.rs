@@ -57,7 +57,7 @@ fn address(shared: &Shared) -> usize {
 #[inline]
 pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
     let shared = NAMES.get(name, guard)?;
-    // SAFETY: a table's name goes before the table is retired (HA2 of `handle`), so a table found by
+    // SAFETY: a table's name goes before the table is retired (HANDLE-2 of `handle`), so a table found by
     // its name under a guard lives as long as the guard.
     Some(unsafe { &*shared })
 }
@@ -68,7 +68,7 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
 /// The table was not entered before. It is taken out of its handle by [`leave`] only.
 pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
     let mut part = part_of(address(shared));
-    // SAFETY: promised by the caller (HA2 of `handle`).
+    // SAFETY: promised by the caller (HANDLE-2 of `handle`).
     if shared.named && !unsafe { NAMES.insert(shared, guard) } {
         return false;
     }

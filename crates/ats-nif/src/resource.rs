@@ -4,9 +4,9 @@
 //! call costs no count: the argument keeps it alive.
 //!
 //! # Invariant
-//! - RS1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
+//! - RESOURCE-1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
 //!   a `T` from the moment any term refers to it until the VM calls its destructor.
-//! - RS2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the handle's memory
+//! - RESOURCE-2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the handle's memory
 //!   for that of another type as long as this library is mapped.
 
 use crate::env::{Env, VmWord};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///
 /// The handle changes when the module is deleted, purged and loaded again, while resources made
 /// before keep the one they were made with. So older handles are remembered, and a resource that is
-/// never freed keeps the VM from reusing the memory of each (RS2).
+/// never freed keeps the VM from reusing the memory of each (RESOURCE-2).
 pub struct Slot {
     current: AtomicPtr<sys::ErlNifResourceType>,
     /// `true` if there is a resource with the current handle that is never freed.
@@ -144,7 +144,7 @@ unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, objec
     // A panic must not unwind into the VM; what the object then holds is lost, which is all that can
     // be done.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: RS1, and the VM calls this once, after the last reference.
+        // SAFETY: RESOURCE-1, and the VM calls this once, after the last reference.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     }));
 }
@@ -156,7 +156,7 @@ unsafe extern "C" fn process_down<T: Resource>(
     _monitor: *mut sys::ErlNifMonitor,
 ) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the VM keeps the object and the environment during the call (RS1), and gives a
+        // SAFETY: the VM keeps the object and the environment during the call (RESOURCE-1), and gives a
         // valid pid.
         let (object, env, pid) = unsafe {
             (
@@ -194,10 +194,10 @@ fn get_with<'e, T: Resource>(
     handle: *mut sys::ErlNifResourceType,
 ) -> Option<&'e T> {
     let mut object = std::ptr::null_mut();
-    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type (RS2).
+    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type (RESOURCE-2).
     let found =
         unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
-    // SAFETY: RS1; the term keeps the resource as long as it is there.
+    // SAFETY: RESOURCE-1; the term keeps the resource as long as it is there.
     (found != 0).then(|| unsafe { &*object.cast::<T>() })
 }
 
@@ -216,7 +216,7 @@ impl<T: Resource> ResourceRef<T> {
     /// Moves `value` to a new resource.
     pub fn new(value: T) -> Self {
         T::slot().pin::<T>();
-        // SAFETY: the type is opened; the new memory is written before another thread can see it (RS1).
+        // SAFETY: the type is opened; the new memory is written before another thread can see it (RESOURCE-1).
         unsafe {
             let object = sys::enif_alloc_resource(T::slot().get(), size_of::<T>()).cast::<T>();
             assert!(!object.is_null(), "out of memory");
@@ -258,7 +258,7 @@ impl<T: Resource> Deref for ResourceRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the resource is alive as long as `self` (RS1).
+        // SAFETY: the resource is alive as long as `self` (RESOURCE-1).
         unsafe { &*self.object }
     }
 }

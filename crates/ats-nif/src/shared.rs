@@ -1,7 +1,7 @@
 //! Large binaries, shared with the processes that have them.
 //!
 //! # Invariant
-//! - SB1. The queue of a [`SharedBinary`] holds one binary, in one piece, and never changes.
+//! - SHARED_BINARY-1. The queue of a [`SharedBinary`] holds one binary, in one piece, and never changes.
 
 use crate::env::{Env, VmWord};
 use crate::sys;
@@ -16,7 +16,7 @@ pub struct SharedBinary {
     len: usize,
 }
 
-// SAFETY: the queue is bound to no thread and never changes (SB1); reading it only counts up the
+// SAFETY: the queue is bound to no thread and never changes (SHARED_BINARY-1); reading it only counts up the
 // reference count of the binary, which is atomic. The bytes of a binary never change once it was
 // handed to a native function.
 unsafe impl Send for SharedBinary {}
@@ -66,14 +66,14 @@ impl SharedBinary {
 
     /// The bytes. No lock, no count.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the queue keeps the binary, and with it these bytes, as long as `self` (SB1).
+        // SAFETY: the queue keeps the binary, and with it these bytes, as long as `self` (SHARED_BINARY-1).
         unsafe { std::slice::from_raw_parts(self.bytes, self.len) }
     }
 
     /// A term that shares the binary. O(1).
     pub fn make<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         let mut word = VmWord::NIL.raw();
-        // SAFETY: peeking at the head reads the queue, which never changes (SB1), and counts the
+        // SAFETY: peeking at the head reads the queue, which never changes (SHARED_BINARY-1), and counts the
         // binary for the new term.
         unsafe {
             let found =

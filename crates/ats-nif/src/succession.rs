@@ -7,10 +7,10 @@
 //! ([`Shared::fate`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
-//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
+//! - SUCCESSION-1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
 //!   the table is deleted.
-//! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
-//! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+//! - SUCCESSION-2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - SUCCESSION-3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
 
 use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -46,7 +46,7 @@ impl Shared {
     /// owner no process can change the heir.
     pub fn fate(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
-        // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
+        // Under the lock, so that only the first of many threads that found the owner dead goes on (SUCCESSION-1).
         if self.has_living_owner(env) {
             return Fate::Lives;
         }

@@ -6,12 +6,12 @@
 //! also when it has no tables left.
 //!
 //! # Invariants
-//! - WA1. A watch in the map is one that the VM tells of the end of its process, until it has done so.
-//! - WA2. A table is in the set of a watch from the moment it is told that the process is watched (or before it
+//! - WATCH-1. A watch in the map is one that the VM tells of the end of its process, until it has done so.
+//! - WATCH-2. A table is in the set of a watch from the moment it is told that the process is watched (or before it
 //!   exists, if its owner makes it and cannot end meanwhile) until it is deleted, or the set is taken by the end of
 //!   the process. Both take the lock of the set, so each table is told of the end, or was deleted before, or finds
 //!   that the process is gone when it asks.
-//! - WA3. Locks are taken in this order: that of a table, that of a part of the map, that of a set.
+//! - WATCH-3. Locks are taken in this order: that of a table, that of a part of the map, that of a set.
 
 use crate::env::{Env, VmWord};
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -132,7 +132,7 @@ fn of_process<T: Watching>(env: Env<'_>, pid: Word) -> Option<ResourceRef<Watch<
     });
     // SAFETY: the word of a local pid, which is an immediate.
     let process = unsafe { VmWord::new(pid) };
-    // If the process ends now, it waits for the lock that we hold before it looks for the watch (WA1).
+    // If the process ends now, it waits for the lock that we hold before it looks for the watch (WATCH-1).
     watch.monitor(env, process).then(|| {
         part.insert(pid, watch.clone());
         watch

@@ -23,12 +23,12 @@
 //! (`shared_store`).
 //!
 //! # Invariants of those behind one lock
-//! - V1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock
+//! - RIVALS-1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock
 //!   held to write. So the holder of the lock, to read or to write, can look at the records of the map.
-//! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
+//! - RIVALS-2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
 //!   taken it out, or the batch to which it belonged. So a thread that was pinned before it took the lock can look at
 //!   what it has found there as long as its guard lives.
-//! - V3. The weight is that of what readers see in the map, whenever the lock is free.
+//! - RIVALS-3. The weight is that of what readers see in the map, whenever the lock is free.
 
 mod hash_map;
 mod in_range;

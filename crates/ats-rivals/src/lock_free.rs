@@ -27,25 +27,25 @@
 //! - A base node that becomes empty is joined at once, as in Erlang/OTP. Else the ends of a table that serves as a
 //!   queue would be behind ever more empty ones.
 //! - Nodes are retired to epochs, where the paper has a garbage collector. This is why base nodes share ownership of
-//!   what tells of their join, and why a join is done before it lets go of its route nodes (L5).
+//!   what tells of their join, and why a join is done before it lets go of its route nodes (LOCK_FREE-5).
 //!
 //! # Invariants
 //! The exchanges are those of the slot that leads to a node; a node that has left its slot never comes back.
-//! - L1. A base node leaves its slot when an update, a split or a join puts another node there. While it has a part
+//! - LOCK_FREE-1. A base node leaves its slot when an update, a split or a join puts another node there. While it has a part
 //!   in a join that is not over, only that join does so. The base node that a join has joined with its neighbour
 //!   stays in its slot for ever, and goes together with its parent.
-//! - L2. The parent of a base node in the tree is the route node from which it hangs, which is in the tree, too.
+//! - LOCK_FREE-2. The parent of a base node in the tree is the route node from which it hangs, which is in the tree, too.
 //!   Updates exchange in the slots of the parent, whatever way led them to the base node. A route node that has been
 //!   taken out has no replaceable base node of which it is the parent, so no update is lost there.
-//! - L3. A node is retired once: a base node that an exchange of one thread has taken out, by this thread; the nodes
+//! - LOCK_FREE-3. A node is retired once: a base node that an exchange of one thread has taken out, by this thread; the nodes
 //!   that a join takes out, by the thread that has made its state *done*. All of them could not be reached any more
 //!   by then from the root. So a thread can look at a node as long as the guard lives under which it found it. A
 //!   node that was never in the tree is dropped at once.
-//! - L4. A join claims the route node that it takes out, and the one above. Only the join that has claimed a route node
+//! - LOCK_FREE-4. A join claims the route node that it takes out, and the one above. Only the join that has claimed a route node
 //!   exchanges other route nodes in its slots, or takes it out. One that was taken out stays claimed.
-//! - L5. A thread looks at the plan of a join only if it has found it committed under the present guard. Then the
+//! - LOCK_FREE-5. A thread looks at the plan of a join only if it has found it committed under the present guard. Then the
 //!   join was not done before this guard, and what the plan leads to is retired after that, if at all.
-//! - L6. The keys to which a base node belongs do not change while it is in the tree; it has a record of each of them
+//! - LOCK_FREE-6. The keys to which a base node belongs do not change while it is in the tree; it has a record of each of them
 //!   that is there. A thread that stands on a node that was taken out finds in what hangs there the keys as they were
 //!   at some moment since it read the root.
 
@@ -90,9 +90,9 @@ pub struct Routes<R: Release> {
 }
 
 // SAFETY: nodes are shared between threads by design: what changes in them is atomic, and threads look at them as
-// long as their guards allow (L3). Records may be released on any thread (`Release`).
+// long as their guards allow (LOCK_FREE-3). Records may be released on any thread (`Release`).
 unsafe impl<R: Release> Send for Routes<R> {}
-// SAFETY: as for `Send` (L3).
+// SAFETY: as for `Send` (LOCK_FREE-3).
 unsafe impl<R: Release> Sync for Routes<R> {}
 
 /// A node, and what it is.
@@ -125,7 +125,7 @@ impl<R: Release> Routes<R> {
     /// The route node from which a base node hangs.
     fn parent<'g>(&self, base: &Base<R>, _guard: &'g Guard) -> Option<&'g Node<R>> {
         // SAFETY: it is null or leads to a node that was in the tree together with the base node, which was found under
-        // this guard (L2, L3).
+        // this guard (LOCK_FREE-2, LOCK_FREE-3).
         unsafe { base.parent.as_ref() }
     }
 
@@ -157,7 +157,7 @@ impl<R: Release> Routes<R> {
             return Err(new);
         };
         let new = slot.replace(node, new, guard)?;
-        // SAFETY: this thread has just taken it out of the tree (L3).
+        // SAFETY: this thread has just taken it out of the tree (LOCK_FREE-3).
         unsafe { Node::retire(node, guard) };
         Ok(new)
     }
@@ -183,7 +183,7 @@ impl<R: Release> Routes<R> {
                 };
                 let new = Node::base(tree, base.after(cost), base.parent, None);
                 if let Ok(new) = self.try_replace(node, base, new, guard) {
-                    // SAFETY: the base node that led to what is replaced has just been taken out (T2 of `treap`).
+                    // SAFETY: the base node that led to what is replaced has just been taken out (TREAP-2).
                     unsafe { edit.published(guard) };
                     return Some(new);
                 }
@@ -209,7 +209,7 @@ impl<R: Release> SharedMap<R> for Routes<R> {
     ) {
         let held = self.locks.lock(key);
         let found = self.find(key, guard);
-        // Whatever is found was there at some moment since the lock was taken (L6), hence is there now.
+        // Whatever is found was there at some moment since the lock was taken (LOCK_FREE-6), hence is there now.
         let exchange = decide(found.1.tree().get(key));
         let changed = self.carry_out(found, key, &exchange, guard);
         drop(held);
@@ -269,7 +269,7 @@ impl<R: Release> Drop for Routes<R> {
             let node = unsafe { NodeBox::from_raw(node) };
             match &*node {
                 Node::Route(route) => left.extend(route.hanging().map(<*const _>::cast_mut)),
-                // SAFETY: as above; nodes of a container are in that of one base node of the tree (T2 of `treap`).
+                // SAFETY: as above; nodes of a container are in that of one base node of the tree (TREAP-2).
                 Node::Base(base) => unsafe { base.link().free_all() },
             }
         }

@@ -30,21 +30,21 @@
 //! it takes, whatever [`set_may_wait`](ats_sync::lock::set_may_wait) says of them.
 //!
 //! # Invariants
-//! - G1. The value is changed only by the holder of the queue, with the gate shut, after each group was empty at
+//! - READER_GROUPS-1. The value is changed only by the holder of the queue, with the gate shut, after each group was empty at
 //!   some moment since the gate was shut. It is read only by threads that have counted themselves in and then found
 //!   the gate open, and have not counted themselves out.
-//! - G2. A node of the queue is used until its thread has the lock, and the thread behind it, if there is one at the
+//! - READER_GROUPS-2. A node of the queue is used until its thread has the lock, and the thread behind it, if there is one at the
 //!   tail, has linked itself. Until then it does not leave the stack of its thread. Only the holder grants
 //!   the lock, once for each node.
-//! - G3. The gate is shut before the writer passes each group by a read-modify-write, and all changes of a
+//! - READER_GROUPS-3. The gate is shut before the writer passes each group by a read-modify-write, and all changes of a
 //!   group are read-modify-writes. So of a reader and a writer one comes first in the group. If it is the reader, the
 //!   writer sees it there, and waits. If it is the writer, the reader finds the gate shut; or opened since, and then
 //!   what was written before that is visible to it.
-//! - G4. A thread sleeps only on a word with a value that says so, and the kernel compares the two. The thread that
+//! - READER_GROUPS-4. A thread sleeps only on a word with a value that says so, and the kernel compares the two. The thread that
 //!   ends the reason for sleeping changes the word before it wakes the sleepers: the last reader of a group,
 //!   the writer that opens the gate, the reader that lets the barrier down, the holder that grants the lock. Each
 //!   of these words has its own kind of sleeper.
-//! - G5. The barrier and the order of the queue are about fairness alone. Nothing that is safe depends on them.
+//! - READER_GROUPS-5. The barrier and the order of the queue are about fairness alone. Nothing that is safe depends on them.
 
 mod barrier;
 mod gate;
@@ -84,7 +84,7 @@ struct Writers {
 // SAFETY: the lock owns its value; the rest is words.
 unsafe impl<T: ?Sized + Send> Send for ReaderGroupLock<T> {}
 // SAFETY: readers have shared references to the value at the same time, hence `Sync`; a writer has it alone, on
-// whatever thread it is, hence `Send` (G1).
+// whatever thread it is, hence `Send` (READER_GROUPS-1).
 unsafe impl<T: ?Sized + Send + Sync> Sync for ReaderGroupLock<T> {}
 
 impl<T> ReaderGroupLock<T> {
@@ -263,7 +263,7 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the thread was counted in with the gate open, and is until the guard goes (G1).
+        // SAFETY: the thread was counted in with the gate open, and is until the guard goes (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -291,7 +291,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard has the value alone (G1).
+        // SAFETY: the guard has the value alone (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -299,7 +299,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard has the value alone (G1).
+        // SAFETY: the guard has the value alone (READER_GROUPS-1).
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -1,6 +1,6 @@
 //! The abilities that a store needs of a map of records that several threads change at a time.
 //!
-//! The invariants (W1 and so on) are those of [`shared_store`](super::shared_store).
+//! The invariants (SHARED_STORE-1 and so on) are those of [`shared_store`](super::shared_store).
 
 use ats_mem::record::{Record, Release};
 use ats_sync::Guard;
@@ -20,7 +20,7 @@ pub enum Exchange<'g, R: Release> {
 
 /// A map of records in the order of their keys, used by any number of threads.
 ///
-/// Records are the [store](super::shared_store::SharedStore)'s: it retires what a change has taken out (W2), and frees
+/// Records are the [store](super::shared_store::SharedStore)'s: it retires what a change has taken out (SHARED_STORE-2), and frees
 /// what is there at the end. Nodes are the map's: it retires those that it replaces, through the guard of the call.
 pub trait SharedMap<R: Release>: Default + Send + Sync {
     /// The record of a key, as it was at some moment of the call.
@@ -29,7 +29,7 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
     /// Changes one key: calls `decide` once, with its record, and does what that says.
     ///
     /// No other thread is in `decide` of the same key, and what it has seen is what is there until the change
-    /// has been made, in one step for readers (W1). If `decide` panics, nothing has changed.
+    /// has been made, in one step for readers (SHARED_STORE-1). If `decide` panics, nothing has changed.
     fn change<'g>(
         &'g self,
         key: &[u8],

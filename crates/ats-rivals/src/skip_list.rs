@@ -7,8 +7,8 @@
 //! key, which exclude each other by a lock, since [`SharedMap::change`] decides once.
 //!
 //! # Invariants
-//! - K1. A node of the list is put there and taken out by the holder of the lock of its key only.
-//! - K2. The word of a node leads to the record of the key, and to nothing as soon as the key is gone, which is before
+//! - SKIP_LIST-1. A node of the list is put there and taken out by the holder of the lock of its key only.
+//! - SKIP_LIST-2. The word of a node leads to the record of the key, and to nothing as soon as the key is gone, which is before
 //!   the node is taken out. So a reader that has found a node which is taken out meanwhile finds no record, and
 //!   there was none at a moment since the reader began.
 
@@ -34,10 +34,10 @@ pub struct List<R: Release> {
     locks: KeyLocks,
 }
 
-/// The place of the record of a key: nowhere if the key is gone (K2).
+/// The place of the record of a key: nowhere if the key is gone (SKIP_LIST-2).
 struct Word<R: Release>(AtomicPtr<Record<R>>);
 
-// SAFETY: it stands for a record, which any thread may read, and which any thread may free (I3 of `record`).
+// SAFETY: it stands for a record, which any thread may read, and which any thread may free (RECORD-3).
 unsafe impl<R: Release> Send for Word<R> {}
 // SAFETY: as above.
 unsafe impl<R: Release> Sync for Word<R> {}
@@ -53,7 +53,7 @@ impl<R: Release> Word<R> {
     }
 
     fn get<'g>(&self, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        // SAFETY: what the word leads to is in the map, so it lives as long as a guard made before (W2).
+        // SAFETY: what the word leads to is in the map, so it lives as long as a guard made before (SHARED_STORE-2).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 }

@@ -1,6 +1,6 @@
 //! A map of records behind a readers-writer lock, as a store.
 //!
-//! The invariants (V1 and so on) are those of [the crate](crate).
+//! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use crate::reader_groups::ReaderGroupLock;
@@ -119,7 +119,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
             let gone = key.and_then(|key| state.carry_out(key, here, step));
             drop(state);
             if let Some(gone) = gone {
-                // SAFETY: this thread has just taken it out of the map (V2).
+                // SAFETY: this thread has just taken it out of the map (RIVALS-2).
                 unsafe { record::retire(gone.pointer(), guard) };
             }
             return Ok(());
@@ -234,7 +234,7 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         drop(state);
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));
         if let Some(before) = before {
-            // SAFETY: it was in the map before the hold, which has just been taken out (B3 of `batch`).
+            // SAFETY: it was in the map before the hold, which has just been taken out (BATCH-3).
             unsafe { record::retire(std::ptr::from_ref(before).cast_mut(), guard) };
         }
     }

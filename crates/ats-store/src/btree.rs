@@ -7,7 +7,7 @@
 //! before the CA tree, but for the kind of tree.
 //!
 //! # Invariant
-//! - BT1. The map changes only after everything that can fail or panic has been called.
+//! - BTREE-1. The map changes only after everything that can fail or panic has been called.
 
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
@@ -92,7 +92,7 @@ impl BTreeStore {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Records> {
-        // A panic of a visitor leaves nothing half done (BT1).
+        // A panic of a visitor leaves nothing half done (BTREE-1).
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -29,24 +29,24 @@
 //! locks.
 //!
 //! # Invariants
-//! - N1. A thread makes a change to a part and to its numbers between taking the lock of the part *and* finding the
+//! - CENSUS-1. A thread makes a change to a part and to its numbers between taking the lock of the part *and* finding the
 //!   gate open, and giving the lock back. It counts its [turn](Part::turns) before the first of both.
-//! - N2. Numbers and turns are stored to by the holder of the lock only, with release.
-//! - N3. The set of the parts does not change during a census, or the caller finds out and drops the result. Numbers
+//! - CENSUS-2. Numbers and turns are stored to by the holder of the lock only, with release.
+//! - CENSUS-3. The set of the parts does not change during a census, or the caller finds out and drops the result. Numbers
 //!   move between parts only then.
-//! - N4. A thread waits at the gate only while it holds no lock of a part. So those that are inside come out, and
+//! - CENSUS-4. A thread waits at the gate only while it holds no lock of a part. So those that are inside come out, and
 //!   the census ends.
-//! - N5. The gate is closed by the holder of the lock of the census only.
-//! - N6. A census may be shared by callers that have come before it began, and by no others.
+//! - CENSUS-5. The gate is closed by the holder of the lock of the census only.
+//! - CENSUS-6. A census may be shared by callers that have come before it began, and by no others.
 //!
 //! # Why a glance is right
 //! A look at a part is at its turns, then at its lock, then at its numbers. Let all locks be found free, with the same
 //! turns, in both rounds. A turn that the first round has counted is over: its number was loaded with acquire, so the
 //! look at the lock finds it held, which ends the glance, or given back, and then acquires the numbers. Call the
 //! time from the last look of the first round to the first one of the second *T*. A change that was made visible
-//! before the call is counted: by N1 and N2 its turn is older than the visible effect, so it is among those that
+//! before the call is counted: by CENSUS-1 and CENSUS-2 its turn is older than the visible effect, so it is among those that
 //! the first round has counted. A change that is counted has ended before T: a number that is loaded from a
-//! holder inside makes (N2, and the acquire fence between the rounds) its turn visible to the second round, which
+//! holder inside makes (CENSUS-2, and the acquire fence between the rounds) its turn visible to the second round, which
 //! finds other turns than the first, since that has found no turn that was not over. So the sum is that at T.
 //!
 //! The turns come first. Behind the look at the lock a thread may come in and count its turn; the second round would
@@ -85,7 +85,7 @@ pub trait Part {
     /// The lock.
     fn lock(&self) -> &Lock;
 
-    /// A number that grows with each thread that has [entered](Gate::enter) (N1), loaded with acquire.
+    /// A number that grows with each thread that has [entered](Gate::enter) (CENSUS-1), loaded with acquire.
     fn turns(&self) -> u64;
 }
 
@@ -199,7 +199,7 @@ impl Gate {
     /// The sum over all parts at one moment: by a [glance](Gate::glance), or with the gate closed. `None` if the calling
     /// thread [must not wait](lock::set_may_wait) for the threads that are inside. O(parts).
     ///
-    /// For the caller that a [`Census`] lets in, so that there is one at a time (N5). `parts` returns the same
+    /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5). `parts` returns the same
     /// parts each time.
     pub fn close_and_sum<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
@@ -358,7 +358,7 @@ impl<S: Copy> Census<S> {
         // SAFETY: the lock is held, so no other thread uses the cell, and this reference ends before `held`.
         let last = unsafe { &mut *last };
         let now = self.begun.load(Ordering::Relaxed);
-        // One more than there were has begun after this call, and has ended, since its lock is free (N6).
+        // One more than there were has begun after this call, and has ended, since its lock is free (CENSUS-6).
         if now > begun && last.sum.is_some() {
             return last.sum;
         }

@@ -59,12 +59,12 @@
 //! one `H` are always ordered: what comes before the first is visible after the second. Two `L` are
 //! not.
 //!
-//! - E1. The part `own` of a slot is touched only by the thread that owns the slot. `owned` changes
+//! - EPOCH-1. The part `own` of a slot is touched only by the thread that owns the slot. `owned` changes
 //!   hands with acquire and release.
-//! - E2. Retiring is: unlink the object, `L`, read the epoch `t`. Pinning is: read the epoch `r`,
+//! - EPOCH-2. Retiring is: unlink the object, `L`, read the epoch `t`. Pinning is: read the epoch `r`,
 //!   write it to the slot, `L`, read objects. The step from `e` to `e + 1` is: read `e`, `H`, see
 //!   in every slot either nothing or `e`, compare-and-swap `e` to `e + 1`.
-//! - E3. *When an object retired in `t` is freed, in `t + 3` or later, no thread sees it.*
+//! - EPOCH-3. *When an object retired in `t` is freed, in `t + 3` or later, no thread sees it.*
 //!   Consider the `H` of the step from `t + 1`, called `H1`, and that of the step from `t + 2`, called
 //!   `H2`. The retiring `L` comes before `H1`: otherwise the retiring thread, reading the epoch after
 //!   `L`, would have seen the `t + 1` that was there before `H1`. So after `H1` every thread sees the
@@ -79,21 +79,21 @@
 //!   With only two epochs of grace the first case would include readers of `t + 1`, which is ordered
 //!   after nothing but a step that the retiring thread has not noticed yet; a fence of the processor
 //!   in every retirement would be needed instead.
-//! - E4. *What a reader did happens before the freeing.* It unpins, and pins again, with release; the
+//! - EPOCH-4. *What a reader did happens before the freeing.* It unpins, and pins again, with release; the
 //!   scan reads that and acquires; the epoch passes it on, by a chain of compare-and-swaps, to the
 //!   thread that reads `t + 3` with acquire and frees.
 //!
-//! - E5. *What a guard of epoch `r` could reach is not freed under a later guard that reads `r`, too.* If
-//!   it was retired at all, then in `t >= r - 1`, by the first case of E3, so it is freed in `r + 2` or
+//! - EPOCH-5. *What a guard of epoch `r` could reach is not freed under a later guard that reads `r`, too.* If
+//!   it was retired at all, then in `t >= r - 1`, by the first case of EPOCH-3, so it is freed in `r + 2` or
 //!   later. The later guard read the present epoch after its `L`, and it was `r`. The step from `r + 1`
 //!   begins after that, so its `H` comes after this `L`, and it fails as long as the guard lives.
 //!
-//! - E6. *When a [`Grace`] is over, no thread is in what was unlinked before it was asked for*, and what
+//! - EPOCH-6. *When a [`Grace`] is over, no thread is in what was unlinked before it was asked for*, and what
 //!   those that were in it did there has happened before. It reads the epoch after `L`, as retiring
 //!   does, and is over in the epoch in which an object retired in its place would be freed, read with
-//!   acquire: E3 and E4 hold for it as for the object.
+//!   acquire: EPOCH-3 and EPOCH-4 hold for it as for the object.
 //!
-//! - E7. A slot stays where it is, and `next` as it was published, as long as the domain lives.
+//! - EPOCH-7. A slot stays where it is, and `next` as it was published, as long as the domain lives.
 //!
 //! # Sources
 //! Epochs: K. Fraser, *Practical lock-freedom*, 2004. Freeing a little at a time: D. Kim, T. Brown,

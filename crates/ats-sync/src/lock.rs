@@ -16,12 +16,12 @@
 //! [`WAIT_LIMIT`] where that is [possible](Lock::lock_within_limit).
 //!
 //! # Invariants
-//! - L1. `state` is `FREE` exactly if no thread holds the lock.
-//! - L2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a `CONTENDED` lock
+//! - LOCK-1. `state` is `FREE` exactly if no thread holds the lock.
+//! - LOCK-2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a `CONTENDED` lock
 //!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know whether it
 //!   was the last one asleep. A thread gives up only directly after it has found the lock held and left it
 //!   `CONTENDED`, so a wake-up that it has received is not lost: the holder wakes another one.
-//! - L3. `statistics` is written only by the holder.
+//! - LOCK-3. `statistics` is written only by the holder.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -190,7 +190,7 @@ impl Lock {
         }
         let limit = limit();
         let end = limit.map(|limit| Instant::now() + limit);
-        // Taking the lock as `CONTENDED` keeps L2: others may have gone to sleep before us.
+        // Taking the lock as `CONTENDED` keeps LOCK-2: others may have gone to sleep before us.
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -261,7 +261,7 @@ impl Held<'_> {
     pub fn count(&self, cost: i32) {
         let statistics = self.lock.statistics().saturating_add(cost);
         let clamped = statistics.clamp(-STATISTICS_LIMIT, STATISTICS_LIMIT);
-        // A load and a store instead of a read-modify-write: only the holder writes (L3).
+        // A load and a store instead of a read-modify-write: only the holder writes (LOCK-3).
         self.lock.statistics.store(clamped, Ordering::Relaxed);
     }
 

@@ -13,8 +13,8 @@
 //! time, for which there is [`census`](crate::census).
 //!
 //! # Invariants
-//! - J1. One thread publishes at a time, after the one before.
-//! - J2. `turns` is odd exactly while the number and what goes with it may be of different moments.
+//! - SEQLOCK-1. One thread publishes at a time, after the one before.
+//! - SEQLOCK-2. `turns` is odd exactly while the number and what goes with it may be of different moments.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -44,7 +44,7 @@ impl SeqlockNumber {
     /// of, the stores by which readers see what is new, with release. It should be short, since threads that ask for the
     /// number wait for it, and must not panic, or they would wait for ever.
     ///
-    /// The caller is the only one that publishes (J1). It waits for no thread.
+    /// The caller is the only one that publishes (SEQLOCK-1). It waits for no thread.
     #[inline]
     pub fn publish(&self, number: i64, publish: impl FnOnce()) {
         if number == self.number.load(Ordering::Relaxed) {

@@ -18,13 +18,13 @@
 //! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
 //!
 //! # Invariants
-//! - CT1. The cell of a published record is accessed atomically only.
-//! - CT2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
-//! - CT3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
+//! - COUNTER_CELL-1. The cell of a published record is accessed atomically only.
+//! - COUNTER_CELL-2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
+//! - COUNTER_CELL-3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
 //!   of [`Store::update`](crate::store::Store::update), under the lock of the key, or in that of
 //!   [`Store::update_alone`](crate::store::Store::update_alone), which holds the key. It starts the cell again
 //!   before it lets the key go, unless it has replaced or removed the record.
-//! - CT4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
+//! - COUNTER_CELL-4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
 //!   cell.
 
 use crate::counter_word::{self, RUNNING};
@@ -52,7 +52,7 @@ impl<'a> Counter<'a> {
             Form::Counted(index) => {
                 debug_assert!(index + 1 < len);
                 // SAFETY: behind the first word stands an image that has this element, whose word is
-                // accessed atomically (CT1).
+                // accessed atomically (COUNTER_CELL-1).
                 let cell = unsafe { AtomicU64::from_ptr(words.add(1 + index).cast_mut()) };
                 Some(Counter { cell, index })
             }
@@ -86,7 +86,7 @@ impl<'a> Counter<'a> {
 /// Keeps the counter of a record stopped, if it has one, until this is dropped.
 pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
 
-/// Stops the counter of a record, if it has one. For the writer that has the key to itself (CT3).
+/// Stops the counter of a record, if it has one. For the writer that has the key to itself (COUNTER_CELL-3).
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let cell = Counter::of(record).map(|counter| counter.cell);
     if let Some(cell) = cell {

@@ -49,10 +49,10 @@ impl<'g, H: Host> LookupResult<'g, H> {
         'g: 'b,
     {
         match form(self.record) {
-            // SAFETY: V1.
+            // SAFETY: VALUE-1.
             Form::Object => unsafe { Object::from_words(self.record.value()) },
             Form::Packed => {
-                // SAFETY: V1.
+                // SAFETY: VALUE-1.
                 let packed = unsafe { Packed::from_words(self.record.value()) };
                 packed.unpack(unpacked.start())
             }
@@ -81,7 +81,7 @@ impl<'g, H: Host> LookupResult<'g, H> {
     {
         match form(self.record) {
             Form::Packed => {
-                // SAFETY: V1.
+                // SAFETY: VALUE-1.
                 let stored = unsafe { Stored::from_words(self.record.value()) };
                 stored.get(index, unpacked.start())
             }

@@ -3,11 +3,11 @@
 //! A queue takes its records from one end. The deletes stay there until runs are compacted, and a search for the next
 //! record walks over all of them: without help, n of them cost O(n²). So it is remembered up to which key nothing is left.
 //!
-//! **E1** No record that readers can see lies beyond an end, nor one that is being written: a writer moves the ends
-//! before it writes a record. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
+//! **END_HINTS-1** No record that readers can see lies beyond an end, nor one that is being written: a writer moves the ends
+//! before it writes a record. **END_HINTS-2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
 //! written at any time since the walk began, which the walk may not have seen.
 //!
-//! The record at an end can be changed as such: a thread that has locked its key [claims](EndHints::claim) the end. **E3** While
+//! The record at an end can be changed as such: a thread that has locked its key [claims](EndHints::claim) the end. **END_HINTS-3** While
 //! an end is claimed at a key, no record is written beyond that key: the claim waits for those that are being written, and
 //! writers that come later wait for its end. So if the key is found to be the outermost under the claim, it stays that until
 //! the change is visible. A writer that waits has locked its keys, and the claiming thread locks none any more; so

@@ -6,9 +6,9 @@
 //! which it was. Which one is closed is decided as by CLOCK: they stand in a row, the first is asked
 //! if it was read since it was asked last, and then goes to the end.
 //!
-//! - **O1** A file in the row is open, unless it was dropped; a file that is open is in the row once,
+//! - **OPEN_FILES-1** A file in the row is open, unless it was dropped; a file that is open is in the row once,
 //!   but in a copy of the process, which does not touch the row.
-//! - **O2** A read that has found the file open keeps it open until it ends.
+//! - **OPEN_FILES-2** A read that has found the file open keeps it open until it ends.
 //!
 //! LevelDB has the same as its table cache.
 

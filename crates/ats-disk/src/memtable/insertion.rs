@@ -4,7 +4,7 @@
 //! version in turn is placed on those that are older. A version of the same stripe below it is dropped or merged, or left
 //! because it is much longer. Most writes look at one older version, or at two.
 //!
-//! The invariants (M1 to M5) are those of [`memtable`](super).
+//! The invariants (MEMTABLE-1 to MEMTABLE-5) are those of [`memtable`](super).
 
 use super::retention::Retention;
 use super::versions::{History, KeyVersion, Link, Node, Stamp, Tags};
@@ -65,7 +65,7 @@ impl<'a> Insertion<'a> {
     /// Gives the key its newest version.
     ///
     /// # Safety
-    /// The caller holds the lock of writers (M3).
+    /// The caller holds the lock of writers (MEMTABLE-3).
     pub(super) unsafe fn run(&self, stamp: Stamp, bytes: &'a [u8]) -> Outcome {
         let mut list = List {
             pieces: SmallVec::new(),
@@ -194,7 +194,7 @@ impl<'a> Insertion<'a> {
     /// Makes the list what readers find, and retires what was taken out.
     ///
     /// # Safety
-    /// The caller holds the lock of writers (M3).
+    /// The caller holds the lock of writers (MEMTABLE-3).
     unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
@@ -210,7 +210,7 @@ impl<'a> Insertion<'a> {
             link = match piece.origin {
                 Some(version) => {
                     // SAFETY: the version is in the list, and what follows it now says the same at each point as what
-                    // followed it before (M5).
+                    // followed it before (MEMTABLE-5).
                     unsafe { version.set_older(older, stripes) };
                     version.link()
                 }

@@ -3,10 +3,10 @@
 //! A writer may drop a version of a key only if no snapshot reads it. So readers that take a snapshot are entered
 //! here, under a short lock, at the last published sequence number.
 //!
-//! **R1** A snapshot is entered at the number that is published at that moment, under the lock. **R2** A group of
+//! **SNAPSHOT_LIST-1** A snapshot is entered at the number that is published at that moment, under the lock. **SNAPSHOT_LIST-2** A group of
 //! writes is applied either all under the lock (a group of one record, which is short), or it has looked at the
 //! snapshots under the lock before it applies anything, and keeps besides what is read at the number that was
-//! published then. So a snapshot that is entered while the group is applied finds what it reads: by R1 its number is
+//! published then. So a snapshot that is entered while the group is applied finds what it reads: by SNAPSHOT_LIST-1 its number is
 //! either one the group has seen, or the one that was published when the group began.
 
 use crate::error::Error;

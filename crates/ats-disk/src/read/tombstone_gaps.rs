@@ -9,16 +9,16 @@
 //! the process.
 //!
 //! # Invariants
-//! - G1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as
+//! - TOMBSTONE_GAPS-1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as
 //!   the gap is known. Nor do those that read later: a write of a record breaks the gap in which
 //!   its key is before the write is published.
-//! - G2. While gaps are active, the leader of a group tells all keys that get a value or an operand
+//! - TOMBSTONE_GAPS-2. While gaps are active, the leader of a group tells all keys that get a value or an operand
 //!   before it publishes the group, and no other group is told until then. A reader takes its
 //!   sequence number before it asks for a gap, so all that it must see has been told.
-//! - G3. `recent` has all keys that were told with numbers above `recent_from`. A gap that a walk
+//! - TOMBSTONE_GAPS-3. `recent` has all keys that were told with numbers above `recent_from`. A gap that a walk
 //!   at the number `s` has found is taken only if `recent_from` is `s` or less, and then it is
 //!   broken at those of the recent keys that the walk has not seen.
-//! - G4. When gaps become active, `recent_from` is a number up to which all was published: that of
+//! - TOMBSTONE_GAPS-4. When gaps become active, `recent_from` is a number up to which all was published: that of
 //!   the last write, if the lock of writers is free; else it becomes known with the next group.
 //!
 //! Nor does the first walk pass much, where deletes are neighbours: after some deletes, a short
@@ -85,7 +85,7 @@ struct Deletes {
 struct Known {
     /// By the lowest key of each; they neither overlap nor touch.
     gaps: BTreeMap<Box<[u8]>, Gap>,
-    /// Keys of records that were told, by ascending numbers (G3).
+    /// Keys of records that were told, by ascending numbers (TOMBSTONE_GAPS-3).
     recent: VecDeque<(u64, Box<[u8]>)>,
     recent_bytes: usize,
     recent_from: u64,

@@ -8,7 +8,7 @@
 //! A write that does not know makes the number unknown, and so it is when a store is opened. Then the records of a snapshot
 //! are counted, and if no such write has come meanwhile, the number is known again.
 //!
-//! **K1** What is in here is read and changed under `write_state`, by which groups of writes follow one another. **K2** If
+//! **COUNT-1** What is in here is read and changed under `write_state`, by which groups of writes follow one another. **COUNT-2** If
 //! `known` is a number, it is that of the records of which the changes are published.
 
 /// The effect of a write on the number of records.

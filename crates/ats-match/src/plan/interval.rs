@@ -1,7 +1,7 @@
 //! Order keys without a gap between them.
 //!
 //! # Invariant
-//! - R2. An interval that is a point spans the keys that are `==` to the terms of a complete outline, which
+//! - INTERVAL-1. An interval that is a point spans the keys that are `==` to the terms of a complete outline, which
 //!   are one key: from its bytes to [`prefix_end`] of them.
 
 use super::outline::{Front, Outline, Token};

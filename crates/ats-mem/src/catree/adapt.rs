@@ -1,7 +1,7 @@
 //! Adaptation: when base nodes are split and joined.
 //!
 //! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
-//! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
+//! holds the lock of the base node and the lock of adaptation. It only tries the latter (CATREE-5).
 
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::header::FANOUT;

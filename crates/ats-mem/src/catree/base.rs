@@ -79,7 +79,7 @@ struct Writers {
     uncontended: AtomicU64,
     /// Of the bytes, those of nodes. A number that only reports show.
     node_bytes: AtomicI64,
-    /// The leaf and the place there that was written last. The leaf is not dead (C7), or null.
+    /// The leaf and the place there that was written last. The leaf is not dead (CATREE-7), or null.
     last: AtomicPtr<Header>,
     last_at: AtomicU32,
     /// The number of times that [`JOIN_BELOW`] is doubled for this node.
@@ -161,7 +161,7 @@ impl<R: Release> Base<R> {
     /// The root of the B+tree.
     #[inline(always)]
     pub(super) fn root(&self) -> Node<'_, R> {
-        // SAFETY: a reference to a base node is had under a guard, or alone (C6), and it has a root.
+        // SAFETY: a reference to a base node is had under a guard, or alone (CATREE-6), and it has a root.
         unsafe { self.root.load() }
     }
 
@@ -338,7 +338,7 @@ impl<R: Release> Base<R> {
     #[inline]
     pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> Option<&'h mut Finger<R>> {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the pointer is null or that of a box. The caller holds the lock (C7), and can call this once at a
+        // SAFETY: the pointer is null or that of a box. The caller holds the lock (CATREE-7), and can call this once at a
         // time, having borrowed `held`.
         unsafe { self.finger.load(Relaxed).as_mut() }
     }
@@ -366,7 +366,7 @@ impl<R: Release> Base<R> {
         assert!(held.holds(&self.writers.lock));
         if self.has_finger() {
             let finger = self.finger.swap(ptr::null_mut(), Relaxed);
-            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller, uses it (C7).
+            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller, uses it (CATREE-7).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }
@@ -377,7 +377,7 @@ impl<R: Release> Base<R> {
         let leaf = self.writers.last.load(Relaxed);
         let at = self.writers.last_at.load(Relaxed);
         Spot {
-            // SAFETY: the lock is held, so the leaf is not dead (C7), and it lives as long as the guard (C6).
+            // SAFETY: the lock is held, so the leaf is not dead (CATREE-7), and it lives as long as the guard (CATREE-6).
             leaf: (!leaf.is_null()).then(|| unsafe { Node::at(leaf) }),
             at: (at >> 2) as usize,
             grew: at & 1 == 1,
@@ -399,7 +399,7 @@ impl<R: Release> Drop for Base<R> {
     fn drop(&mut self) {
         let finger = *self.finger.get_mut();
         if !finger.is_null() {
-            // SAFETY: it comes from a box, and no other thread has the node any more (C6).
+            // SAFETY: it comes from a box, and no other thread has the node any more (CATREE-6).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }

@@ -102,7 +102,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// The record at a place below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        // SAFETY: the word is of this leaf, which lives as long as `'g` (C6).
+        // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
         unsafe { self.word(place).record() }
     }
 
@@ -159,7 +159,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         match word.key_len() {
             // The head completes the key, so only trailing zeros can make a difference.
             Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
-            // SAFETY: the word is of this leaf (C6).
+            // SAFETY: the word is of this leaf (CATREE-6).
             _ => match unsafe { word.record() } {
                 Some(record) => compare_behind_heads(record.key(), key, start),
                 None => unreachable!("a head completes the key of a tombstone"),
@@ -191,7 +191,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[cold]
     fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
         let words = [a, b].map(|place| self.word(place));
-        // SAFETY: the words are of this leaf (C6).
+        // SAFETY: the words are of this leaf (CATREE-6).
         match words.map(|word| unsafe { word.record() }) {
             [Some(record), Some(other)] => {
                 compare_behind_heads(record.key(), other.key(), self.keys.head_start())
@@ -365,7 +365,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut items = Vec::with_capacity(N + 1);
         items.extend((0..order.len()).filter_map(|index| {
             let place = order.place(index);
-            // SAFETY: the word is of this leaf, which is borrowed as long (C6).
+            // SAFETY: the word is of this leaf, which is borrowed as long (CATREE-6).
             unsafe { Item::of_leaf(self.word(place), self.keys.head(place), start) }
         }));
         items
@@ -384,7 +384,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.is_live(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the contract: no code can reach the record, which was given away to the store (record I2).
+            // SAFETY: the contract: no code can reach the record, which was given away to the store (RECORD-2).
             drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
             freed += 1;
         }

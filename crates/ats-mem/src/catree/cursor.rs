@@ -151,7 +151,7 @@ pub(super) fn recall<'g, R: Release>(
 ) -> Option<Recalled<'g, R>> {
     let cursor = with_cursor(identity, |cursor, _| cursor.get());
     let leaf: Leaf<'g, R> = cursor.hint.recall(identity, guard)?;
-    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too (E5, C6). It belongs to this
+    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too (EPOCH-5, CATREE-6). It belongs to this
     // tree, hence has this type.
     let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };
     let at = cursor.at;

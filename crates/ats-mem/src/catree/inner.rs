@@ -95,7 +95,7 @@ impl<R: Release> Inner<R> {
     #[inline(always)]
     pub(super) fn child(&self, place: usize) -> Node<'_, R> {
         debug_assert!(place <= self.len());
-        // SAFETY: a reference to an inner node is had under a guard, or alone (C6), and it has so many
+        // SAFETY: a reference to an inner node is had under a guard, or alone (CATREE-6), and it has so many
         // children.
         unsafe { self.children[place].load() }
     }

@@ -31,7 +31,7 @@ impl<'n, R: Release> Node<'n, R> {
     #[inline(always)]
     pub(super) fn kind(self) -> Kind<'n, R> {
         let node = self.pointer();
-        // SAFETY: the node lives as long as `'n` (C6), and its level tells its type (`NodeType`).
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level tells its type (`NodeType`).
         unsafe {
             match self.header().level {
                 0 => Kind::Leaf(Leaf::of_node(self)),

@@ -4,7 +4,7 @@
 //! few objects each. All other leaves are full-sized, so that a search compares a fixed number of heads.
 //!
 //! # Invariant
-//! - LF1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
+//! - LEAF-1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
 
 use super::block::{Added, Block};
 use super::fences::Fences;
@@ -59,7 +59,7 @@ impl<'n, R: Release> Leaf<'n, R> {
     #[inline(always)]
     pub(super) fn as_block(self) -> AsBlock<'n, R> {
         let node = self.0.pointer();
-        // SAFETY: the node lives as long as `'n` (C6), and its header tells its type (`NodeType`).
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its header tells its type (`NodeType`).
         unsafe {
             match self.header().is_small() {
                 false => AsBlock::Full(&*node.cast::<Block<R, LEAF>>()),

@@ -39,7 +39,7 @@ const TOMBSTONES_SPARED: usize = 4;
 impl<'g, R: Release> LockedLeaf<'g, R> {
     /// Puts a record where its key was found, in the place of another one, which the caller retires, or as a new one.
     pub(super) fn put_record(&mut self, record: RecordBox<R>, root: &Root<R>, guard: &'g Guard) {
-        // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
+        // SAFETY: it goes into the store, and is freed by retiring only (RECORD-2), hence after the guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match self.found {
             Some(at) => {
@@ -68,14 +68,14 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         if let Some((copy, at)) = leaf.with_added(record, guard) {
             leaf.header().set_dead();
             let link = self.link.expect("the finger leads to leaves that append");
-            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
+            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (CATREE-1, CATREE-3).
             unsafe { link.store(copy.node()) };
             if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
                 && let Some(finger) = self.base.finger(&mut self.held)
             {
                 finger.follow(leaf, copy);
             }
-            // SAFETY: the copy has just been published, so no link leads to the leaf any more (C6).
+            // SAFETY: the copy has just been published, so no link leads to the leaf any more (CATREE-6).
             unsafe { retire(leaf.node(), guard) };
             return Spot {
                 grew: at == 0,
@@ -124,7 +124,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
             }
             (&path.steps[..], two.into())
         };
-        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
         Spot {
             grew: is_end,
@@ -189,7 +189,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         if path.fences.cover_all() {
             self.base.forget_finger(&mut self.held);
         }
-        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
     }
 }
@@ -210,7 +210,7 @@ type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
 /// what is marked dead.
 ///
 /// # Safety
-/// The caller holds the lock of the base node (C1). What hangs from the last step is marked dead, and
+/// The caller holds the lock of the base node (CATREE-1). What hangs from the last step is marked dead, and
 /// all that is marked dead hangs from there.
 unsafe fn publish<'g, R: Release>(
     path: &Path<'g, R>,
@@ -218,7 +218,7 @@ unsafe fn publish<'g, R: Release>(
     with: Replacement<'g, R>,
     mut nodes: Nodes<'g, R>,
 ) {
-    // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+    // SAFETY: the contract; after this nothing that is marked dead can be reached (CATREE-6).
     let bytes = unsafe {
         replace(path.base.link(), path.base_fences, steps, with, &mut nodes);
         nodes.finish()

@@ -2,8 +2,8 @@
 //!
 //! A thread may look at a leaf that it has found under an earlier guard if
 //! - it was of the same tree, which has not freed its nodes without a grace period since;
-//! - nothing that could be reached then has been freed ([`Guard::is_still`], E5 of the epochs);
-//! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
+//! - nothing that could be reached then has been freed ([`Guard::is_still`], EPOCH-5);
+//! - the leaf is not dead. A node is marked dead before its replacement is published (CATREE-3), so a leaf
 //!   that is not has been the current one at some moment since the call began.
 //!
 //! What is known belongs to its thread: to note it writes nothing that others read.
@@ -83,7 +83,7 @@ impl LeafHint {
             return None;
         }
         // SAFETY: the leaf was reachable under a guard of the epoch that was noted, which is still the present one, so it
-        // lives as long as this guard (E5, C6). It belongs to this tree, hence has this type; a tree that frees its nodes
+        // lives as long as this guard (EPOCH-5, CATREE-6). It belongs to this tree, hence has this type; a tree that frees its nodes
         // otherwise changes its identity.
         let leaf = unsafe { Node::<R>::at(self.leaf) };
         match leaf.kind() {

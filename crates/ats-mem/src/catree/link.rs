@@ -1,6 +1,6 @@
 //! References to nodes, and the words of the tree that lead to them.
 //!
-//! The pointers of the tree are followed here only. What makes that safe is C6 of [`catree`](super): callers of
+//! The pointers of the tree are followed here only. What makes that safe is CATREE-6 of [`catree`](super): callers of
 //! [`Link::load`] and [`Link::store`] answer for it, so code that has a [`Node`] need not.
 
 use super::header::{Header, NodePtr};
@@ -66,14 +66,14 @@ impl<'n, R: Release> Node<'n, R> {
 
     #[inline(always)]
     pub(super) fn header(self) -> &'n Header {
-        // SAFETY: the node lives as long as `'n` (C6), and begins with its header.
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and begins with its header.
         unsafe { self.0.as_ref() }
     }
 }
 
 /// A new node, to be put into the tree, from where it is freed by retiring.
 pub(super) fn made<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
-    // SAFETY: a node is freed by retiring only, so this one outlives the guard (C6).
+    // SAFETY: a node is freed by retiring only, so this one outlives the guard (CATREE-6).
     unsafe { &*SlabBox::into_raw(node) }
 }
 
@@ -97,10 +97,10 @@ impl<R: Release> Link<R> {
     ///
     /// # Safety
     /// There is one. As long as `'n`, the thread is pinned, and was so when it came to the link; or it has
-    /// the tree alone (C6).
+    /// the tree alone (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn load<'n>(&'n self) -> Node<'n, R> {
-        // SAFETY: what a link leads to under a guard lives as long as the guard (C6).
+        // SAFETY: what a link leads to under a guard lives as long as the guard (CATREE-6).
         unsafe { Node::at(self.pointer()) }
     }
 
@@ -113,8 +113,8 @@ impl<R: Release> Link<R> {
     /// Puts a node in the place of the one before.
     ///
     /// # Safety
-    /// The caller holds the lock that guards the link (C1, C2). The node is not marked dead, and its type is
-    /// one that may be there. The one before has been marked dead (C3).
+    /// The caller holds the lock that guards the link (CATREE-1, CATREE-2). The node is not marked dead, and its type is
+    /// one that may be there. The one before has been marked dead (CATREE-3).
     pub(super) unsafe fn store(&self, node: Node<'_, R>) {
         self.0.store(node.pointer(), Ordering::Release);
     }

@@ -78,8 +78,8 @@ fn way<'g, R: Release>(
 /// none. The nodes above that must be replaced, too, are marked dead here.
 ///
 /// # Safety
-/// The caller holds the lock that guards the links (C1, C2), and has marked dead the node and all others
-/// whose place `with` takes (C3), but nothing else.
+/// The caller holds the lock that guards the links (CATREE-1, CATREE-2), and has marked dead the node and all others
+/// whose place `with` takes (CATREE-3), but nothing else.
 pub(super) unsafe fn replace<'g, R: Release>(
     root: &Link<R>,
     root_fences: Fences<'_>,
@@ -97,11 +97,11 @@ pub(super) unsafe fn replace<'g, R: Release>(
         (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.place), node),
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
-            // SAFETY: the contract; the node of `step` has been marked dead, too (C3).
+            // SAFETY: the contract; the node of `step` has been marked dead, too (CATREE-3).
             return unsafe { replace(root, root_fences, above, with, nodes) };
         }
     };
-    // SAFETY: the contract says so of the lock, and of the node before (C1, C2, C3).
+    // SAFETY: the contract says so of the lock, and of the node before (CATREE-1, CATREE-2, CATREE-3).
     unsafe { link.store(node) };
 }
 

@@ -31,7 +31,7 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The word itself. Stored to only under the lock of adaptation (C2).
+    /// The word itself. Stored to only under the lock of adaptation (CATREE-2).
     pub(super) fn link(&self) -> &Link<R> {
         &self.link
     }
@@ -45,7 +45,7 @@ impl<R: Release> Root<R> {
     /// The node at the root.
     #[inline(always)]
     pub(super) fn node<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
-        // SAFETY: the thread is pinned (C6), and there is a root at any time.
+        // SAFETY: the thread is pinned (CATREE-6), and there is a root at any time.
         unsafe { self.link.load() }
     }
 

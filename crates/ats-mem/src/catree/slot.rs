@@ -16,7 +16,7 @@
 //! whether the record is visible; what it counts; and how it is freed.
 //!
 //! # Invariant
-//! - SL1. A slot with a summary leads to a simple record. Only a batch stamps records that are in the store, in a
+//! - SLOT-1. A slot with a summary leads to a simple record. Only a batch stamps records that are in the store, in a
 //!   [step](crate::batch::Stepwise::step), under the lock; before this is given back, the summary is taken out of
 //!   the slot. A thread that sees it meanwhile sees a record that its key keeps, whatever becomes of the batch.
 
@@ -108,14 +108,14 @@ impl<R: Release> Word<R> {
     /// The record, if there is one (it may be pending).
     ///
     /// # Safety
-    /// The word was loaded from a slot of a leaf to which the caller has a reference that lives as long as `'r` (C6).
+    /// The word was loaded from a slot of a leaf to which the caller has a reference that lives as long as `'r` (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn record<'r>(self) -> Option<&'r Record<R>> {
         if self.is_tombstone() {
             return None;
         }
-        // SAFETY: a reference to a leaf is had under a guard, or alone (C6). A record that is seen in a slot then is
-        // retired only after it was taken out (record I2), so it lives as long.
+        // SAFETY: a reference to a leaf is had under a guard, or alone (CATREE-6). A record that is seen in a slot then is
+        // retired only after it was taken out (RECORD-2), so it lives as long.
         Some(unsafe { &*ptr::with_exposed_provenance(self.address()) })
     }
 
@@ -123,7 +123,7 @@ impl<R: Release> Word<R> {
     #[inline(always)]
     pub(super) fn simple(self) -> Option<Simple<R>> {
         let words = (self.0 >> WORDS_SHIFT) as usize & MOST;
-        // SAFETY: the summary says so (SL1).
+        // SAFETY: the summary says so (SLOT-1).
         self.is_summarised()
             .then(|| unsafe { Simple::new(self.address(), words) })
     }

@@ -1,7 +1,7 @@
 //! Splitting a base node, and joining it with a neighbour.
 //!
 //! The caller holds the lock of the base node; the lock of adaptation and that of a neighbour are only tried
-//! (C5).
+//! (CATREE-5).
 
 use super::base::{Base, Counts};
 use super::fences::Fences;
@@ -51,7 +51,7 @@ impl<R: Release> Routes<R> {
         let mut routes = Nodes::new(guard);
         routes.mark_dead(Node::of(base));
         let with = Replacement::Two(left, parts.separator, right);
-        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (C2, C3).
+        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (CATREE-2, CATREE-3).
         let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
         routes_held.count_split(bytes);
         self.base_nodes() == 2
@@ -122,7 +122,7 @@ impl<R: Release> Routes<R> {
         routes.mark_dead(Node::of(step.inner));
         let with = without_pair(&mut routes, step, neighbour.pair, child);
         // SAFETY: all three locks are held, and what hung from the link is the route node above both base
-        // nodes; all of them are dead (C2, C3).
+        // nodes; all of them are dead (CATREE-2, CATREE-3).
         let bytes = unsafe { self.publish(above, with, nodes, routes) };
         routes_held.count_join(bytes);
     }
@@ -139,7 +139,7 @@ impl<R: Release> Routes<R> {
         nodes: Nodes<'g, R>,
         mut routes: Nodes<'g, R>,
     ) -> i64 {
-        // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+        // SAFETY: the contract; after this nothing that is marked dead can be reached (CATREE-6).
         unsafe {
             replace(self.root().link(), Fences::NONE, steps, with, &mut routes);
             nodes.finish();

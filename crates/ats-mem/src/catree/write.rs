@@ -71,7 +71,7 @@ impl<R: Release> CaTree<R> {
             let Some(locked) = self.root().lock_leaf(key, wanted, take, guard)? else {
                 return Ok(None);
             };
-            // A simple record has no stamp (SL1).
+            // A simple record has no stamp (SLOT-1).
             match locked.old(guard) {
                 Some(Old::Seen(record)) if record.is_held() => {}
                 old => return Ok(Some((locked, old))),
@@ -112,7 +112,7 @@ impl<R: Release> CaTree<R> {
                 if let (Some(Old::Seen(record)), Some(at)) = (old, locked.found)
                     && record.is_held()
                 {
-                    // The batch has stamped it, so it is no simple one any more (SL1).
+                    // The batch has stamped it, so it is no simple one any more (SLOT-1).
                     locked.leaf.put(at, Word::of(record));
                 }
                 None
@@ -158,7 +158,7 @@ impl<R: Release> CaTree<R> {
         locked.base.set_writer(guard);
         self.routes.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
-            // SAFETY: it was taken out of its leaf under the lock that was held (C1).
+            // SAFETY: it was taken out of its leaf under the lock that was held (CATREE-1).
             unsafe { old.retire(guard) };
         }
     }
@@ -222,7 +222,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         locked.take_out(at, key, self.root(), guard);
         drop(locked);
         if let Some(before) = before {
-            // SAFETY: it was in the store before the hold, which has just been taken out (B3).
+            // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).
             unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };
         }
     }

@@ -11,7 +11,7 @@ use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
 use std::ptr;
 
-/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (H5).
+/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (HASH-5).
 pub(super) struct Bucket<'t, R: Release> {
     fingerprints: &'t FingerprintsCell,
     first: &'t Line<R>,
@@ -91,7 +91,7 @@ impl<'t, R: Release> Bucket<'t, R> {
             let slot = self.slot(index);
             let word = slot.load();
             if word.may_be(hash) {
-                // SAFETY: not empty; the record lives as long as the guard of the bucket (H5).
+                // SAFETY: not empty; the record lives as long as the guard of the bucket (HASH-5).
                 let full = unsafe { Full::new(word) };
                 if let Some(found) = wanted(slot, full) {
                     return Some(found);
@@ -114,7 +114,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         slots.find_map(|slot| {
             let word = slot.load();
             match word.may_be(hash) {
-                // SAFETY: as in `find` (H5).
+                // SAFETY: as in `find` (HASH-5).
                 true => wanted(slot, unsafe { Full::new(word) }),
                 false => None,
             }
@@ -135,7 +135,7 @@ impl<'t, R: Release> Bucket<'t, R> {
             let word = slot.load();
             // A reader may find it emptied, or not filled yet.
             if !word.is_empty() {
-                // SAFETY: as in `find` (H5).
+                // SAFETY: as in `find` (HASH-5).
                 visit(slot, unsafe { Full::new(word) });
             }
         };
@@ -255,7 +255,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) unsafe fn free_lines(self) -> usize {
         let lines = self.lines_behind();
         if lines > 0 {
-            // SAFETY: the contract: the table is had alone (H5).
+            // SAFETY: the contract: the table is had alone (HASH-5).
             unsafe { self.first.free_rest() };
             self.fingerprints.set_behind(std::iter::empty());
         }

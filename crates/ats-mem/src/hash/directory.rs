@@ -166,7 +166,7 @@ impl<R: Release> Directory<R> {
     pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
         let (fingerprints, line) = self.place(bucket)?;
         // SAFETY: a segment is retired only after it was taken out of the directory, so one that is found
-        // there under a guard lives as long as the guard (H5).
+        // there under a guard lives as long as the guard (HASH-5).
         unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
     }
 
@@ -232,7 +232,7 @@ impl<R: Release> Directory<R> {
         }
         let bytes = segment_bytes(unused);
         let garbage = Box::new(Segment(unused, lines));
-        // SAFETY: taken out of the directory just now, and none of its buckets is active (H5).
+        // SAFETY: taken out of the directory just now, and none of its buckets is active (HASH-5).
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
@@ -266,9 +266,9 @@ impl<R: Release> Drop for Directory<R> {
 struct Segment<R: Release>(usize, *mut Line<R>);
 
 unsafe fn free_segment<R: Release>(garbage: *mut u8) {
-    // SAFETY: `trim` retired this box (H5).
+    // SAFETY: `trim` retired this box (HASH-5).
     let segment = unsafe { Box::from_raw(garbage.cast::<Segment<R>>()) };
-    // SAFETY: `trim` took the segment out of the directory, and the grace period is over (H5).
+    // SAFETY: `trim` took the segment out of the directory, and the grace period is over (HASH-5).
     unsafe { free(segment.0, segment.1) };
 }
 

@@ -128,7 +128,7 @@ impl<'g, R: Release> Full<'g, R> {
     /// The record.
     #[inline]
     pub(super) fn record(self) -> &'g Record<R> {
-        // SAFETY: the promise to `new`, which H5 lets be given.
+        // SAFETY: the promise to `new`, which HASH-5 lets be given.
         unsafe { &*self.0.pointer() }
     }
 }
@@ -155,9 +155,9 @@ pub(super) struct Line<R: Release> {
     records: PhantomData<*mut Record<R>>,
 }
 
-// SAFETY: a line is atomics (H1, H4); the records behind them may be used and freed by any thread.
+// SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any thread.
 unsafe impl<R: Release> Send for Line<R> {}
-// SAFETY: as for `Send` (H1, H4).
+// SAFETY: as for `Send` (HASH-1, HASH-4).
 unsafe impl<R: Release> Sync for Line<R> {}
 
 impl<R: Release> Line<R> {
@@ -172,7 +172,7 @@ impl<R: Release> Line<R> {
     /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a guard (H5).
+        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a guard (HASH-5).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -190,13 +190,13 @@ impl<R: Release> Line<R> {
     /// lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: retired below (H5), where it comes from `link`.
+            // SAFETY: retired below (HASH-5), where it comes from `link`.
             drop(unsafe { SlabBox::from_raw(raw.cast::<Line<R>>()) });
         }
         let Some(line) = self.next() else { return };
         let behind = line.next.load(Ordering::Relaxed);
         let gone = self.next.swap(behind, Ordering::Release);
-        // SAFETY: just taken out of its chain, by the holder of the lock (H5).
+        // SAFETY: just taken out of its chain, by the holder of the lock (HASH-5).
         unsafe { guard.retire(gone.cast(), size_of::<Line<R>>(), free::<R>) };
     }
 

@@ -6,18 +6,18 @@
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
-//! - ST1. An array of stripes is replaced only while all its locks are held. So a thread that holds
+//! - STRIPES-1. An array of stripes is replaced only while all its locks are held. So a thread that holds
 //!   a lock and finds its array still in place holds the right one, and the array stays.
-//! - ST2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
+//! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks.
 //!   A census holds the resize lock, so the array stays, too.
-//! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
+//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
 //!   counted is not: when locks become more, it is not known which of the records under one lock are under
 //!   which of the two.
 //!
 //! # How full the table is
 //! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
-//! they are not: by chance, and by ST3. So that a stripe is only a reason to have a look at all of them, under the
+//! they are not: by chance, and by STRIPES-3. So that a stripe is only a reason to have a look at all of them, under the
 //! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
 //! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
 
@@ -289,7 +289,7 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: never null; a replaced array is retired (ST1), so what is loaded under a guard lives as long.
+        // SAFETY: never null; a replaced array is retired (STRIPES-1), so what is loaded under a guard lives as long.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
@@ -327,7 +327,7 @@ impl StripeSet {
             let stripes = self.present(guard);
             let stripe = stripes.of(hash);
             let (held, waited) = take(&stripe.lock)?;
-            // The lock orders this load after a replacement, which held the lock (ST1).
+            // The lock orders this load after a replacement, which held the lock (STRIPES-1).
             if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
                 stripe.count(waited);
                 return Some(Locked {
@@ -408,7 +408,7 @@ impl StripeSet {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break ST2. The caller
+    /// Replaces the array by one of twice or half the size, unless that would break STRIPES-2. The caller
     /// holds the resize lock, and no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
@@ -439,13 +439,13 @@ impl StripeSet {
         let new = Box::into_raw(Box::new(new));
         let old = self.present.swap(new, Ordering::AcqRel);
         drop(held);
-        // SAFETY: made from a box, and just replaced, with all its locks held (ST1).
+        // SAFETY: made from a box, and just replaced, with all its locks held (STRIPES-1).
         unsafe { guard.retire_box(old) };
     }
 }
 
 /// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each (ST3).
+/// successors is not known, so they get half each (STRIPES-3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));

@@ -105,12 +105,12 @@ impl<R: Release> HashTable<R> {
         contents.for_each(|slot, word| {
             contents.clear(slot);
             locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
-            // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
+            // SAFETY: just taken out of its only slot (HASH-2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         });
-        // SAFETY: the exclusive borrow shows that no other thread uses the table (H5).
+        // SAFETY: the exclusive borrow shows that no other thread uses the table (HASH-5).
         self.add_lines(-(unsafe { contents.free_lines() } as i64));
         freed
     }

@@ -205,7 +205,7 @@ fn find_deleted<'g, R: Release>(
 #[inline]
 pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     if let Some(record) = gone {
-        // SAFETY: no other slot led to it (H2), and it was taken out under the lock (H1).
+        // SAFETY: no other slot led to it (HASH-2), and it was taken out under the lock (HASH-1).
         unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
     }
 }

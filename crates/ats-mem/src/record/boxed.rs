@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 pub struct RecordBox<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: the box is the only way to its record, whose words are plain data or resources that
-// `Release` may give back on any thread (I3).
+// `Release` may give back on any thread (RECORD-3).
 unsafe impl<R: Release> Send for RecordBox<R> {}
 
 impl<R: Release> RecordBox<R> {
@@ -89,7 +89,7 @@ impl<R: Release> RecordBox<R> {
     /// that is made to be read, and is never in a store.
     pub fn lend(self, guard: &Guard) -> &Record<R> {
         let raw = self.into_raw();
-        // SAFETY: no other thread can reach the record, and what is retired lives as long as the guard (I2).
+        // SAFETY: no other thread can reach the record, and what is retired lives as long as the guard (RECORD-2).
         unsafe {
             retire(raw, guard);
             &*raw
@@ -118,7 +118,7 @@ impl<R: Release> std::ops::Deref for RecordBox<R> {
 impl<R: Release> Drop for RecordBox<R> {
     fn drop(&mut self) {
         if self.owns() {
-            // SAFETY: the record owns its resources (I3) and ends here.
+            // SAFETY: the record owns its resources (RECORD-3) and ends here.
             unsafe { R::release(self.value()) };
         }
         let bytes = self.header.shape().bytes();
@@ -188,7 +188,7 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 /// # Safety
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for (RECORD-2).
     unsafe {
         let bytes = (*record).header.shape().bytes();
         if (*record).owns() {
@@ -208,16 +208,16 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 /// As for `retire`.
 #[inline]
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
-    // A record that owns nothing is nothing but its block (I3).
+    // A record that owns nothing is nothing but its block (RECORD-3).
     let free = slab::freeing(bytes).unwrap_or(free::<R>);
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };
 }
 
 /// Frees a record that was retired.
 ///
 /// # Safety
-/// It is the end of the grace period of this record (I2).
+/// It is the end of the grace period of this record (RECORD-2).
 unsafe fn free<R: Release>(raw: *mut u8) {
     // SAFETY: the contract: no thread can reach the record any more.
     drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });

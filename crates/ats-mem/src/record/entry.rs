@@ -1,6 +1,6 @@
 //! The entry to which the stamp of a pending record leads.
 //!
-//! The invariants (B1 and so on) are those of [`batch`](crate::batch).
+//! The invariants (BATCH-1 and so on) are those of [`batch`](crate::batch).
 
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
@@ -23,7 +23,7 @@ impl BatchState {
         BatchState(AtomicU8::new(State::Open as u8))
     }
 
-    /// Ends the batch (B1). A thread that reads this state sees everything that was written before.
+    /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written before.
     pub(crate) fn end(&self, state: State) {
         self.0.store(state as u8, Ordering::Release);
     }
@@ -110,16 +110,16 @@ impl<T> Entry<T> {
     }
 
     fn has_committed(&self) -> bool {
-        // SAFETY: promised to `new`; the batch frees it together with the entries (B4).
+        // SAFETY: promised to `new`; the batch frees it together with the entries (BATCH-4).
         unsafe { &*self.shared }.state() == State::Committed
     }
 
     /// The record that was there before, if there was one.
     ///
     /// # Safety
-    /// As long as `'r` it is not retired, or is so under a guard that the caller has (B3).
+    /// As long as `'r` it is not retired, or is so under a guard that the caller has (BATCH-3).
     pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
-        // SAFETY: the contract; `before` is set once and comes from a reference or is null (B2).
+        // SAFETY: the contract; `before` is set once and comes from a reference or is null (BATCH-2).
         unsafe { self.before.as_ref() }
     }
 }

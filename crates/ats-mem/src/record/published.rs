@@ -20,7 +20,7 @@ impl<R> Record<R> {
     pub fn key(&self) -> &[u8] {
         let shape = self.header.shape();
         // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key bytes
-        // behind the header; they never change (I1).
+        // behind the header; they never change (RECORD-1).
         unsafe {
             let start = self.words_from(shape.header_words()).cast();
             std::slice::from_raw_parts(start, shape.key_len as usize)
@@ -51,7 +51,7 @@ impl<R> Record<R> {
     #[inline]
     pub fn value(&self) -> &[u64] {
         let (start, words) = self.value_words();
-        // SAFETY: as for `key`, and words do not change (I1).
+        // SAFETY: as for `key`, and words do not change (RECORD-1).
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
@@ -60,7 +60,7 @@ impl<R> Record<R> {
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
-        // SAFETY: as for `key` (I1); the value follows the padded key.
+        // SAFETY: as for `key` (RECORD-1); the value follows the padded key.
         let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
         (start, shape.value_words as usize)
     }
@@ -99,13 +99,13 @@ impl<R> Record<R> {
         entry: *const Entry<Self>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        // SAFETY: a batch retires its entries after it has taken them out of every stamp (B4), so an
+        // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4), so an
         // entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
         if entry.shows(self) {
             return Some(self);
         }
-        // SAFETY: the record before is retired only after the batch has committed (B3), hence after this
+        // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence after this
         // guard was made if the batch is seen uncommitted under it. If the record is one that only holds
         // its key, it was taken out of the store before the record before could be replaced, and this guard
         // is older than that.
@@ -125,7 +125,7 @@ impl<R> Record<R> {
         self.header.has_room_for(entry)
     }
 
-    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as I1 says. With null, takes
+    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as RECORD-1 says. With null, takes
     /// the stamp away.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<Self>) {
         if entry.is_null() {

@@ -57,7 +57,7 @@ impl<R: Release> Record<R> {
             return objects(self);
         }
         // SAFETY: a record without a value is stamped as long as it is in the store, and the entry lives as long
-        // (B4), which the caller's lock ensures. So does the record before (B3).
+        // (BATCH-4), which the caller's lock ensures. So does the record before (BATCH-3).
         let before = unsafe {
             self.header
                 .stamp()

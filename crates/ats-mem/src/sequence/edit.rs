@@ -75,7 +75,7 @@ impl<'a, R: Release> Edit<'a, R> {
     /// The value at a position, as edited so far. O(log positions).
     pub fn get(&self, position: u64) -> Option<&[u64]> {
         // SAFETY: the draft leads to blocks of its own and of the old version, which live as long as we
-        // borrow both (Q7).
+        // borrow both (SEQUENCE-7).
         unsafe { find(self.new.root, self.new.height, position) }
     }
 
@@ -118,7 +118,7 @@ impl<'a, R: Release> Edit<'a, R> {
     /// # Panics
     /// If the value has 2^31 words.
     pub fn replace(&mut self, position: u64, words: &[u64], owns: bool) -> bool {
-        // SAFETY: as in `get` (Q7).
+        // SAFETY: as in `get` (SEQUENCE-7).
         let Some(old) = (unsafe { find_link(self.new.root, self.new.height, position) }) else {
             return false;
         };
@@ -139,7 +139,7 @@ impl<'a, R: Release> Edit<'a, R> {
     pub fn finish(self) -> Sequence<R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
-        // SAFETY: the draft was made of this version, and no other code has it (Q7).
+        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7).
         unsafe { make_version(new.root, new.height, old, None) };
         new.into_sequence()
     }
@@ -161,7 +161,7 @@ impl<'a, R: Release> Edit<'a, R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
         let mut leftovers = Leftovers::none();
-        // SAFETY: the draft was made of this version, and no other code has it (Q7); the contract is handed on.
+        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7); the contract is handed on.
         unsafe { make_version(new.root, new.height, old, Some(&mut leftovers)) };
         (new.into_sequence(), leftovers)
     }
@@ -170,7 +170,7 @@ impl<'a, R: Release> Edit<'a, R> {
 impl<R: Release> Drop for Edit<'_, R> {
     fn drop(&mut self) {
         if let Some(root) = self.new.root {
-            // SAFETY: the edit ends here, and its draft with it (Q7).
+            // SAFETY: the edit ends here, and its draft with it (SEQUENCE-7).
             unsafe { discard::<R>(root, self.new.height) };
         }
     }
@@ -209,7 +209,7 @@ impl Draft {
         let child = match height {
             1 => value,
             _ => {
-                // SAFETY: links of the draft that stand at this height lead to nodes that live (Q7).
+                // SAFETY: links of the draft that stand at this height lead to nodes that live (SEQUENCE-7).
                 let below = link.and_then(|link| unsafe { link.node() }.child(slot));
                 self.put(below, height - 1, position, value)
             }
@@ -224,7 +224,7 @@ impl Draft {
     /// the last. Recurs as deep as the tree is high.
     fn cut<R: Release>(&mut self, link: Link, height: u32, position: u64) -> Option<Link> {
         let slot = slot_of(position, height);
-        // SAFETY: links of the draft that stand at this height lead to nodes that live (Q7).
+        // SAFETY: links of the draft that stand at this height lead to nodes that live (SEQUENCE-7).
         let node = unsafe { link.node() };
         let below = node.child(slot).expect("there is a way to the value");
         let rest = match height {
@@ -243,11 +243,11 @@ impl Draft {
 
     /// A node of the draft that is the one behind `link`, but with this child in a slot, or none.
     fn with_child(&mut self, link: Link, slot: u32, child: Option<Link>) -> Link {
-        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (Q7).
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (SEQUENCE-7).
         let node = unsafe { link.node() };
         match child {
             Some(child) if link.is_draft() && node.has(slot) => {
-                // SAFETY: only the draft leads to its own nodes (Q7).
+                // SAFETY: only the draft leads to its own nodes (SEQUENCE-7).
                 unsafe { node.set(slot, child) };
                 link
             }
@@ -268,22 +268,22 @@ impl Draft {
 
     /// Lets go of a node that the draft will not have any more.
     fn drop_node(&mut self, link: Link) {
-        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (Q7).
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (SEQUENCE-7).
         let node = unsafe { link.node() };
         self.bytes -= node.bytes();
         if link.is_draft() {
-            // SAFETY: only the draft leads to its own nodes (Q7).
+            // SAFETY: only the draft leads to its own nodes (SEQUENCE-7).
             unsafe { node.free() };
         }
     }
 
     /// Lets go of a value that the draft will not have any more.
     fn drop_value<R: Release>(&mut self, link: Link) {
-        // SAFETY: links at the bottom of the draft lead to values that live (Q7).
+        // SAFETY: links at the bottom of the draft lead to values that live (SEQUENCE-7).
         let value = unsafe { link.value() };
         self.bytes -= value.bytes();
         if link.is_draft() {
-            // SAFETY: only the draft leads to its own values (Q7).
+            // SAFETY: only the draft leads to its own values (SEQUENCE-7).
             unsafe { free_value::<R>(value) };
         }
     }
@@ -297,7 +297,7 @@ unsafe fn discard<R: Release>(link: Link, height: u32) {
     if !link.is_draft() {
         return;
     }
-    // SAFETY: only the draft leads to its own blocks; the height says what they are (Q7).
+    // SAFETY: only the draft leads to its own blocks; the height says what they are (SEQUENCE-7).
     unsafe {
         if height == 0 {
             return free_value::<R>(link.value());

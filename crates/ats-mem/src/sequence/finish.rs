@@ -28,7 +28,7 @@ pub(super) unsafe fn make_version<R: Release>(
 ) {
     // If everything is gone, the old version frees it when it goes itself.
     let Some(root) = root else { return };
-    // SAFETY: handed on: the links are those of a draft (Q7), and of a version (Q1).
+    // SAFETY: handed on: the links are those of a draft (SEQUENCE-7), and of a version (SEQUENCE-1).
     unsafe {
         match old.root {
             None => count_draft::<R>(root, height, None, None),
@@ -48,7 +48,7 @@ pub(super) unsafe fn make_version<R: Release>(
 /// As for [`make_version`].
 unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
     for _ in old_height..height {
-        // SAFETY: above the place of the old root there are nodes of the draft (Q7).
+        // SAFETY: above the place of the old root there are nodes of the draft (SEQUENCE-7).
         match unsafe { link.node() }.child(0) {
             Some(below) => link = below,
             None => return false,
@@ -68,7 +68,7 @@ unsafe fn count_root<R: Release>(
     old: &Sequence<R>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as for `make_version`: links of the draft (Q7) and of the old version (Q1) lead to blocks that
+    // SAFETY: as for `make_version`: links of the draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that
     // live, and stand at the heights they are looked for at.
     unsafe {
         if height > old.height {
@@ -106,11 +106,11 @@ unsafe fn count_draft<R: Release>(
     old: Option<Link>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as in `count_root` (Q1, Q7).
+    // SAFETY: as in `count_root` (SEQUENCE-1, SEQUENCE-7).
     unsafe {
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
-            // If the node has one reference, no other thread can begin to share it (Q4): it would need a
+            // If the node has one reference, no other thread can begin to share it (SEQUENCE-4): it would need a
             // reference to the node, or to a node above it, and these are all ours.
             if old.is_only() {
                 leftovers.add(Leftover::Bare(old));
@@ -137,7 +137,7 @@ unsafe fn count_children<R: Release>(
 ) {
     for index in 0..node.links().len() {
         let child = node.links()[index];
-        // SAFETY: as in `count_root` (Q1, Q7). No slice of the links is held beyond this.
+        // SAFETY: as in `count_root` (SEQUENCE-1, SEQUENCE-7). No slice of the links is held beyond this.
         unsafe {
             if child.is_draft() {
                 let before = old.and_then(|old| old.child(node.slot_at(index)));

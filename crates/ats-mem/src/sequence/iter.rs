@@ -111,7 +111,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
             self.leaf = self.leaf_after(base);
         }
         let link = node.child(slot).expect("a slot of the bitmap has a child");
-        // SAFETY: a child of a leaf is a value, which lives as long as the version (Q1).
+        // SAFETY: a child of a leaf is a value, which lives as long as the version (SEQUENCE-1).
         Some((base + u64::from(slot), unsafe { link.value() }.words()))
     }
 
@@ -166,7 +166,7 @@ impl<'a> Place<'a> {
         let link = self.node.child(slot)?;
         let height = self.height - 1;
         Some(Place {
-            // SAFETY: children of nodes above the leaves are nodes, and live as long as the version (Q1).
+            // SAFETY: children of nodes above the leaves are nodes, and live as long as the version (SEQUENCE-1).
             node: unsafe { link.node() },
             height,
             base: self.base + (u64::from(slot) << (height * BITS)),

@@ -28,7 +28,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What the destructors of other thread-locals free after this goes to the pools directly.
         CACHE.set(None);
-        // SAFETY: made in `own_cache` with this layout; no code finds it any more (S3).
+        // SAFETY: made in `own_cache` with this layout; no code finds it any more (SLAB-3).
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());
@@ -44,7 +44,7 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
         None => take_from_pool(class),
     };
     #[cfg(debug_assertions)]
-    // SAFETY: the block is in a live chunk, being ours (S5).
+    // SAFETY: the block is in a live chunk, being ours (SLAB-5).
     unsafe {
         super::chunk::Chunk::mark(block, true);
     }
@@ -58,7 +58,7 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
-    // SAFETY: by contract the block is ours, so its chunk is live (S5). It is overwritten so that code
+    // SAFETY: by contract the block is ours, so its chunk is live (SLAB-5). It is overwritten so that code
     // that still uses it fails soon.
     unsafe {
         super::chunk::Chunk::mark(block, false);
@@ -80,7 +80,7 @@ pub(super) fn flush() {
 #[inline]
 fn own<'a>() -> Option<&'a Cache> {
     // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller keeps
-    // the reference beyond a call of this module, and no other thread has one (S3).
+    // the reference beyond a call of this module, and no other thread has one (SLAB-3).
     CACHE.get().map(|cache| unsafe { cache.as_ref() })
 }
 
@@ -209,7 +209,7 @@ impl Cache {
         for (block, slot) in batch.iter_mut().zip(&self.blocks[class.index()][..count]) {
             *block = slot.get();
         }
-        // SAFETY: by S1 the blocks in the cache are blocks of this class that are not in use.
+        // SAFETY: by SLAB-1 the blocks in the cache are blocks of this class that are not in use.
         unsafe { SLAB.put(class, &batch[..count]) };
     }
 }

@@ -40,7 +40,7 @@ const _: () = assert!(RUNS == u32::BITS as usize);
 // SAFETY: always the first field.
 unsafe impl Linked for Chunk {
     unsafe fn links(chunk: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the chunk is live by contract (S5).
+        // SAFETY: the chunk is live by contract (SLAB-5).
         unsafe { &raw mut (*chunk.as_ptr()).links }
     }
 }
@@ -71,7 +71,7 @@ impl Chunk {
     /// The chunk is live and `run` below [`RUNS`].
     pub(super) unsafe fn run(chunk: NonNull<Chunk>, run: usize) -> NonNull<Run> {
         debug_assert!(run < RUNS);
-        // SAFETY: by contract the place is inside of the header, and the chunk is mapped (S5).
+        // SAFETY: by contract the place is inside of the header, and the chunk is mapped (SLAB-5).
         unsafe {
             let runs = (&raw mut (*chunk.as_ptr()).runs).cast::<Run>();
             NonNull::new_unchecked(runs.add(run))
@@ -90,7 +90,7 @@ impl Chunk {
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.
     pub(super) unsafe fn purge(chunk: NonNull<Chunk>) -> usize {
-        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
         let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
         let before = purged.count_ones();
         if before == 0 {
@@ -100,7 +100,7 @@ impl Chunk {
         // The memory of run 0 begins with the header.
         for run in 1..RUNS {
             let resident = (free & !*purged) >> run & 1 == 1;
-            // SAFETY: the run is in the chunk, and free, so no block in it is in use (S1).
+            // SAFETY: the run is in the chunk, and free, so no block in it is in use (SLAB-1).
             if resident && unsafe { memory::purge(Chunk::first(chunk, run), RUN) } {
                 *purged |= 1 << run;
             }
@@ -113,7 +113,7 @@ impl Chunk {
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.
     pub(super) unsafe fn unpurge(chunk: NonNull<Chunk>, run: u32) -> bool {
-        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
         let purged = unsafe { &mut (*chunk.as_ptr()).purged };
         let was_purged = *purged >> run & 1 == 1;
         *purged &= !(1 << run);
@@ -134,7 +134,7 @@ impl Chunk {
         let chunk = Chunk::of(block);
         let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
         let bit = 1 << (place % BITS);
-        // SAFETY: by contract the chunk is live (S5); the words are atomic.
+        // SAFETY: by contract the chunk is live (SLAB-5); the words are atomic.
         let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
@@ -171,7 +171,7 @@ pub(super) struct Run {
 // SAFETY: always the first field.
 unsafe impl Linked for Run {
     unsafe fn links(run: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the run is live by contract, in a chunk that is (S5).
+        // SAFETY: the run is live by contract, in a chunk that is (SLAB-5).
         unsafe { &raw mut (*run.as_ptr()).links }
     }
 }
@@ -184,7 +184,7 @@ impl Run {
     pub(super) unsafe fn of(block: NonNull<u8>) -> NonNull<Run> {
         let chunk = Chunk::of(block);
         let run = (block.addr().get() - chunk.addr().get()) / RUN;
-        // SAFETY: by contract the chunk is live (S5); the offset is below `CHUNK`.
+        // SAFETY: by contract the chunk is live (SLAB-5); the offset is below `CHUNK`.
         unsafe { Chunk::run(chunk, run) }
     }
 
@@ -201,7 +201,7 @@ impl Run {
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;
-        // SAFETY: by contract the description is ours (S2). Its links and its bits are valid already: they
+        // SAFETY: by contract the description is ours (SLAB-2). Its links and its bits are valid already: they
         // were zero in the beginning, and all bits are zero again when a run becomes free.
         let run = unsafe { &mut *run.as_ptr() };
         run.first = first;

@@ -1,5 +1,5 @@
-//! Doubly linked lists whose links are in the nodes. What is in them is live (S5), and touched under the lock
-//! that guards the list (S2).
+//! Doubly linked lists whose links are in the nodes. What is in them is live (SLAB-5), and touched under the lock
+//! that guards the list (SLAB-2).
 
 use std::ptr::NonNull;
 
@@ -27,7 +27,7 @@ pub(super) struct List<T> {
     first: Option<NonNull<T>>,
 }
 
-// SAFETY: the list owns the links of its nodes (S2), and pointers may go to other threads.
+// SAFETY: the list owns the links of its nodes (SLAB-2), and pointers may go to other threads.
 unsafe impl<T> Send for List<T> {}
 
 impl<T: Linked> List<T> {
@@ -42,8 +42,8 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is live, in no list, and stays live as long as it is in this one.
     pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
-        // SAFETY: the new node is live by contract and the old first one by that of its own push (S5).
-        // The links are ours (S2).
+        // SAFETY: the new node is live by contract and the old first one by that of its own push (SLAB-5).
+        // The links are ours (SLAB-2).
         unsafe {
             T::links(node).write(Links {
                 next: self.first,
@@ -59,7 +59,7 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is in this list.
     pub(super) unsafe fn remove(&mut self, node: NonNull<T>) {
-        // SAFETY: a node in the list is live and so are its neighbours (S5).
+        // SAFETY: a node in the list is live and so are its neighbours (SLAB-5).
         unsafe {
             let Links { next, previous } = T::links(node).read();
             if let Some(next) = next {
@@ -77,7 +77,7 @@ impl<T: Linked> List<T> {
         let mut here = self.first;
         while let Some(node) = here {
             visit(node);
-            // SAFETY: a node in the list is live (S5).
+            // SAFETY: a node in the list is live (SLAB-5).
             here = unsafe { (*T::links(node)).next };
         }
     }

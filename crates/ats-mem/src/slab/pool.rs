@@ -121,11 +121,11 @@ impl Slab {
         let mut taken = 0;
         while taken < out.len() {
             let run = pool.fullest().unwrap_or_else(|| self.run(class));
-            // SAFETY: the run serves our class, whose lock we hold (S2).
+            // SAFETY: the run serves our class, whose lock we hold (SLAB-2).
             let filled = unsafe { (*run.as_ptr()).take(&mut out[taken..]) };
             debug_assert!(filled > 0, "runs in lists have free blocks (S4)");
             taken += filled;
-            // SAFETY: as before (S2).
+            // SAFETY: as before (SLAB-2).
             unsafe { pool.regroup(run) };
         }
         pool.used += taken;
@@ -139,7 +139,7 @@ impl Slab {
         let mut pool = lock(&self.pools[class.index()]);
         pool.used -= blocks.len();
         for block in blocks {
-            // SAFETY: by contract the block is in a run of our class, whose lock we hold (S2).
+            // SAFETY: by contract the block is in a run of our class, whose lock we hold (SLAB-2).
             unsafe {
                 let block = NonNull::new_unchecked(*block);
                 let run = Run::of(block);
@@ -188,7 +188,7 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn regroup(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (S2).
+        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2).
         unsafe {
             let group = (*run.as_ptr()).fullness();
             if group != (*run.as_ptr()).group {
@@ -206,7 +206,7 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn forget(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (S2); `group` says which list it is in.
+        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2); `group` says which list it is in.
         unsafe {
             if let Some(list) = self.groups.get_mut(usize::from((*run.as_ptr()).group)) {
                 list.remove(run);

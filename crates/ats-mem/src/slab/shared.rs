@@ -4,8 +4,8 @@
 //! between others of other lengths, and what they leave is room that nothing fits in.
 //!
 //! # Invariants
-//! - H1. The count at the start of the block is the number of owners. The last one frees the block.
-//! - H2. The elements are written before there is an owner, and never after.
+//! - SHARED-1. The count at the start of the block is the number of owners. The last one frees the block.
+//! - SHARED-2. The elements are written before there is an owner, and never after.
 
 use super::block::{allocate, free, rounded};
 use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
@@ -25,7 +25,7 @@ pub struct SharedSlice<T: Copy> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: owners on several threads read the same elements (H2), and one of them, on any thread, ends them.
+// SAFETY: owners on several threads read the same elements (SHARED-2), and one of them, on any thread, ends them.
 unsafe impl<T: Copy + Send + Sync> Send for SharedSlice<T> {}
 // SAFETY: a shared owner gives shared access to the elements, and other owners of them.
 unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
@@ -96,7 +96,7 @@ impl<T: Copy> Default for SharedSlice<T> {
 impl<T: Copy> Clone for SharedSlice<T> {
     #[inline]
     fn clone(&self) -> Self {
-        // SAFETY: there is an owner, this one, so the block lives (H1).
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
         // Relaxed: the new owner comes from this one, which has seen the elements.
         if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
@@ -114,12 +114,12 @@ impl<T: Copy> Clone for SharedSlice<T> {
 impl<T: Copy> Drop for SharedSlice<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: there is an owner, this one, so the block lives (H1).
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
         // Release, and Acquire by the last: what the others have read, they have read before it is freed.
         if owners.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: that was the last owner (H1), and the block was allocated with as many bytes.
+            // SAFETY: that was the last owner (SHARED-1), and the block was allocated with as many bytes.
             unsafe { free(self.owners.cast(), Self::block_bytes(self.len)) };
         }
     }
@@ -130,8 +130,8 @@ impl<T: Copy> Deref for SharedSlice<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: there is an owner, this one, so the block lives (H1), and its elements are written and do not change
-        // (H2). There are so many of them: the length is that of `from`.
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1), and its elements are written and do not change
+        // (SHARED-2). There are so many of them: the length is that of `from`.
         unsafe {
             let start = self.owners.cast::<u8>().add(Self::START).cast::<T>();
             slice::from_raw_parts(start.as_ptr(), self.len)

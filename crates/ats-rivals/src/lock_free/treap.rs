@@ -15,14 +15,14 @@
 //! that their hashes descend.
 //!
 //! # Invariants
-//! - T1. A node does not change from the moment it is made until it is freed.
-//! - T2. A node is in the container of one base node of the tree at a time, once, from the exchange (by
+//! - TREAP-1. A node does not change from the moment it is made until it is freed.
+//! - TREAP-2. A node is in the container of one base node of the tree at a time, once, from the exchange (by
 //!   compare-and-swap) that makes it reachable until the one that takes it out. It is retired after the latter, by
 //!   the thread that made it. So it lives as long as a guard under which it was found, and so does what it leads to.
 //!   While a join is completed, the joined container shares nodes with the two that it was made of.
-//! - T3. A record in a leaf lives as long as a guard under which the leaf was found: the store retires a record only
-//!   after the change that takes out the leaves with it (W2 of [`shared_store`](super::super::shared_store)).
-//! - T4. An inner node has two children, neither of them empty, and no child of a higher priority.
+//! - TREAP-3. A record in a leaf lives as long as a guard under which the leaf was found: the store retires a record only
+//!   after the change that takes out the leaves with it (SHARED_STORE-2 of [`shared_store`](super::super::shared_store)).
+//! - TREAP-4. An inner node has two children, neither of them empty, and no child of a higher priority.
 
 use super::leaf::{self, Block, Kept, Leaf};
 #[cfg(test)]
@@ -89,7 +89,7 @@ impl<R: Release> Deref for Inner<'_, R> {
     type Target = InnerNode<R>;
 
     fn deref(&self) -> &InnerNode<R> {
-        // SAFETY: the node lives (promised to `Link::tree`), and does not change (T1).
+        // SAFETY: the node lives (promised to `Link::tree`), and does not change (TREAP-1).
         unsafe { self.node.as_ref() }
     }
 }
@@ -158,7 +158,7 @@ impl<R: Release> Link<R> {
     /// Retires this node, but not what it leads to.
     ///
     /// # Safety
-    /// The node has been taken out, and no other thread retires it (T2).
+    /// The node has been taken out, and no other thread retires it (TREAP-2).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         unsafe fn free_leaf<R: Release>(raw: *mut u8) {
             // SAFETY: `retire` hands over a leaf that no thread can reach after the grace period.
@@ -192,12 +192,12 @@ unsafe fn free_inner<R: Release>(raw: *mut u8) {
 
 impl<'g, R: Release> Inner<'g, R> {
     pub(super) fn left(self) -> Tree<'g, R> {
-        // SAFETY: what a node leads to lives as long as the node is looked at (T2).
+        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
         unsafe { self.node.as_ref().left.tree() }
     }
 
     pub(super) fn right(self) -> Tree<'g, R> {
-        // SAFETY: as for `left` (T2).
+        // SAFETY: as for `left` (TREAP-2).
         unsafe { self.node.as_ref().right.tree() }
     }
 }

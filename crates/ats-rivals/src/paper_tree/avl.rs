@@ -8,8 +8,8 @@
 //! back.
 //!
 //! # Invariants
-//! - T1. Keys are above those to the left and below those to the right.
-//! - T2. The heights of the two subtrees of a node differ by 1 at most, and it knows its own height.
+//! - AVL-1. Keys are above those to the left and below those to the right.
+//! - AVL-2. The heights of the two subtrees of a node differ by 1 at most, and it knows its own height.
 
 mod visit;
 mod way;
@@ -285,7 +285,7 @@ fn link<R: Release>(left: Tree<R>, mut node: Subtree<R>, right: Tree<R>) -> Subt
     }
 }
 
-/// Makes T2 true of a node of which one side has become one higher or lower.
+/// Makes AVL-2 true of a node of which one side has become one higher or lower.
 fn balance<R: Release>(node: &mut Subtree<R>) {
     let side = match node.lean(Side::Left) {
         2.. => Side::Left,

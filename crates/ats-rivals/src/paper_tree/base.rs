@@ -1,6 +1,6 @@
 //! Base nodes: what one lock guards, and how often that lock was contended.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::avl::Avl;
 use crate::reader_groups::ReaderGroupLock;
@@ -15,7 +15,7 @@ pub(super) struct Base<R: Release>(ReaderGroupLock<Contents<R>>);
 /// The data that the lock of a base node guards.
 pub(super) struct Contents<R: Release> {
     pub(super) records: Avl<R>,
-    /// See P1.
+    /// See PAPER_TREE-1.
     pub(super) is_valid: bool,
     /// Up if the lock was contended, down if not. Changed by a load and a store also by readers, several of which
     /// may hold the lock: a change that is lost now and then does no harm.

@@ -3,7 +3,7 @@
 //! The lowest bit of a word says which kind of node it leads to. So does a flag in the nodes of the original, which
 //! is on a line that the thread reads next anyway.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::base::Base;
 use super::link::Link;
@@ -65,7 +65,7 @@ impl<R: Release> Link<R> {
         let word = self.word(Ordering::Acquire);
         let node = word.map_addr(|address| address & !ROUTE);
         // SAFETY: a word always leads to a node, which was made as what the bit says. It was retired after the guard
-        // was made, or not at all (P6).
+        // was made, or not at all (PAPER_TREE-6).
         unsafe {
             match word.addr() & ROUTE {
                 0 => Node::Base(&*node.cast()),
@@ -74,12 +74,12 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that P2 names.
+    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that PAPER_TREE-2 names.
     pub(super) fn put(&self, node: Made<R>) -> Replaced<R> {
         Replaced(self.swap(node.into_word()), PhantomData)
     }
 
-    /// From now on it leads where another word leads, too. The caller has the locks that P2 names.
+    /// From now on it leads where another word leads, too. The caller has the locks that PAPER_TREE-2 names.
     pub(super) fn follow(&self, other: &Self) -> Replaced<R> {
         Replaced(self.swap(other.word(Ordering::Acquire)), PhantomData)
     }
@@ -107,7 +107,7 @@ impl<R: Release> Replaced<R> {
     /// Has the node freed when no thread looks at it any more.
     ///
     /// # Safety
-    /// It was replaced under the guard, is marked as not valid, and is retired only here (P6).
+    /// It was replaced under the guard, is marked as not valid, and is retired only here (PAPER_TREE-6).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let node = self.0.map_addr(|address| address & !ROUTE);
         // SAFETY: the contract; nodes come from boxes.

@@ -1,6 +1,6 @@
 //! The common part of all nodes: their number, and their release.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::Routes;
 use super::base::Base;

@@ -1,6 +1,6 @@
 //! The barrier that readers which wait for long put up before writers.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, spin, wake_all};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,7 @@ impl Barrier {
         self.raised.load(Ordering::Relaxed) != 0
     }
 
-    /// If the barrier is up, waits until it has been let down once, be it up again or not (G5).
+    /// If the barrier is up, waits until it has been let down once, be it up again or not (READER_GROUPS-5).
     #[inline]
     pub(super) fn wait(&self) {
         if self.is_raised() {

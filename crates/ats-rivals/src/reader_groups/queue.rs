@@ -4,7 +4,7 @@
 //! the K42 operating system; Scott, "Shared-Memory Synchronization", 2013). A node is on the stack of a thread that
 //! waits, and each thread waits on its own.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, spin, wake_one};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -74,7 +74,7 @@ impl Queue {
             let link = match before == HOLDER {
                 true => &self.next,
                 // SAFETY: the last in the queue does not leave before the one behind it has linked itself, which
-                // is us (G2).
+                // is us (READER_GROUPS-2).
                 false => unsafe { &(*before).next },
             };
             link.store(own, Ordering::Release);
@@ -118,7 +118,7 @@ impl Queue {
             next = linked(&self.next);
         }
         // SAFETY: a node that is linked stays until its thread was granted the lock, which only the holder
-        // does, and has not done yet (G2).
+        // does, and has not done yet (READER_GROUPS-2).
         unsafe { Node::grant(next) };
     }
 }

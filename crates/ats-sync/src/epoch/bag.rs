@@ -1,8 +1,8 @@
 //! Retired objects that wait until no thread can be looking at them.
 //!
 //! # Invariants
-//! - BG1. The queue is accessed only by the thread that holds the lock.
-//! - BG2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
+//! - BAG-1. The queue is accessed only by the thread that holds the lock.
+//! - BAG-2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
 
 use super::barrier::Barrier;
 use super::biased::{Announced, BiasedLock, Held};
@@ -49,7 +49,7 @@ impl Garbage {
     /// No thread can be looking at it. It is freed once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does (E3), and that it happens once.
+        // once no thread looks at it. The caller promises that no thread does (EPOCH-3), and that it happens once.
         unsafe { (self.free)(self.pointer) };
     }
 }
@@ -62,7 +62,7 @@ const IDLE_CAPACITY: usize = 1024;
 /// The lock is held for a few instructions only: objects are freed after it is given back.
 pub(super) struct Bag {
     lock: BiasedLock,
-    /// Retired objects, oldest first (BG2).
+    /// Retired objects, oldest first (BAG-2).
     queue: UnsafeCell<VecDeque<Garbage>>,
     /// The number of objects in the queue, and the bytes that they keep. Written under the lock and
     /// read without it.
@@ -76,10 +76,10 @@ pub(super) struct Bag {
     neglected: AtomicBool,
 }
 
-// SAFETY: `queue` is accessed only under the lock (BG1). A retired object may be freed by any thread, as
+// SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any thread, as
 // the contract of `Guard::retire` says.
 unsafe impl Send for Bag {}
-// SAFETY: as for `Send` (BG1).
+// SAFETY: as for `Send` (BAG-1).
 unsafe impl Sync for Bag {}
 
 impl Bag {
@@ -228,7 +228,7 @@ impl OpenBag<'_> {
     fn with<T>(&mut self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
         self.bag.queue.with_mut(|queue| {
             // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's only reference to the
-            // queue (BG1).
+            // queue (BAG-1).
             access(unsafe { &mut *queue })
         })
     }

@@ -21,13 +21,13 @@
 //! nothing is freed in that time.
 //!
 //! # Invariants and why the change is safe
-//! - A1. `mode` changes from `ASYMMETRIC` to `SYMMETRIC` and never back. `changed` is set after that
+//! - BARRIER-1. `mode` changes from `ASYMMETRIC` to `SYMMETRIC` and never back. `changed` is set after that
 //!   change, and never changes.
-//! - A2. *A heavy half that is a system call pairs with both kinds of `light`.* It makes each processor
+//! - BARRIER-2. *A heavy half that is a system call pairs with both kinds of `light`.* It makes each processor
 //!   execute a full fence, and both kinds keep the compiler from reordering.
-//! - A3. *A heavy half that is a fence pairs with a `light` that read `SYMMETRIC`*: two sequentially
+//! - BARRIER-3. *A heavy half that is a fence pairs with a `light` that read `SYMMETRIC`*: two sequentially
 //!   consistent fences are ordered.
-//! - A4. *A heavy half that is a fence pairs with a `light` that read `ASYMMETRIC`.* That `light` has
+//! - BARRIER-4. *A heavy half that is a fence pairs with a `light` that read `ASYMMETRIC`.* That `light` has
 //!   loaded `mode` before the change was visible to its processor, and its accesses before `light` come
 //!   before that load in the order of the program. Every such access has been executed at that time; a
 //!   store among them may wait in the processor for some time, but no longer than a store takes to
@@ -35,7 +35,7 @@
 //!   full fence in it. The heavy half comes [`QUARANTINE`] after the change. So everything before that
 //!   `light` is visible to everything after the heavy half, which is the first case of the contract.
 //!
-//! A4 rests on a bound in time that no memory model states: that a store is visible to all processors
+//! BARRIER-4 rests on a bound in time that no memory model states: that a store is visible to all processors
 //! within `QUARANTINE`, and that a load does not return a value that was replaced so long before. Processors
 //! need microseconds at most. All else holds in the memory model of the language. Without the call, no
 //! algorithm can do without such a bound, because a thread that has executed no fence cannot be made to
@@ -102,7 +102,7 @@ impl Barrier {
     /// The half of the frequent side.
     #[inline]
     pub(super) fn light(&self) {
-        // The load of `mode` stays behind what comes before this fence (A4).
+        // The load of `mode` stays behind what comes before this fence (BARRIER-4).
         compiler_fence(Ordering::SeqCst);
         match self.is_asymmetric() {
             true => compiler_fence(Ordering::SeqCst),
@@ -128,7 +128,7 @@ impl Barrier {
             let _ = self.changed.set(Instant::now());
             return false;
         }
-        // Acquires the change; before this fence comes whatever A4 says is visible.
+        // Acquires the change; before this fence comes whatever BARRIER-4 says is visible.
         let is_over = self.changed.get().is_some_and(quarantine_is_over);
         fence(Ordering::SeqCst);
         is_over

@@ -5,11 +5,11 @@
 //! executing the fences of all threads ([`barrier`](super::barrier)).
 //!
 //! # Invariants
-//! - BL1. A visitor has set `locked`, which keeps visitors apart, then `visited`; has executed the heavy fence with
+//! - BIASED-1. A visitor has set `locked`, which keeps visitors apart, then `visited`; has executed the heavy fence with
 //!   success; and has seen, with acquire, that the owner is not `busy`. When it goes it clears both, with release.
-//! - BL2. The owner has set `busy`, executed the light fence, and seen, with acquire, that there is no visitor; or it
+//! - BIASED-2. The owner has set `busy`, executed the light fence, and seen, with acquire, that there is no visitor; or it
 //!   has set `locked` itself. When it goes it clears what it has set, with release.
-//! - BL3. *The owner and a visitor are never there at the same time, and each sees what the other has done.* Take the
+//! - BIASED-3. *The owner and a visitor are never there at the same time, and each sees what the other has done.* Take the
 //!   light fence of the one and the heavy fence of the other. By the contract of the fences, either the visitor sees
 //!   `busy` set, and waits until the owner has gone; or the owner sees `visited` as that visitor, or a later one, has
 //!   stored it. If it is set, the owner goes back and waits for `locked`. If it is clear, that visitor has gone.

@@ -24,15 +24,15 @@
 //! after 1 ms, then after twice as long, and with each survey.
 //!
 //! # Invariants
-//! - K1. There is one collector for a domain. It alone writes the marks of bags that surveys set.
-//! - K2. *Garbage is never left while the collector sleeps without limit.* The thread that retires
+//! - COLLECTOR-1. There is one collector for a domain. It alone writes the marks of bags that surveys set.
+//! - COLLECTOR-2. *Garbage is never left while the collector sleeps without limit.* The thread that retires
 //!   pushes its object into an empty bag, executes the light fence, and reads the state of the
 //!   collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and looks at all
 //!   bags. By the contract of the fences either the collector sees the object and stays awake, or
 //!   the thread sees the state and wakes it. The same holds for a slot that is new: it is published
 //!   before its first object is pushed. If the heavy fence fails, the collector does not sleep
 //!   without limit.
-//! - K3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back to
+//! - COLLECTOR-3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back to
 //!   [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes that return
 //!   at once.
 
@@ -234,7 +234,7 @@ impl Domain {
     }
 
     /// Sets the state, so that threads wake the collector from now on, and looks at what they did
-    /// before (K2).
+    /// before (COLLECTOR-2).
     pub(super) fn prepare_to_sleep(&self, state: u32) -> Prepared {
         self.wake_up.state.store(state, Ordering::Relaxed);
         if !self.barrier().heavy() {

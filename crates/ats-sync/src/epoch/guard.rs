@@ -134,7 +134,7 @@ impl Guard {
     ///   [`collect`]. It may pin and retire.
     #[inline]
     pub unsafe fn retire(&self, pointer: *mut u8, bytes: usize, free: unsafe fn(*mut u8)) {
-        // SAFETY: the contract is handed on; the guard shows that the thread owns the slot (E1) and is
+        // SAFETY: the contract is handed on; the guard shows that the thread owns the slot (EPOCH-1) and is
         // pinned.
         unsafe { DOMAIN.retire(self.slot, pointer, bytes, free) }
     }

@@ -120,7 +120,7 @@ impl Slot {
     #[inline]
     pub(super) fn announce(&self, epoch: u64) {
         // Release, although it takes rather than gives: the scan may read this store instead of the
-        // unpinning before it, and must then still be ordered after what we did while pinned (E4).
+        // unpinning before it, and must then still be ordered after what we did while pinned (EPOCH-4).
         self.local.store(epoch, Ordering::Release);
     }
 
@@ -155,7 +155,7 @@ impl Slot {
         let depth = self.own.depth.get() - 1;
         self.own.depth.set(depth);
         if depth == 0 {
-            // Release: what we did while pinned happens before what is freed because of it (E4).
+            // Release: what we did while pinned happens before what is freed because of it (EPOCH-4).
             self.local.store(IDLE, Ordering::Release);
             self.free_put_aside();
             if self.own.leaving.get() {
@@ -189,7 +189,7 @@ impl Slot {
         let was_freeing = self.own.freeing.replace(true);
         let mut ripe = self.own.ripe.take();
         for garbage in ripe.drain(..) {
-            // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
+            // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag are freed here only.
             unsafe { garbage.free() };
         }
         if ripe.capacity() <= PUT_ASIDE_CAPACITY {

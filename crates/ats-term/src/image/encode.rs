@@ -177,7 +177,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes the boxes that are still to be written, each followed by everything below it (IM2).
+    /// Writes the boxes that are still to be written, each followed by everything below it (IMAGE-2).
     pub(super) fn write_todo(&mut self) {
         while let Some(Todo { term, slot }) = self.todo.pop() {
             if slot & MARK != 0 {
@@ -346,7 +346,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.words.extend([header(FLOAT, 1), value.to_bits()]);
     }
 
-    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small (IM4).
+    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small (IMAGE-4).
     pub(super) fn write_integer(&mut self, slot: usize, value: i64) {
         match small_word(value) {
             Some(word) => self.draft.words[slot] = word,

@@ -153,7 +153,7 @@ pub trait Host: Copy + 'static {
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety
-    /// The caller owns a unit, and no code uses these words after the call (IM5 of the
+    /// The caller owns a unit, and no code uses these words after the call (IMAGE-5 of the
     /// [module](super)).
     unsafe fn release(host_box: HostBox<'_, Self>);
 }

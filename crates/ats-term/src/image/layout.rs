@@ -64,8 +64,8 @@ pub(super) const fn header_n(header: u64) -> usize {
 
 /// Number of elements of the object with this image. O(number of elements).
 ///
-/// The slots of the elements end where the first box begins (IM1), and it is the first slot of a box
-/// that refers to it (IM2). Without a box there is nothing but slots.
+/// The slots of the elements end where the first box begins (IMAGE-1), and it is the first slot of a box
+/// that refers to it (IMAGE-2). Without a box there is nothing but slots.
 pub(super) fn arity(object: &[u64]) -> usize {
     let of_box = object.iter().find(|slot| !is_immediate(**slot));
     of_box.map_or(object.len(), |slot| slot_offset(*slot))
@@ -100,7 +100,7 @@ pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
 
 /// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words end.
 ///
-/// IM1 says that one header follows the content of the other. O(number of boxes).
+/// IMAGE-1 says that one header follows the content of the other. O(number of boxes).
 pub(super) fn boxes_from(words: &[u64], mut at: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         loop {

@@ -95,7 +95,7 @@ impl<'a, H: Host> Iterator for Objects<'a, H> {
 /// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
 pub struct ObjectListBuilder<H: Host> {
     words: Vec<u64>,
-    /// `true` if `words` stands for units of ownership that are still ours (IM5).
+    /// `true` if `words` stands for units of ownership that are still ours (IMAGE-5).
     owns: bool,
     /// `true` if `words` belong to a record already.
     taken: bool,
@@ -198,7 +198,7 @@ impl<H: Host> ObjectListBuilder<H> {
         // Out of `self` first, so that a panic of the host cannot make us release them again.
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
-            // SAFETY: IM5: `owns` said that the units of these words are ours and not handed over,
+            // SAFETY: IMAGE-5: `owns` said that the units of these words are ours and not handed over,
             // and no code can read the words before they are cleared below.
             unsafe { release_all::<H>(&words) };
         }

@@ -1,4 +1,4 @@
-//! The canonical order of the keys of a map (IM3).
+//! The canonical order of the keys of a map (IMAGE-3).
 //!
 //! Where two or more keys of a map are no immediates, these are sorted by their exact keys. Within the keys
 //! there can be maps again, whose keys need an order, too, when the image gets to them. The walk that makes

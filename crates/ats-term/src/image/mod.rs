@@ -62,18 +62,18 @@
 //! ```
 //!
 //! # Invariants
-//! - IM1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
+//! - IMAGE-1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
 //!   every box is named by exactly one slot, which stands before it. So all boxes can be visited by
 //!   one linear scan, and nothing is unreachable.
-//! - IM2. A box is followed by everything below it, in the order of its slots, before anything else
+//! - IMAGE-2. A box is followed by everything below it, in the order of its slots, before anything else
 //!   (preorder), and the elements are in order, too. So what an element consists of is one range of
 //!   words, and the first slot of a box tells where the boxes begin.
-//! - IM3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
-//!   their word, then the others by their [exact key](crate::exact). Together with IM2, two terms
+//! - IMAGE-3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
+//!   their word, then the others by their [exact key](crate::exact). Together with IMAGE-2, two terms
 //!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
-//! - IM4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
+//! - IMAGE-4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
 //!   leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last byte.
-//! - IM5. A host box with an owning tag stands for one unit of ownership of its resource. The owner of
+//! - IMAGE-5. A host box with an owning tag stands for one unit of ownership of its resource. The owner of
 //!   the words of an image owns these units. Code that copies the words must call [`retain_all`]. Code
 //!   that discards them must call [`release_all`].
 //!

@@ -1,4 +1,4 @@
-//! Counting the units of ownership that the words of an image stand for (IM5).
+//! Counting the units of ownership that the words of an image stand for (IMAGE-5).
 //!
 //! All of this takes the words of one object as well as those of an object list, since a scan passes
 //! from one object of a list to the next.
@@ -63,7 +63,7 @@ pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
 ///
 /// # Safety
 /// As for [`Object::from_words`](super::Object::from_words). In addition, the caller holds these units
-/// (IM5), and no code reads these words after the call.
+/// (IMAGE-5), and no code reads these words after the call.
 pub unsafe fn release_all<H: Host>(words: &[u64]) {
     // SAFETY: what is asked of the words is asked of our caller, and a scan meets each box once.
     unsafe { for_each_owned::<H>(words, |host_box| H::release(host_box)) };

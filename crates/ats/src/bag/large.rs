@@ -12,11 +12,11 @@
 //! its content to positions.
 //!
 //! # Invariants
-//! - G1. The index is only touched by the call that holds the key: in the decision of `update` or of a batch
+//! - LARGE-1. The index is only touched by the call that holds the key: in the decision of `update` or of a batch
 //!   about a record that is settled, or while a batch that holds the key builds its record.
-//! - G2. Each object of the current version has its entry in the index. There may be more entries, left by
+//! - LARGE-2. Each object of the current version has its entry in the index. There may be more entries, left by
 //!   batches that were undone; so what the index says is verified against the version.
-//! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
+//! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
 //!   one that was replaced in a batch was not, since it can.
 
 use super::buffers::{Buffers, KEEP_BYTES};
@@ -46,7 +46,7 @@ const OBJECT_KEEPS: usize = 1 << 10;
 /// A large bag, to which a record points: one version of its objects.
 #[repr(C)]
 pub(crate) struct Large<H: Host> {
-    /// First, since values tell where this is (V2).
+    /// First, since values tell where this is (VALUE-2).
     elsewhere: Elsewhere,
     objects: Sequence<Values<H>>,
     index: Arc<Index>,
@@ -91,7 +91,7 @@ impl<H: Host> Large<H> {
     /// The large bag of a record of this form.
     pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
         debug_assert_eq!(form(record), Form::Large);
-        // SAFETY: a value of this form is made by `into_record` for this host (V1); what it points to is freed
+        // SAFETY: a value of this form is made by `into_record` for this host (VALUE-1); what it points to is freed
         // with the record, which is borrowed.
         unsafe { &*elsewhere(record.value()).cast() }
     }
@@ -369,7 +369,7 @@ impl<H: Host> Draft<'_, H> {
         // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
         // version; readers that found it before hold guards. The decision runs under the lock of the key,
         // and a record that it is given is not part of an open batch, so no other writer edits the version.
-        // No writer will edit it later, as it does not come back (G3).
+        // No writer will edit it later, as it does not come back (LARGE-3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let index = Arc::clone(self.index);
         (Large::new(objects, index), leftovers)

@@ -11,16 +11,16 @@
 //! Neither must wait for a visit.
 //!
 //! # Invariants
-//! - J1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
+//! - IDLE_JOINER-1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
 //!   not while anything is freed.
-//! - J2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
+//! - IDLE_JOINER-2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
 //!   a visit, and the thread that gives up the last one frees the store (`JoinIdle::release`). So no thread
 //!   needs to take a store out of the list.
-//! - J3. A store with several parts is in the list, or is being visited, or its notice is on the way.
+//! - IDLE_JOINER-3. A store with several parts is in the list, or is being visited, or its notice is on the way.
 //!   The thread clears `listed` *before* it looks at the store, and both sides change the flag by an
 //!   atomic exchange. So a writer that finds it set did so before it was cleared, and the visit sees
 //!   the split of that writer; one that finds it cleared makes a new entry.
-//! - J4. A store has at most one entry: only the thread that sets `listed` makes an entry, or keeps the one
+//! - IDLE_JOINER-4. A store has at most one entry: only the thread that sets `listed` makes an entry, or keeps the one
 //!   that the store was visited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};

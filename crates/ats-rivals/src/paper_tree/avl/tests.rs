@@ -15,7 +15,7 @@ fn pair(record: &Kept<Plain>) -> Pair {
     (record.key().to_vec(), record.value()[0])
 }
 
-/// Checks T1 and T2, and returns what is there.
+/// Checks AVL-1 and AVL-2, and returns what is there.
 fn checked(tree: &Avl<Plain>) -> Vec<Pair> {
     fn check(tree: &Tree<Plain>, found: &mut Vec<Pair>) -> i32 {
         let Some(node) = tree else { return 0 };

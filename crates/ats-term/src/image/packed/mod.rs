@@ -12,7 +12,7 @@
 //!
 //! Without host boxes, the stream begins in the first word, behind its tag; where the low byte of a word
 //! is not the first one in memory, the second form serves with no boxes. Host boxes stay as they are,
-//! in the order of their slots, so that a scan finds what they own as it does in an image (IM5). Behind
+//! in the order of their slots, so that a scan finds what they own as it does in an image (IMAGE-5). Behind
 //! the word OBJECT of an object list either form may stand instead of an image.
 //!
 //! # Stream
@@ -60,8 +60,8 @@
 //! | `{Int, property list of 4, nested}` | 36 | 8 |
 //!
 //! # Invariants
-//! - P1. Unpacking gives the words that were packed, so all that is said of [images](super) holds.
-//! - P2. A packed object has fewer words than its image, and its image fewer than 2^32.
+//! - PACKED-1. Unpacking gives the words that were packed, so all that is said of [images](super) holds.
+//! - PACKED-2. A packed object has fewer words than its image, and its image fewer than 2^32.
 
 mod code;
 mod pack;

@@ -25,7 +25,7 @@ struct Around {
 
 impl Around {
     fn push(&mut self, waiting: Waiting, image: &mut [u64]) {
-        // Both fit, because of P2.
+        // Both fit, because of PACKED-2.
         image[waiting.next] = (waiting.end as u64) << 32 | self.first as u64;
         self.first = waiting.next;
     }
