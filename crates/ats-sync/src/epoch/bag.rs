@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - BAG-1. The queue is accessed only by the thread that holds the lock.
-//! - BAG-2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
+//! - BAG-2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads
+//!   never goes back.
 
 use super::barrier::Barrier;
 use super::biased::{Announced, BiasedLock, Held};
@@ -49,7 +50,8 @@ impl Garbage {
     /// No thread can be looking at it. It is freed once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does (EPOCH-3), and that it happens once.
+        // once no thread looks at it. The caller promises that no thread does (EPOCH-3), and that
+        // it happens once.
         unsafe { (self.free)(self.pointer) };
     }
 }
@@ -70,14 +72,14 @@ pub(super) struct Bag {
     bytes: AtomicUsize,
     /// The number of objects that have ever been pushed; wraps. Written by the owner.
     pushed: AtomicUsize,
-    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with what
-    /// is here. Written by the collector only.
+    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with
+    /// what is here. Written by the collector only.
     surveyed: AtomicUsize,
     neglected: AtomicBool,
 }
 
-// SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any thread, as
-// the contract of `Guard::retire` says.
+// SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any
+// thread, as the contract of `Guard::retire` says.
 unsafe impl Send for Bag {}
 // SAFETY: as for `Send` (BAG-1).
 unsafe impl Sync for Bag {}
@@ -95,7 +97,8 @@ impl Bag {
         }
     }
 
-    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered by a light fence.
+    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered
+    /// by a light fence.
     #[inline]
     pub(super) fn open(&self, barrier: &Barrier) -> OpenBag<'_> {
         OpenBag {
@@ -104,7 +107,8 @@ impl Bag {
         }
     }
 
-    /// Says that the calling thread wants to open the bag, for any thread: [`BiasedLock::announce`].
+    /// Says that the calling thread wants to open the bag, for any thread:
+    /// [`BiasedLock::announce`].
     pub(super) fn announce(&self) -> AnnouncedBag<'_> {
         AnnouncedBag {
             bag: self,
@@ -181,7 +185,8 @@ impl OpenBag<'_> {
         let bag = self.bag;
         let pushed = bag.pushed.load(Ordering::Relaxed);
         bag.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
-        // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
+        // Bytes that several objects keep alive count for each, so the sum may be beyond all
+        // memory.
         let bytes = bag.bytes().saturating_add(garbage.bytes);
         bag.bytes.store(bytes, Ordering::Relaxed);
         self.with(|queue| {
@@ -192,7 +197,8 @@ impl OpenBag<'_> {
         })
     }
 
-    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to `ripe`.
+    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to
+    /// `ripe`.
     pub(super) fn take_ripe(&mut self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
         let bag = self.bag;
         self.with(|queue| {
@@ -213,8 +219,8 @@ impl OpenBag<'_> {
             queue.drain(..items);
             if queue.is_empty() {
                 bytes = 0;
-                // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
-                // become empty keeps taking O(1) for each object.
+                // A burst of garbage must not cost memory for ever. Asking for this only when the
+                // queue has become empty keeps taking O(1) for each object.
                 if queue.capacity() > IDLE_CAPACITY {
                     queue.shrink_to(IDLE_CAPACITY);
                 }
@@ -227,8 +233,8 @@ impl OpenBag<'_> {
     #[inline]
     fn with<T>(&mut self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
         self.bag.queue.with_mut(|queue| {
-            // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's only reference to the
-            // queue (BAG-1).
+            // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's
+            // only reference to the queue (BAG-1).
             access(unsafe { &mut *queue })
         })
     }

@@ -38,7 +38,8 @@ struct Hot {
 }
 
 // SAFETY: `own` and `next` are the only parts of a slot that are not atomic or locked. `next` never
-// changes after publication (EPOCH-7); `own` is touched only by the thread that owns the slot (EPOCH-1).
+// changes after publication (EPOCH-7); `own` is touched only by the thread that owns the slot
+// (EPOCH-1).
 unsafe impl Send for Domain {}
 // SAFETY: as for `Send` (EPOCH-1).
 unsafe impl Sync for Domain {}
@@ -80,8 +81,8 @@ impl Domain {
         let slot = Box::into_raw(Box::new(Slot::new()));
         let mut head = self.slots.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the slot is not published yet, so this thread has it alone; published ones are valid as long as
-            // the domain (EPOCH-7).
+            // SAFETY: the slot is not published yet, so this thread has it alone; published ones
+            // are valid as long as the domain (EPOCH-7).
             unsafe {
                 (*slot).next = head;
                 (*slot).number = head.as_ref().map_or(0, |head| head.number + 1);
@@ -136,7 +137,8 @@ impl Domain {
 
     #[inline]
     fn announce(&self, slot: &Slot) {
-        // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it (EPOCH-3).
+        // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it
+        // (EPOCH-3).
         slot.announce(self.epoch());
         self.barrier().light();
     }
@@ -171,7 +173,8 @@ impl Domain {
         bytes: usize,
         free: unsafe fn(*mut u8),
     ) {
-        // The light fence in this orders the unlinking before reading the epoch, against the heavy fence (EPOCH-2).
+        // The light fence in this orders the unlinking before reading the epoch, against the heavy
+        // fence (EPOCH-2).
         let mut bag = slot.bag().open(self.barrier());
         let epoch = self.epoch();
         let was_empty = bag.push(Garbage::new(pointer, bytes, free, epoch));
@@ -236,8 +239,8 @@ impl Domain {
         self.free_ripe(usize::MAX, |_| true).objects
     }
 
-    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these. Nothing if the system
-    /// refuses the heavy fence.
+    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these.
+    /// Nothing if the system refuses the heavy fence.
     pub(super) fn free_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Freed {
         let mut freed = Freed::default();
         let mut is_more = true;
@@ -248,7 +251,8 @@ impl Domain {
             freed.objects += ripe.len();
             for garbage in ripe {
                 freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag are freed here only.
+                // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag
+                // are freed here only.
                 unsafe { garbage.free() };
             }
         }
@@ -289,8 +293,8 @@ impl Drop for Domain {
             // the domain any more, so none refers to its slots (EPOCH-7).
             let mut slot = unsafe { Box::from_raw(next.cast_mut()) };
             for garbage in slot.take_rest() {
-                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (EPOCH-3);
-                // the bag is empty now.
+                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the
+                // object (EPOCH-3); the bag is empty now.
                 unsafe { garbage.free() };
             }
             next = slot.next;

@@ -27,8 +27,8 @@ impl WakeUp {
         }
     }
 
-    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a light
-    /// fence (COLLECTOR-2).
+    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a
+    /// light fence (COLLECTOR-2).
     #[inline]
     pub(super) fn wake_for_garbage(&self) {
         if self.state.load(Ordering::Relaxed) == ASLEEP {

@@ -1,8 +1,8 @@
-//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of each access
-//! before they make it.
+//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of
+//! each access before they make it.
 //!
-//! They have the size and the representation of the atomics that they wrap, so that data lies in the same cache
-//! lines as in an ordinary build.
+//! They have the size and the representation of the atomics that they wrap, so that data lies in
+//! the same cache lines as in an ordinary build.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
 use crate::count::{change_at as will_change, load_at as will_load, store_at as will_store};
