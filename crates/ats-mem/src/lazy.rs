@@ -1,12 +1,12 @@
 //! Data that a store needs only when it is large or fought for, and therefore makes when they are
 //! needed first.
 //!
-//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad at: parts that
-//! every operation looks at, since each access follows a pointer.
+//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad
+//! at: parts that every operation looks at, since each access follows a pointer.
 //!
 //! # Invariant
-//! - LAZY-1. The pointer is null, or it leads to a value from a box. It changes once, and the value stays where it is until
-//!   this is dropped.
+//! - LAZY-1. The pointer is null, or it leads to a value from a box. It changes once, and the value
+//!   stays where it is until this is dropped.
 
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};

@@ -313,8 +313,8 @@ fn stores_keep_nothing() {
     assert_nothing_left();
 }
 
-/// What a tree says it takes is what the slab has given it, but for the cache of the thread and nodes
-/// that were replaced and not freed yet.
+/// What a tree says it takes is what the slab has given it, but for the cache of the thread and
+/// nodes that were replaced and not freed yet.
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();

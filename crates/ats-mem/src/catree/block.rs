@@ -12,11 +12,13 @@
 //! head with all heads, whatever their order; who wants the order [sorts](super::leaf_order) the
 //! few keys of the tail in.
 //!
-//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a part of a leaf that is
-//! not sorted, too; there it is a log before the sorted part, of which readers keep writers away by locks.
+//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a
+//! part of a leaf that is not sorted, too; there it is a log before the sorted part, of which
+//! readers keep writers away by locks.
 //!
-//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine copies. Bad at: few
-//! keys, for which most of the places are unused; so there are blocks of two [sizes](super::sizes).
+//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine
+//! copies. Bad at: few keys, for which most of the places are unused; so there are blocks of two
+//! [sizes](super::sizes).
 
 use super::bisect::bisect;
 use super::header::Header;
@@ -53,12 +55,12 @@ pub(super) enum Added {
 }
 
 impl<R: Release, const N: usize> Block<R, N> {
-    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one; more would make walks
-    /// dearer, which sort them in.
+    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one;
+    /// more would make walks dearer, which sort them in.
     const TAIL: usize = if N / 4 < TAIL_MOST { N / 4 } else { TAIL_MOST };
 
-    /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
-    /// look like `like`, too, if it is given.
+    /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come
+    /// will look like `like`, too, if it is given.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
         let keys = match heads_kept::<R, N>(skip, items) {
@@ -167,8 +169,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see its record. `like` is a
-    /// key that is led to the block.
+    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see
+    /// its record. `like` is a key that is led to the block.
     #[inline(always)]
     pub(super) fn tell(&self, place: usize, like: &[u8]) -> Option<ShortKey> {
         let word = self.word(place);
@@ -266,7 +268,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// Puts a word with a record into a slot of a key that the block has. The caller holds the lock.
+    /// Puts a word with a record into a slot of a key that the block has. The caller holds the
+    /// lock.
     #[inline]
     pub(super) fn put(&self, place: usize, word: Word<R>) {
         let slot = &self.slots[place];
@@ -300,11 +303,13 @@ impl<R: Release, const N: usize> Block<R, N> {
             && self.shares_prefix(key)
     }
 
-    /// Puts a record with a key that is not here at the end, if there is room, its key has the prefix of the others,
-    /// and it is above all of them or there is room in the tail. Says which. The caller holds the lock.
+    /// Puts a record with a key that is not here at the end, if there is room, its key has the
+    /// prefix of the others, and it is above all of them or there is room in the tail. Says which.
+    /// The caller holds the lock.
     pub(super) fn add(&self, record: &Record<R>) -> Option<Added> {
         let (len, key) = (self.len(), record.key());
-        // A first key gets in if its head completes it. Another one is better off in a copy, which has a prefix.
+        // A first key gets in if its head completes it. Another one is better off in a copy, which
+        // has a prefix.
         let suits = len > 0 || key.len() <= self.keys.head_start() + size_of::<Head>();
         if !suits || len == N || !self.shares_prefix(key) {
             return None;
@@ -330,8 +335,9 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// A copy with the record and without tail, if there is room and its key has the prefix of the others; and the
-    /// place of the record. It reads no record unless heads are equal. The caller holds the lock.
+    /// A copy with the record and without tail, if there is room and its key has the prefix of the
+    /// others; and the place of the record. It reads no record unless heads are equal. The caller
+    /// holds the lock.
     pub(super) fn with_added(&self, record: &Record<R>) -> Option<(SlabBox<Self>, usize)> {
         let (len, key) = (self.len(), record.key());
         if len == 0 || len == N || !self.shares_prefix(key) {
@@ -384,7 +390,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.is_live(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the contract: no code can reach the record, which was given away to the store (RECORD-2).
+            // SAFETY: the contract: no code can reach the record, which was given away to the store
+            // (RECORD-2).
             drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
             freed += 1;
         }

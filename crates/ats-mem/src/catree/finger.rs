@@ -6,7 +6,8 @@ use crate::record::Release;
 use ats_sync::Guard;
 use std::ptr::NonNull;
 
-/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
+/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a
+/// search.
 #[repr(C, align(64))]
 pub(super) struct Finger<R: Release> {
     /// Not dead (CATREE-7).
@@ -66,8 +67,8 @@ impl<R: Release> Finger<R> {
             None => true,
             Some(len) => *key < self.fence[..len as usize],
         };
-        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (CATREE-7), and it lives as
-        // long as the guard (CATREE-6).
+        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (CATREE-7),
+        // and it lives as long as the guard (CATREE-6).
         self.leaf
             .filter(|_| within)
             .map(|leaf| unsafe { leaf.as_ref() })

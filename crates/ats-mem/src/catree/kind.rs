@@ -17,7 +17,8 @@ pub(super) enum Kind<'n, R: Release> {
     Base(&'n Base<R>),
 }
 
-// SAFETY: it begins with its heads, and these with a header of level 0 that does not say that it is small.
+// SAFETY: it begins with its heads, and these with a header of level 0 that does not say that it is
+// small.
 unsafe impl<R: Release> NodeType<R> for Block<R, LEAF> {}
 // SAFETY: it begins with its heads, and these with a header of level 0 that says that it is small.
 unsafe impl<R: Release> NodeType<R> for Block<R, SMALL> {}
@@ -31,7 +32,8 @@ impl<'n, R: Release> Node<'n, R> {
     #[inline(always)]
     pub(super) fn kind(self) -> Kind<'n, R> {
         let node = self.pointer();
-        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level tells its type (`NodeType`).
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level tells its type
+        // (`NodeType`).
         unsafe {
             match self.header().level {
                 0 => Kind::Leaf(Leaf::of_node(self)),

@@ -146,12 +146,12 @@ unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m12
     _mm_movemask_pd(_mm_castsi128_pd(two)) as u64
 }
 
-/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of `sums` if it is below
-/// the `needle`.
+/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of
+/// `sums` if it is below the `needle`.
 ///
-/// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head at the end of a
-/// leaf at the same time, which an ordinary load of a vector must not meet. The processor loads each aligned word of
-/// a vector as a whole.
+/// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head
+/// at the end of a leaf at the same time, which an ordinary load of a vector must not meet. The
+/// processor loads each aligned word of a vector as a whole.
 ///
 /// # Safety
 /// The heads are there, and the processor has AVX2.

@@ -77,9 +77,9 @@ impl<R: Release> CaTree<R> {
         base.lock_within_limit(&self.gate)
     }
 
-    /// Frees up to about `budget` records and nodes of those that were there when this was called first;
-    /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
-    /// frees the rest at once.
+    /// Frees up to about `budget` records and nodes of those that were there when this was called
+    /// first; true when all of them have been freed. So that a large store can be freed in slices;
+    /// dropping it frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.teardown.is_done() {
             let nodes = self.routes.take();
@@ -94,7 +94,8 @@ impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
         // What was put into the store since `free_some`. What that has left is freed with it.
         let nodes = self.root().link().pointer();
-        // SAFETY: no other thread has the tree any more, so no reference into it is left (CATREE-6).
+        // SAFETY: no other thread has the tree any more, so no reference into it is left
+        // (CATREE-6).
         unsafe { self.teardown.add(nodes) };
     }
 }

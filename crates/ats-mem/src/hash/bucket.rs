@@ -147,8 +147,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines were
-    /// added (0 or 1).
+    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines
+    /// were added (0 or 1).
     #[inline]
     pub(super) fn insert(self, word: Word) -> usize {
         match self.fingerprints.load().vacancy() {
@@ -208,8 +208,9 @@ impl<'t, R: Release> Bucket<'t, R> {
         unlinked
     }
 
-    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is called
-    /// after the copies are published and before the originals are cleared, if there are any.
+    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is
+    /// called after the copies are published and before the originals are cleared, if there are
+    /// any.
     #[inline]
     pub(super) fn compact(self, moved: impl FnOnce()) {
         if self.fingerprints.load().are_chained() {

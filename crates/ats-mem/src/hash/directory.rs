@@ -1,9 +1,10 @@
 //! The places of the buckets: linear hashing over segments that double.
 //!
 //! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket named by its low
-//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active, takes
-//! its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each further
-//! segment as many as all before it, so a bucket never moves and finding it takes two loads.
+//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active,
+//! takes its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each
+//! further segment as many as all before it, so a bucket never moves and finding it takes two
+//! loads.
 
 use super::bucket::Bucket;
 use super::fingerprints::FingerprintsCell;
@@ -160,13 +161,13 @@ impl<R: Release> Directory<R> {
         self.moves.load(Ordering::Acquire) == view.moves
     }
 
-    /// A bucket; `None` if its segment was given back, which means that the view it was computed from
-    /// is out of date.
+    /// A bucket; `None` if its segment was given back, which means that the view it was computed
+    /// from is out of date.
     #[inline]
     pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
         let (fingerprints, line) = self.place(bucket)?;
-        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is found
-        // there under a guard lives as long as the guard (HASH-5).
+        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is
+        // found there under a guard lives as long as the guard (HASH-5).
         unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
     }
 
@@ -214,8 +215,8 @@ impl<R: Release> Directory<R> {
     }
 
     /// Gives back the last segment if it has become useless, with some distance, so that a table
-    /// whose size swings around a power of two does not allocate all the time. For the holder of the
-    /// resize lock.
+    /// whose size swings around a power of two does not allocate all the time. For the holder of
+    /// the resize lock.
     pub(super) fn trim(&self, guard: &Guard) {
         let active = self.active();
         let (last, _) = locate(active - 1);
@@ -236,8 +237,8 @@ impl<R: Release> Directory<R> {
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
-    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory when it is
-    /// first touched.
+    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory
+    /// when it is first touched.
     pub(super) fn bytes(&self) -> usize {
         let far = self.far().map_or(0, size_of_val);
         self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>()) + far
@@ -326,7 +327,8 @@ fn segment_bytes(segment: usize) -> usize {
 fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     if is_in_slab(segment) {
         let block = slab::allocate(SLAB_BYTES).as_ptr();
-        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block does.
+        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block
+        // does.
         return unsafe {
             block.write_bytes(0, SLAB_BYTES);
             block.add(SLAB_BYTES - MIN_BUCKETS * LINE).cast()
@@ -339,12 +341,12 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
         handle_alloc_error(layout);
     }
     crate::slab::prefer_huge_pages(raw, layout.size());
-    // The allocation is aligned to a word, so before the fingerprints there is room for at least one
-    // word, and at most for a whole line.
+    // The allocation is aligned to a word, so before the fingerprints there is room for at least
+    // one word, and at most for a whole line.
     let unaligned = raw.addr() + size_of::<usize>() + prints_bytes(segment);
     let before = unaligned.next_multiple_of(align_of::<Line<R>>()) - raw.addr();
-    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was added,
-    // and at least the fingerprints and one aligned word.
+    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was
+    // added, and at least the fingerprints and one aligned word.
     unsafe {
         let lines = raw.add(before);
         address_of(segment, lines).write(raw);

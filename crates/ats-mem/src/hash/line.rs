@@ -155,7 +155,8 @@ pub(super) struct Line<R: Release> {
     records: PhantomData<*mut Record<R>>,
 }
 
-// SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any thread.
+// SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any
+// thread.
 unsafe impl<R: Release> Send for Line<R> {}
 // SAFETY: as for `Send` (HASH-1, HASH-4).
 unsafe impl<R: Release> Sync for Line<R> {}
@@ -172,7 +173,8 @@ impl<R: Release> Line<R> {
     /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a guard (HASH-5).
+        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a
+        // guard (HASH-5).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -186,8 +188,8 @@ impl<R: Release> Line<R> {
         self.next.store(SlabBox::into_raw(line), Ordering::Release);
     }
 
-    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of the
-    /// lock.
+    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of
+    /// the lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: retired below (HASH-5), where it comes from `link`.
@@ -207,8 +209,8 @@ impl<R: Release> Line<R> {
     pub(super) unsafe fn free_rest(&self) {
         let mut next = self.next.swap(ptr::null_mut(), Ordering::Relaxed);
         while !next.is_null() {
-            // SAFETY: lines behind the first come from `link` and are in one chain only; the caller is
-            // alone.
+            // SAFETY: lines behind the first come from `link` and are in one chain only; the caller
+            // is alone.
             let line = unsafe { SlabBox::from_raw(next) };
             next = line.next.load(Ordering::Relaxed);
         }

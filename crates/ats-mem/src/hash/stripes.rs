@@ -1,25 +1,25 @@
 //! The locks of the buckets: as many as the contention asks for.
 //!
-//! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and the
-//! one it is split into differ in a higher bit, so they have the same lock. Beside each lock stand
-//! the number and the size of the records it guards, so that counting costs no atomic
+//! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and
+//! the one it is split into differ in a higher bit, so they have the same lock. Beside each lock
+//! stand the number and the size of the records it guards, so that counting costs no atomic
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
-//! - STRIPES-1. An array of stripes is replaced only while all its locks are held. So a thread that holds
-//!   a lock and finds its array still in place holds the right one, and the array stays.
-//! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
-//!   concerns two locks.
-//!   A census holds the resize lock, so the array stays, too.
-//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
-//!   counted is not: when locks become more, it is not known which of the records under one lock are under
-//!   which of the two.
+//! - STRIPES-1. An array of stripes is replaced only while all its locks are held. So a thread that
+//!   holds a lock and finds its array still in place holds the right one, and the array stays.
+//! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a
+//!   split never concerns two locks. A census holds the resize lock, so the array stays, too.
+//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one
+//!   of them has counted is not: when locks become more, it is not known which of the records under
+//!   one lock are under which of the two.
 //!
 //! # How full the table is
-//! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
-//! they are not: by chance, and by STRIPES-3. So that a stripe is only a reason to have a look at all of them, under the
-//! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
-//! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
+//! What one stripe has counted tells how full the table is, if all of them are alike. With a few
+//! dozen records each they are not: by chance, and by STRIPES-3. So that a stripe is only a reason
+//! to have a look at all of them, under the resize lock; and it remembers by how much it deviates
+//! from the mean, so that it is no reason a second time before its records have changed. A table
+//! whose stripes disagreed would grow and shrink for ever.
 
 use crate::backend::Buckets;
 use crate::change::Busy;
@@ -52,7 +52,8 @@ pub(super) enum Advice {
 /// One lock with what it guards.
 pub(super) struct Stripe {
     lock: Lock,
-    /// Records in the buckets, of which some may be pending. Written by the holder of the lock only.
+    /// Records in the buckets, of which some may be pending. Written by the holder of the lock
+    /// only.
     records: AtomicI64,
     /// The number of objects that readers see, and the bytes of those that are kept for walks.
     /// Written by the holder of the lock only.
@@ -124,7 +125,8 @@ impl Part for Stripe {
     }
 }
 
-/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.
+/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on
+/// it.
 #[inline]
 fn change(number: &AtomicI64, more: i64) {
     if more != 0 {
@@ -289,7 +291,8 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: never null; a replaced array is retired (STRIPES-1), so what is loaded under a guard lives as long.
+        // SAFETY: never null; a replaced array is retired (STRIPES-1), so what is loaded under a
+        // guard lives as long.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
@@ -373,8 +376,8 @@ impl StripeSet {
         self.gate.close_and_sum(turn, || stripes.parts(), count)
     }
 
-    /// The number of all records. If there are several stripes, that of this hash, which was not like the others,
-    /// remembers by how much it deviates. For the holder of the resize lock.
+    /// The number of all records. If there are several stripes, that of this hash, which was not
+    /// like the others, remembers by how much it deviates. For the holder of the resize lock.
     pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
         let stripes = self.present(guard);
         let records = stripes.records();
@@ -408,8 +411,8 @@ impl StripeSet {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break STRIPES-2. The caller
-    /// holds the resize lock, and no stripe.
+    /// Replaces the array by one of twice or half the size, unless that would break STRIPES-2. The
+    /// caller holds the resize lock, and no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
         let count = match advice {

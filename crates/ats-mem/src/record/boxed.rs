@@ -43,8 +43,8 @@ impl<R: Release> RecordBox<R> {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         ats_sync::count::moved(shape.bytes());
         let key_words = shape.key_words();
-        // SAFETY: the block, which no other code has, holds the header, the padded key and the value. The
-        // last word of the key is zeroed first so that its padding is defined.
+        // SAFETY: the block, which no other code has, holds the header, the padded key and the
+        // value. The last word of the key is zeroed first so that its padding is defined.
         unsafe {
             Header::<Entry<Record<R>>>::write(record.cast().as_ptr(), shape);
             let start = record.cast::<u64>().add(shape.header_words());
@@ -73,7 +73,8 @@ impl<R: Release> RecordBox<R> {
         let copy = Self::make(self.key(), &[], self.value(), wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and no code refers to it: it was not published.
+        // SAFETY: the block was allocated with this size, and no code refers to it: it was not
+        // published.
         unsafe { slab::free(block, shape.bytes()) };
         copy
     }
@@ -85,11 +86,12 @@ impl<R: Release> RecordBox<R> {
         raw
     }
 
-    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after that. For a record
-    /// that is made to be read, and is never in a store.
+    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after
+    /// that. For a record that is made to be read, and is never in a store.
     pub fn lend(self, guard: &Guard) -> &Record<R> {
         let raw = self.into_raw();
-        // SAFETY: no other thread can reach the record, and what is retired lives as long as the guard (RECORD-2).
+        // SAFETY: no other thread can reach the record, and what is retired lives as long as the
+        // guard (RECORD-2).
         unsafe {
             retire(raw, guard);
             &*raw
@@ -166,8 +168,8 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     few
 }
 
-/// Copies words; few of them, as most values have, one by one: they have just been stored one by one, and a processor
-/// hands a store on to a load of the same width only.
+/// Copies words; few of them, as most values have, one by one: they have just been stored one by
+/// one, and a processor hands a store on to a load of the same width only.
 ///
 /// # Safety
 /// At `to` there is room for them, which is ours.

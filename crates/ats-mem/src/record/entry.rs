@@ -23,7 +23,8 @@ impl BatchState {
         BatchState(AtomicU8::new(State::Open as u8))
     }
 
-    /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written before.
+    /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written
+    /// before.
     pub(crate) fn end(&self, state: State) {
         self.0.store(state as u8, Ordering::Release);
     }
@@ -41,12 +42,13 @@ impl BatchState {
 pub(crate) struct Entry<T> {
     shared: *const BatchState,
     before: *const T,
-    /// The record in the store that bears the stamp. Bits of its address say if it only holds its key, or is
-    /// kept: so it is not the record that a commit makes visible.
+    /// The record in the store that bears the stamp. Bits of its address say if it only holds its
+    /// key, or is kept: so it is not the record that a commit makes visible.
     installed: AtomicPtr<T>,
 }
 
-/// The bit of an address that says that the record only holds its key. Records are aligned to words.
+/// The bit of an address that says that the record only holds its key. Records are aligned to
+/// words.
 const HOLDS: usize = 1;
 /// The bit that says that the record was there before, and stays.
 const KEPT: usize = 2;
@@ -64,8 +66,8 @@ pub(crate) enum Installed<T> {
 }
 
 impl<T> Entry<T> {
-    /// The entry of a record that takes the place of the one before, or of nothing (null), but is not
-    /// [installed](Entry::install) yet.
+    /// The entry of a record that takes the place of the one before, or of nothing (null), but is
+    /// not [installed](Entry::install) yet.
     ///
     /// # Safety
     /// The shared part lives as long as the entry.
@@ -119,7 +121,8 @@ impl<T> Entry<T> {
     /// # Safety
     /// As long as `'r` it is not retired, or is so under a guard that the caller has (BATCH-3).
     pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
-        // SAFETY: the contract; `before` is set once and comes from a reference or is null (BATCH-2).
+        // SAFETY: the contract; `before` is set once and comes from a reference or is null
+        // (BATCH-2).
         unsafe { self.before.as_ref() }
     }
 }

@@ -7,7 +7,8 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The fixed part of a record; the documentation of [`record`](super) says what follows it in memory.
+/// The fixed part of a record; the documentation of [`record`](super) says what follows it in
+/// memory.
 #[repr(transparent)]
 pub struct Record<R> {
     pub(super) header: Header<Entry<Record<R>>>,
@@ -19,8 +20,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn key(&self) -> &[u8] {
         let shape = self.header.shape();
-        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key bytes
-        // behind the header; they never change (RECORD-1).
+        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key
+        // bytes behind the header; they never change (RECORD-1).
         unsafe {
             let start = self.words_from(shape.header_words()).cast();
             std::slice::from_raw_parts(start, shape.key_len as usize)
@@ -99,16 +100,16 @@ impl<R> Record<R> {
         entry: *const Entry<Self>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4), so an
-        // entry read from a stamp under a guard lives as long as the guard.
+        // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4),
+        // so an entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
         if entry.shows(self) {
             return Some(self);
         }
-        // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence after this
-        // guard was made if the batch is seen uncommitted under it. If the record is one that only holds
-        // its key, it was taken out of the store before the record before could be replaced, and this guard
-        // is older than that.
+        // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence
+        // after this guard was made if the batch is seen uncommitted under it. If the record is one
+        // that only holds its key, it was taken out of the store before the record before could be
+        // replaced, and this guard is older than that.
         let before = unsafe { entry.before() };
         before.and_then(|record| record.settled(guard))
     }
@@ -125,8 +126,8 @@ impl<R> Record<R> {
         self.header.has_room_for(entry)
     }
 
-    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as RECORD-1 says. With null, takes
-    /// the stamp away.
+    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as RECORD-1 says.
+    /// With null, takes the stamp away.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<Self>) {
         if entry.is_null() {
             self.header.clear_stamp();

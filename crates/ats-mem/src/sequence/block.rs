@@ -1,4 +1,5 @@
-//! The blocks of a sequence: [nodes](super::node) and [values](super::value), and references to them.
+//! The blocks of a sequence: [nodes](super::node) and [values](super::value), and references to
+//! them.
 //!
 //! ```text
 //!           63              32 31              0
@@ -10,8 +11,8 @@
 //!          +------------------+-----------------+---------------------------+
 //! ```
 //!
-//! Which of the two a link leads to is not in the block: it follows from the height at which the link
-//! stands.
+//! Which of the two a link leads to is not in the block: it follows from the height at which the
+//! link stands.
 
 use ats_sync::shim::atomic::{
     AtomicU64,

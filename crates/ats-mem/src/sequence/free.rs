@@ -10,18 +10,20 @@ use std::marker::PhantomData;
 ///
 /// Dropping it does all that is left.
 pub struct Remains<R: Release> {
-    /// Links with their heights. Children lie above the siblings of their parent, so there are never more
-    /// than the children of one node of each height.
+    /// Links with their heights. Children lie above the siblings of their parent, so there are
+    /// never more than the children of one node of each height.
     stack: Vec<(Link, u32)>,
     release: PhantomData<R>,
 }
 
-// SAFETY: the references in it are its own (SEQUENCE-4), and what values own may be released on any thread.
+// SAFETY: the references in it are its own (SEQUENCE-4), and what values own may be released on any
+// thread.
 unsafe impl<R: Release> Send for Remains<R> {}
 
 impl<R: Release> Remains<R> {
     /// # Safety
-    /// The caller has a reference to what the link leads to, which has this height, and hands it over.
+    /// The caller has a reference to what the link leads to, which has this height, and hands it
+    /// over.
     pub(super) unsafe fn new(link: Option<(Link, u32)>) -> Self {
         Remains {
             stack: link.into_iter().collect(),
@@ -80,7 +82,8 @@ impl<R: Release> Drop for Remains<R> {
 /// The value has no references any more (SEQUENCE-1).
 pub(super) unsafe fn free_value<R: Release>(value: Value<'_>) {
     if value.owns() {
-        // SAFETY: the resources of the words have been ours since the value was made (SEQUENCE-5), and end here.
+        // SAFETY: the resources of the words have been ours since the value was made (SEQUENCE-5),
+        // and end here.
         unsafe { R::release(value.words()) };
     }
     // SAFETY: the contract (SEQUENCE-1).

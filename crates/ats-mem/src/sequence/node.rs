@@ -34,8 +34,8 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// A new node in which the slots of a bitmap have the links of these parts, in their order; with one
-    /// reference.
+    /// A new node in which the slots of a bitmap have the links of these parts, in their order;
+    /// with one reference.
     fn make(bitmap: u32, parts: [&[Link]; 3]) -> Link {
         let children = parts.iter().map(|part| part.len()).sum::<usize>();
         debug_assert_eq!(children, bitmap.count_ones() as usize);
@@ -115,7 +115,8 @@ impl<'a> Node<'a> {
     /// Changes the link of a slot that has one.
     ///
     /// # Safety
-    /// No other code can reach the node (SEQUENCE-2, SEQUENCE-7), and the caller has no slice of its links.
+    /// No other code can reach the node (SEQUENCE-2, SEQUENCE-7), and the caller has no slice of
+    /// its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
         // SAFETY: handed on (SEQUENCE-2, SEQUENCE-7).
@@ -128,7 +129,8 @@ impl<'a> Node<'a> {
     /// There is one, and as for [`set`](Node::set).
     pub(super) unsafe fn set_at(self, index: usize, link: Link) {
         debug_assert!(index < self.links().len());
-        // SAFETY: no other code reads the links (SEQUENCE-2, SEQUENCE-7), and there are enough of them.
+        // SAFETY: no other code reads the links (SEQUENCE-2, SEQUENCE-7), and there are enough of
+        // them.
         unsafe { self.block.add(HEAD).cast::<Link>().add(index).write(link) };
     }
 

@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 
 /// One version of a sequence.
 ///
-/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one see
-/// [`into_remains`](Sequence::into_remains).
+/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one
+/// see [`into_remains`](Sequence::into_remains).
 pub struct Sequence<R: Release> {
     pub(super) root: Option<Link>,
     /// Of the root: number of nodes on the way to a value.
@@ -23,7 +23,8 @@ pub struct Sequence<R: Release> {
     pub(super) release: PhantomData<R>,
 }
 
-// SAFETY: blocks do not change but by atomic counts (SEQUENCE-2), and `Release` may be called on any thread (SEQUENCE-5).
+// SAFETY: blocks do not change but by atomic counts (SEQUENCE-2), and `Release` may be called on
+// any thread (SEQUENCE-5).
 unsafe impl<R: Release> Send for Sequence<R> {}
 // SAFETY: as for `Send` (SEQUENCE-2, SEQUENCE-5).
 unsafe impl<R: Release> Sync for Sequence<R> {}
@@ -52,12 +53,14 @@ impl<R: Release> Sequence<R> {
         self.len == 0
     }
 
-    /// Bytes of memory that the blocks of this version take, also those that other versions share. O(1).
+    /// Bytes of memory that the blocks of this version take, also those that other versions share.
+    /// O(1).
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// About how many bytes are given back when this version is: none if it has been taken over. O(1).
+    /// About how many bytes are given back when this version is: none if it has been taken over.
+    /// O(1).
     pub fn kept_bytes(&self) -> usize {
         match self.taken_over.load(Relaxed) {
             true => 0,
@@ -72,19 +75,20 @@ impl<R: Release> Sequence<R> {
 
     /// The value at a position. O(log positions).
     ///
-    /// May be called on a version that is being or has been taken over, by a reader that found it under a
-    /// guard which it still holds. That is so for all functions that read.
+    /// May be called on a version that is being or has been taken over, by a reader that found it
+    /// under a guard which it still holds. That is so for all functions that read.
     #[inline]
     pub fn get(&self, position: u64) -> Option<&[u64]> {
         // SAFETY: the blocks of a version live while a reader uses it (SEQUENCE-1, SEQUENCE-6).
         unsafe { find(self.root, self.height, position) }
     }
 
-    /// The same version once more, to be kept beyond the guard it was found under; none if it has been
-    /// taken over, so that a newer version is to be found. O(1).
+    /// The same version once more, to be kept beyond the guard it was found under; none if it has
+    /// been taken over, so that a newer version is to be found. O(1).
     pub fn share(&self) -> Option<Self> {
         if let Some(root) = self.root {
-            // SAFETY: the block of the root lives while a reader uses the version (SEQUENCE-1, SEQUENCE-6).
+            // SAFETY: the block of the root lives while a reader uses the version (SEQUENCE-1,
+            // SEQUENCE-6).
             unsafe { root.share_if_any() }.then_some(())?;
         }
         Some(Sequence {
@@ -100,15 +104,16 @@ impl<R: Release> Sequence<R> {
 
     fn take_remains(&mut self) -> Remains<R> {
         let root = self.root.take();
-        // Relaxed: if the version was taken over, that happened before this code got exclusive access to it.
+        // Relaxed: if the version was taken over, that happened before this code got exclusive
+        // access to it.
         let ours = root.filter(|_| !self.taken_over.load(Relaxed));
-        // SAFETY: a version has a reference to its root, unless it was taken over (SEQUENCE-1, SEQUENCE-6), and this one has
-        // just lost its root.
+        // SAFETY: a version has a reference to its root, unless it was taken over (SEQUENCE-1,
+        // SEQUENCE-6), and this one has just lost its root.
         unsafe { Remains::new(ours.map(|root| (root, self.height))) }
     }
 
-    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it did; then
-    /// the root and its references are the caller's (SEQUENCE-4).
+    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it
+    /// did; then the root and its references are the caller's (SEQUENCE-4).
     pub(super) fn be_taken_over(&self) -> bool {
         // SAFETY: the version has a reference to its root (SEQUENCE-1).
         let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
@@ -119,7 +124,8 @@ impl<R: Release> Sequence<R> {
     }
 
     pub(super) fn root_node(&self) -> Option<Node<'_>> {
-        // SAFETY: a root is a node, and lives while a reader uses the version (SEQUENCE-1, SEQUENCE-6).
+        // SAFETY: a root is a node, and lives while a reader uses the version (SEQUENCE-1,
+        // SEQUENCE-6).
         self.root.map(|root| unsafe { root.node() })
     }
 }
@@ -139,7 +145,8 @@ impl<R: Release> Drop for Sequence<R> {
 /// The value at a position below a link.
 ///
 /// # Safety
-/// The link leads to a node of this height, which lives as long as `'a` with all that is below it (SEQUENCE-1).
+/// The link leads to a node of this height, which lives as long as `'a` with all that is below it
+/// (SEQUENCE-1).
 #[inline]
 pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
     // SAFETY: the contract (SEQUENCE-1); what is below the last node is a value.

@@ -8,8 +8,8 @@ use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
 
 thread_local! {
-    /// The cache of this thread, once it has one. Constant and without destructor, so that reading it
-    /// is one instruction or two.
+    /// The cache of this thread, once it has one. Constant and without destructor, so that reading
+    /// it is one instruction or two.
     static CACHE: Cell<Option<NonNull<Cache>>> = const { Cell::new(None) };
 
     /// Empties the cache when the thread ends. Touched only when a cache is made.
@@ -58,8 +58,8 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
-    // SAFETY: by contract the block is ours, so its chunk is live (SLAB-5). It is overwritten so that code
-    // that still uses it fails soon.
+    // SAFETY: by contract the block is ours, so its chunk is live (SLAB-5). It is overwritten so
+    // that code that still uses it fails soon.
     unsafe {
         super::chunk::Chunk::mark(block, false);
         block.write_bytes(0xdf, class.size());
@@ -79,8 +79,8 @@ pub(super) fn flush() {
 
 #[inline]
 fn own<'a>() -> Option<&'a Cache> {
-    // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller keeps
-    // the reference beyond a call of this module, and no other thread has one (SLAB-3).
+    // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller
+    // keeps the reference beyond a call of this module, and no other thread has one (SLAB-3).
     CACHE.get().map(|cache| unsafe { cache.as_ref() })
 }
 
@@ -144,8 +144,8 @@ impl Cache {
         len.set(top);
         let blocks = &self.blocks[class.index()];
         if let Some(next) = top.checked_sub(1) {
-            // It was used long ago, and the next user will write it, maybe shortly before an instruction that waits for
-            // all stores.
+            // It was used long ago, and the next user will write it, maybe shortly before an
+            // instruction that waits for all stores.
             prefetch_to_write(blocks[usize::from(next)].get());
         }
         NonNull::new(blocks[usize::from(top)].get())
@@ -180,7 +180,8 @@ impl Cache {
         batch[0]
     }
 
-    /// Empties the full stack to its half. What was freed last stays, being in the processor's cache.
+    /// Empties the full stack to its half. What was freed last stays, being in the processor's
+    /// cache.
     fn spill(&self, class: Class) {
         let half = class.cache_limit() / 2;
         if usize::from(self.lens[class.index()].get()) < class.cache_limit() {

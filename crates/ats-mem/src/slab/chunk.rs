@@ -25,8 +25,9 @@ pub(super) struct Chunk {
     /// The free runs that take no memory, one bit each.
     pub purged: u32,
     runs: [Run; RUNS],
-    /// For each stretch of the smallest size, in which at most one block starts, whether one does that
-    /// is with the user. The only part of a chunk that is touched without a lock, hence atomic.
+    /// For each stretch of the smallest size, in which at most one block starts, whether one does
+    /// that is with the user. The only part of a chunk that is touched without a lock, hence
+    /// atomic.
     #[cfg(debug_assertions)]
     live: [std::sync::atomic::AtomicU64; CHUNK / SMALLEST / BITS],
 }
@@ -46,8 +47,9 @@ unsafe impl Linked for Chunk {
 }
 
 impl Chunk {
-    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it with zeros, which takes
-    /// a fraction of a millisecond, or several where the system is virtual and its host must find memory, too.
+    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it
+    /// with zeros, which takes a fraction of a millisecond, or several where the system is virtual
+    /// and its host must find memory, too.
     pub(super) fn map() -> Option<NonNull<Chunk>> {
         let chunk = memory::map()?.cast::<Chunk>();
         // SAFETY: the memory is new, large enough and zeroed, which makes a valid header.
@@ -94,7 +96,8 @@ impl Chunk {
         let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
         let before = purged.count_ones();
         if before == 0 {
-            // Or the system, which looks for huge pages to make, gives all of the chunk memory again.
+            // Or the system, which looks for huge pages to make, gives all of the chunk memory
+            // again.
             memory::set_huge(chunk.cast(), false);
         }
         // The memory of run 0 begins with the header.
@@ -201,8 +204,9 @@ impl Run {
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;
-        // SAFETY: by contract the description is ours (SLAB-2). Its links and its bits are valid already: they
-        // were zero in the beginning, and all bits are zero again when a run becomes free.
+        // SAFETY: by contract the description is ours (SLAB-2). Its links and its bits are valid
+        // already: they were zero in the beginning, and all bits are zero again when a run becomes
+        // free.
         let run = unsafe { &mut *run.as_ptr() };
         run.first = first;
         run.size = class.size() as u32;
@@ -212,8 +216,8 @@ impl Run {
         run.group = GROUPS as u8;
     }
 
-    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how many
-    /// that were.
+    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how
+    /// many that were.
     pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
         let words = usize::from(self.capacity).div_ceil(BITS);
         let mut taken = 0;

@@ -1,5 +1,5 @@
-//! Doubly linked lists whose links are in the nodes. What is in them is live (SLAB-5), and touched under the lock
-//! that guards the list (SLAB-2).
+//! Doubly linked lists whose links are in the nodes. What is in them is live (SLAB-5), and touched
+//! under the lock that guards the list (SLAB-2).
 
 use std::ptr::NonNull;
 
@@ -21,8 +21,8 @@ pub(super) unsafe trait Linked: Sized {
     unsafe fn links(node: NonNull<Self>) -> *mut Links<Self>;
 }
 
-/// A list; the last that was pushed comes first. Code that has exclusive access to the list also has
-/// exclusive access to the links of all its nodes.
+/// A list; the last that was pushed comes first. Code that has exclusive access to the list also
+/// has exclusive access to the links of all its nodes.
 pub(super) struct List<T> {
     first: Option<NonNull<T>>,
 }
@@ -42,8 +42,8 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is live, in no list, and stays live as long as it is in this one.
     pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
-        // SAFETY: the new node is live by contract and the old first one by that of its own push (SLAB-5).
-        // The links are ours (SLAB-2).
+        // SAFETY: the new node is live by contract and the old first one by that of its own push
+        // (SLAB-5). The links are ours (SLAB-2).
         unsafe {
             T::links(node).write(Links {
                 next: self.first,

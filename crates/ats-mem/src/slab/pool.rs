@@ -86,7 +86,8 @@ impl Slab {
         }
     }
 
-    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system milliseconds.
+    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system
+    /// milliseconds.
     fn map(&self, make_ready: impl FnOnce(NonNull<Chunk>)) {
         let Some(chunk) = Chunk::map() else {
             handle_alloc_error(Layout::new::<[u8; CHUNK]>())
@@ -206,7 +207,8 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn forget(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2); `group` says which list it is in.
+        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2); `group` says
+        // which list it is in.
         unsafe {
             if let Some(list) = self.groups.get_mut(usize::from((*run.as_ptr()).group)) {
                 list.remove(run);

@@ -1,11 +1,12 @@
 //! Blocks that are too large for the slabs: from the allocator of the system.
 //!
 //! # Addresses
-//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems do unless asked otherwise: with
-//! four levels of page tables there is nothing above, and where there are more (x86-64 with five levels,
-//! AArch64 with 52 bits) one has to ask `mmap` for it. An allocator, however, may hand out pointers with
-//! tags in their upper bits. Such a block is given back, and replaced by a mapping of its own; these few
-//! are remembered, so that [`free`] knows them.
+//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems
+//! do unless asked otherwise: with four levels of page tables there is nothing above, and where
+//! there are more (x86-64 with five levels, AArch64 with 52 bits) one has to ask `mmap` for it. An
+//! allocator, however, may hand out pointers with tags in their upper bits. Such a block is given
+//! back, and replaced by a mapping of its own; these few are remembered, so that [`free`] knows
+//! them.
 
 use super::memory::{self, is_low};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
