@@ -1,11 +1,13 @@
 //! Compaction: neighbouring runs become one.
 //!
-//! Only neighbours in time are compacted, so a merge of values need only be associative. Which runs are compacted is
-//! decided by [`policy`]; how, by [`executor`]. Where there is too little room for that, files are purged: see [`purge`].
+//! Only neighbours in time are compacted, so a merge of values need only be associative. Which runs
+//! are compacted is decided by [`policy`]; how, by [`executor`]. Where there is too little room for
+//! that, files are purged: see [`purge`].
 //!
-//! A caller that wants all to be compacted that was there when it began must come to an end while others write. So it
-//! holds a [`Reservation`]: until it ends, the background compacts newer runs only. Each compaction of such callers
-//! makes the runs that are reserved fewer, and no other compaction brings newer ones among them.
+//! A caller that wants all to be compacted that was there when it began must come to an end while
+//! others write. So it holds a [`Reservation`]: until it ends, the background compacts newer runs
+//! only. Each compaction of such callers makes the runs that are reserved fewer, and no other
+//! compaction brings newer ones among them.
 
 mod executor;
 mod policy;
@@ -205,8 +207,8 @@ impl Compactor {
         }
     }
 
-    /// Compacts all reserved runs into one, also if that is not due. Runs that another thread compacts
-    /// already are waited for by calling this again. Whether there was anything to do.
+    /// Compacts all reserved runs into one, also if that is not due. Runs that another thread
+    /// compacts already are waited for by calling this again. Whether there was anything to do.
     pub(crate) fn compact_reserved(
         &self,
         reservation: &Reservation<'_>,
@@ -215,7 +217,8 @@ impl Compactor {
         self.compact_claimed(Wanted::All(reservation.up_to), on_progress)
     }
 
-    /// Compacts some of the reserved runs, if that is worth while where there are no writes. Whether it was.
+    /// Compacts some of the reserved runs, if that is worth while where there are no writes.
+    /// Whether it was.
     pub(crate) fn settle_reserved(&self, reservation: &Reservation<'_>) -> Result<bool, Error> {
         let wanted = Wanted::Settled(reservation.up_to);
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))

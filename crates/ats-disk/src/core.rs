@@ -25,9 +25,10 @@ use std::sync::Arc;
 /// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
 /// [`background`](crate::background).
 ///
-/// Locks are taken in this order, each while those before it may be held: `write_state`, that of the manifest,
-/// that of the version; the lock of the list of snapshots, that of the queue and that of the gaps are taken last.
-/// That of the manifest is held while files are synced, so no writer takes it.
+/// Locks are taken in this order, each while those before it may be held: `write_state`, that of
+/// the manifest, that of the version; the lock of the list of snapshots, that of the queue and that
+/// of the gaps are taken last. That of the manifest is held while files are synced, so no writer
+/// takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,
@@ -90,8 +91,8 @@ impl Core {
         iter::once(&self.back_pressure).chain(shared)
     }
 
-    /// Adapts the delay of writes to the version. Where nothing works in the background, nothing would
-    /// be gained by waiting.
+    /// Adapts the delay of writes to the version. Where nothing works in the background, nothing
+    /// would be gained by waiting.
     pub(crate) fn update_back_pressure(&self) {
         if self.options.background {
             let sealed = self.versions.current().sealed.len();

@@ -1,5 +1,5 @@
-//! Faults that tests inject into the engine, to see that they find them. No release has them: they need the feature
-//! `fault-injection`.
+//! Faults that tests inject into the engine, to see that they find them. No release has them: they
+//! need the feature `fault-injection`.
 
 #[cfg(feature = "fault-injection")]
 use std::cell::Cell;

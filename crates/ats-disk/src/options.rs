@@ -14,13 +14,14 @@ use std::time::Duration;
 /// | [`Interval`](Durability::Interval) | nothing is lost | the writes of the last interval may be lost, and the time that a sync takes |
 /// | [`System`](Durability::System) | nothing is lost | what the system had not written may be lost: some 30 seconds on Linux |
 ///
-/// What is lost is always the newest part: what remains is what the store was after some write, and no batch is
-/// there in part.
+/// What is lost is always the newest part: what remains is what the store was after some write, and
+/// no batch is there in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Before a write returns. Writes that wait at the same time share one sync.
     Always,
-    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as one.
+    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as
+    /// one.
     Interval(Duration),
     /// The system decides, and may be late.
     System,
@@ -51,20 +52,22 @@ pub struct Options {
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// The moment at which a write is on disk, unless it says so itself.
     pub durability: Durability,
-    /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
-    /// `None` is what the stores of the process [share](crate::set_shared_memory).
+    /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be
+    /// in use for a moment. `None` is what the stores of the process
+    /// [share](crate::set_shared_memory).
     pub memtable_bytes: Option<usize>,
-    /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do it
-    /// before. `None` is any number.
+    /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do
+    /// it before. `None` is any number.
     pub memtable_keys: Option<usize>,
-    /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of compactions. Up to half
-    /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each compaction.
-    /// `None` is what the stores of the process [share](crate::set_shared_memory).
+    /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers
+    /// of compactions. Up to half of it is for what is needed at the moment: a thousandth of the
+    /// bytes on disk, and some MiB for each compaction. `None` is what the stores of the process
+    /// [share](crate::set_shared_memory).
     pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
-    /// About how large a file of a run gets before the next one is begun, more than 0. What a compaction has written of the file that it
-    /// is writing is lost when the process ends.
+    /// About how large a file of a run gets before the next one is begun, more than 0. What a
+    /// compaction has written of the file that it is writing is lost when the process ends.
     pub file_bytes: u64,
     /// The compression of blocks.
     pub compression: Compression,
@@ -73,9 +76,9 @@ pub struct Options {
     pub false_positives: f64,
     /// The number of runs of about the same size that are compacted into one, 2 at least.
     pub fan_in: usize,
-    /// `true` if threads write runs and compact them, which all stores of the process share: one more
-    /// than there are processors. Otherwise both is done by [`work`](crate::DiskStore::work) only,
-    /// which tests call, and nothing is synced at intervals.
+    /// `true` if threads write runs and compact them, which all stores of the process share: one
+    /// more than there are processors. Otherwise both is done by [`work`](crate::DiskStore::work)
+    /// only, which tests call, and nothing is synced at intervals.
     pub background: bool,
     /// A snapshot, or a scan, that was not read for so long expires, which is not 0: reading it
     /// fails, and it keeps nothing. `None` is never. It is noticed up to a quarter later, and half

@@ -1,7 +1,7 @@
 //! Reading keys.
 //!
-//! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
-//! not matter, and merges that.
+//! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what
+//! is older does not matter, and merges that.
 
 mod expiry;
 mod median;

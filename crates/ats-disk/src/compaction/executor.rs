@@ -1,7 +1,8 @@
 //! Execution of compactions: in the order of keys, a file at a time.
 //!
-//! Each complete file is noted in the manifest, so that a compaction of large runs goes on where it was when the process
-//! ended. A file whose keys no other run of the compaction has or deletes is taken as it is.
+//! Each complete file is noted in the manifest, so that a compaction of large runs goes on where it
+//! was when the process ended. A file whose keys no other run of the compaction has or deletes is
+//! taken as it is.
 
 use crate::core::{Core, StoredRun};
 use crate::cursor::{MergeCursor, Source};
@@ -386,9 +387,9 @@ fn sources(
     sources.collect()
 }
 
-/// The files whose keys no other file of these runs has or deletes, in the order of their keys. Small files are
-/// not worth being kept apart. At the bottom, deletes are to vanish and operands to become values, so a file that has
-/// some is written again.
+/// The files whose keys no other file of these runs has or deletes, in the order of their keys.
+/// Small files are not worth being kept apart. At the bottom, deletes are to vanish and operands to
+/// become values, so a file that has some is written again.
 fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeque<Arc<RunFile>> {
     let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {

@@ -1,14 +1,16 @@
 //! The choice of the runs that are compacted.
 //!
-//! Runs of about the same size are compacted `fan_in` at a time, so each record is written about once for each power of
-//! `fan_in` that the store is larger than a memtable; and all runs are compacted into the oldest when the others have
-//! become half as large as it is, so that a store in which records are replaced takes at most about twice the
-//! space of its records. The same is done when the others have deleted half of the oldest, however few they are. This is lazy
-//! levelling (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in
-//! osmos and GskTable: those of time neighbours only.
+//! Runs of about the same size are compacted `fan_in` at a time, so each record is written about
+//! once for each power of `fan_in` that the store is larger than a memtable; and all runs are
+//! compacted into the oldest when the others have become half as large as it is, so that a store in
+//! which records are replaced takes at most about twice the space of its records. The same is done
+//! when the others have deleted half of the oldest, however few they are. This is lazy levelling
+//! (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in osmos and GskTable:
+//! those of time neighbours only.
 //!
-//! Where writes pause, two runs of about the same size are compacted, and all of them when the others have become a tenth of
-//! the oldest. So a store that was loaded, and is read, has one or two runs.
+//! Where writes pause, two runs of about the same size are compacted, and all of them when the
+//! others have become a tenth of the oldest. So a store that was loaded, and is read, has one or
+//! two runs.
 
 use crate::write::most_runs;
 use std::ops::Range;
@@ -23,7 +25,8 @@ pub(crate) struct Size {
     pub(crate) is_free: bool,
 }
 
-/// A run belongs to a group if it is at most this much larger than the newer runs of the group together, in percent.
+/// A run belongs to a group if it is at most this much larger than the newer runs of the group
+/// together, in percent.
 const SIZE_RATIO_PERCENT: u64 = 120;
 /// All is compacted if the newer runs are this much of the oldest, in percent.
 const SPACE_PERCENT: u64 = 50;
@@ -57,11 +60,12 @@ impl Effort {
     }
 }
 
-/// All is compacted if the newer runs have deleted this much of the oldest, in percent. What is deleted is walked over again
-/// and again, and the deletes themselves may be small.
+/// All is compacted if the newer runs have deleted this much of the oldest, in percent. What is
+/// deleted is walked over again and again, and the deletes themselves may be small.
 const DELETED_PERCENT: u64 = 50;
 
-/// The runs to be compacted, of those from the newest to the oldest; `None` if nothing is to be done.
+/// The runs to be compacted, of those from the newest to the oldest; `None` if nothing is to be
+/// done.
 pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     let Effort { fan_in, percent } = effort;
     if sizes.len() < 2 {
@@ -86,7 +90,8 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
             return Some(start..start + group);
         }
     }
-    // Sizes that are all different make groups that are too small. The cheapest compaction that helps is done then.
+    // Sizes that are all different make groups that are too small. The cheapest compaction that
+    // helps is done then.
     if sizes.len() < most_runs(fan_in) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Purging: files of a run are written again without what newer runs hide.
 //!
-//! A compaction of all runs needs as much room as all that is left of them. Where there is not so much,
-//! a file at a time gives room, or a few neighbours that are small: what is left of them is at most
-//! as large, and then they are removed.
+//! A compaction of all runs needs as much room as all that is left of them. Where there is not so
+//! much, a file at a time gives room, or a few neighbours that are small: what is left of them is
+//! at most as large, and then they are removed.
 //!
 //! Of a key, newer runs hide what a file has if one of them has a value or a delete of it, or
 //! deletes a range with it. Then no reader comes to the file for this key. An operand hides
@@ -124,7 +124,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// Gives up compactions that were begun and are not going on, with what they have written. Whether there were any.
+    /// Gives up compactions that were begun and are not going on, with what they have written.
+    /// Whether there were any.
     pub(crate) fn give_up_compactions(&self) -> Result<bool, Error> {
         let mut manifest = self.files.manifest.lock();
         let claimed = self.claims.lock().claimed.clone();

@@ -54,7 +54,8 @@ impl Status {
         error
     }
 
-    /// Returns `true` if the store was opened for reading: then it has no threads, and writes nothing.
+    /// Returns `true` if the store was opened for reading: then it has no threads, and writes
+    /// nothing.
     pub(crate) fn is_opened_read_only(&self) -> bool {
         self.is_opened_read_only
     }

@@ -135,8 +135,8 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Adds a file that is complete. One of a run that is compacted may be added as it is: the present
-    /// file was cut at its first key.
+    /// Adds a file that is complete. One of a run that is compacted may be added as it is: the
+    /// present file was cut at its first key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
         if file.last_key.is_some() {
             self.upper.clone_from(&file.last_key);
@@ -169,7 +169,8 @@ impl<'a> RunWriter<'a> {
 }
 
 impl Drop for RunWriter<'_> {
-    /// Removes the files that were begun in vain. Those that cannot be removed now are when the store is opened.
+    /// Removes the files that were begun in vain. Those that cannot be removed now are when the
+    /// store is opened.
     fn drop(&mut self) {
         self.file = None;
         for number in &self.begun {

@@ -10,11 +10,13 @@ use std::sync::{Arc, Weak};
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
-    /// The sequence number of the last change that is seen. It is in the list of snapshots until this is dropped.
+    /// The sequence number of the last change that is seen. It is in the list of snapshots until
+    /// this is dropped.
     seq: u64,
     /// Nothing once the snapshot has expired.
     version: Mutex<Option<Arc<Version>>>,
-    /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for no time.
+    /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for
+    /// no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
     last_read: AtomicU64,

@@ -1,10 +1,10 @@
 //! Bounds of the keys of a file: short, also where keys are long.
 //!
-//! The manifest has the bounds of all files, says them again when it is written anew, and a compaction
-//! says those of its files each time another one is complete. Keys of megabytes would make that
-//! more than the records. So a bound is a key of the file if that has up to [`EXACT_BYTES`], and
-//! else about so many bytes of it, which are below the lowest key or above the highest, but not so
-//! far that the files of a run overlap.
+//! The manifest has the bounds of all files, says them again when it is written anew, and a
+//! compaction says those of its files each time another one is complete. Keys of megabytes would
+//! make that more than the records. So a bound is a key of the file if that has up to
+//! [`EXACT_BYTES`], and else about so many bytes of it, which are below the lowest key or above the
+//! highest, but not so far that the files of a run overlap.
 
 use crate::keys::common_prefix;
 use std::borrow::Cow;
@@ -12,13 +12,15 @@ use std::borrow::Cow;
 /// Keys with more bytes than this are shortened.
 pub(crate) const EXACT_BYTES: usize = 256;
 
-/// The lower bound of keys of which this is the lowest: above `after`, if there is something, which is below the key.
+/// The lower bound of keys of which this is the lowest: above `after`, if there is something, which
+/// is below the key.
 pub(crate) fn lower<'k>(first: &'k [u8], after: Option<&[u8]>) -> &'k [u8] {
     let shared = after.map_or(0, |after| common_prefix(first, after) + 1);
     first.get(..shared.max(EXACT_BYTES)).unwrap_or(first)
 }
 
-/// The upper bound of keys of which this is the highest: below `before`, if there is something, which is above the key.
+/// The upper bound of keys of which this is the highest: below `before`, if there is something,
+/// which is above the key.
 pub(crate) fn upper<'k>(last: &'k [u8], before: Option<&[u8]>) -> Cow<'k, [u8]> {
     // The first byte that is another one stays as it is.
     let shared = before.map_or(0, |before| common_prefix(last, before) + 2);

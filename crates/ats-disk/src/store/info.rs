@@ -21,8 +21,8 @@ pub struct Info {
     pub memtable_keys: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
-    /// Bytes of memory of blocks, filters and indexes, and of the buffers of compactions; without the
-    /// blocks of a cache that stores [share](crate::shared_memory).
+    /// Bytes of memory of blocks, filters and indexes, and of the buffers of compactions; without
+    /// the blocks of a cache that stores [share](crate::shared_memory).
     pub cache_bytes: u64,
     /// The number of times that something wanted was in the cache.
     pub cache_hits: u64,
@@ -102,8 +102,8 @@ impl Info {
         (self.batch_bytes > 0).then(|| written as f64 / self.batch_bytes as f64)
     }
 
-    /// Blocks, and parts of indexes with their filters, that were looked at for each key that was looked up, in
-    /// the cache or on disk; walks and all. `None` before a key was looked up.
+    /// Blocks, and parts of indexes with their filters, that were looked at for each key that was
+    /// looked up, in the cache or on disk; walks and all. `None` before a key was looked up.
     #[must_use]
     pub fn read_amplification(&self) -> Option<f64> {
         let looked_at = self.cache_hits + self.cache_misses;

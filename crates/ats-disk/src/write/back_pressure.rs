@@ -1,9 +1,10 @@
 //! Back-pressure: writers are slowed down before memory or runs become too many.
 //!
-//! Memtables that wait for being written, and runs that wait for being compacted, are debt. When there is some, writes are
-//! let through at a rate that falls as the debt grows, starting from the rate at which memtables were written to runs.
-//! A writer sleeps for its share, outside of all locks, and at most for [`LONGEST`]: so a write is never stopped, only
-//! delayed, and many small delays take the place of a long one.
+//! Memtables that wait for being written, and runs that wait for being compacted, are debt. When
+//! there is some, writes are let through at a rate that falls as the debt grows, starting from the
+//! rate at which memtables were written to runs. A writer sleeps for its share, outside of all
+//! locks, and at most for [`LONGEST`]: so a write is never stopped, only delayed, and many small
+//! delays take the place of a long one.
 
 use crate::fs::FileSystem;
 use crate::stats::Stats;
@@ -97,7 +98,8 @@ impl BackPressure {
             .store((old / 4 * 3 + rate / 4).max(LEAST_RATE), Ordering::Relaxed);
     }
 
-    /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are too many.
+    /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are
+    /// too many.
     pub(crate) fn set(&self, memtables: usize, runs: usize) {
         let debt = 2 * memtables + runs;
         let delay = match debt {

@@ -1,5 +1,6 @@
-//! Random programs against a map with the list of what was written to each key: with tiny memtables, blocks and
-//! files, so that every path runs, and the same programs under different settings.
+//! Random programs against a map with the list of what was written to each key: with tiny
+//! memtables, blocks and files, so that every path runs, and the same programs under different
+//! settings.
 
 mod affine;
 #[path = "../support/append.rs"]

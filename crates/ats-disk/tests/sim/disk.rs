@@ -1,10 +1,10 @@
 //! What is on a disk: what is durable, what is shown, and the actions that lie between them.
 //!
 //! # Invariants
-//! - DISK-1. What is shown is what is durable with all pending actions applied in their order, except for what a
-//!   failed sync has lost, which is shown all the same.
-//! - DISK-2. A file is known as long as a durable name, a shown name, a pending action or an open handle leads to
-//!   it.
+//! - DISK-1. What is shown is what is durable with all pending actions applied in their order,
+//!   except for what a failed sync has lost, which is shown all the same.
+//! - DISK-2. A file is known as long as a durable name, a shown name, a pending action or an open
+//!   handle leads to it.
 
 use super::action::{Action, Fate, FileId, Pending, apply_content, apply_name};
 use super::content::{Content, PAGE};
@@ -202,8 +202,8 @@ impl Disk {
         pending.any(|pending| pending.action.directory() == Some(directory))
     }
 
-    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it is asked
-    /// with how many there were before.
+    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it
+    /// is asked with how many there were before.
     pub(crate) fn sync(&mut self, file: FileId, kept: impl Fn(usize) -> bool) {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }

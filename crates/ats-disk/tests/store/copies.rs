@@ -10,7 +10,8 @@ fn a_copy_of_the_process_only_reads() {
     let open = || DiskStore::open(directory.path(), Options::default());
     let store = open().expect("a new store");
     store.put(b"key", b"value").expect("written");
-    // SAFETY: the copy has one thread, which takes locks that only this thread has taken, and ends without returning.
+    // SAFETY: the copy has one thread, which takes locks that only this thread has taken, and ends
+    // without returning.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
         // SAFETY: it has no arguments that could be wrong. A copy that hangs is ended by it.
