@@ -68,8 +68,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads no more of
-    /// the object than it must.
+    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads
+    /// no more of the object than it must.
     #[inline]
     pub fn element<'b>(
         &self,
@@ -95,8 +95,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// The object with so many others before it, from the oldest one up or from the newest one down; the last
-    /// one if they are not so many. O(number / 32) where they are many.
+    /// The object with so many others before it, from the oldest one up or from the newest one
+    /// down; the last one if they are not so many. O(number / 32) where they are many.
     pub fn nth<'b>(
         &self,
         number: usize,
@@ -176,12 +176,12 @@ impl<'g, H: Host> LookupResult<'g, H> {
         form(self.record) == Form::Large
     }
 
-    /// Visits the objects from this position on, with their positions, until `visit` breaks. None if the
-    /// objects have no positions.
+    /// Visits the objects from this position on, with their positions, until `visit` breaks. None
+    /// if the objects have no positions.
     ///
-    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects keep
-    /// their positions, and have them once they have got them; so a walk can go on where it was.
-    /// O(log positions), and O(1) for each object.
+    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects
+    /// keep their positions, and have them once they have got them; so a walk can go on where it
+    /// was. O(log positions), and O(1) for each object.
     pub fn each_from(
         &self,
         position: u64,
@@ -210,9 +210,9 @@ impl<'g, H: Host> LookupResult<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 
-    /// The objects of a key that has very many, to be read when the guard is gone, so that a long call does not
-    /// keep memory from being freed. None if they are few, or if the key has been written since it was found.
-    /// O(1).
+    /// The objects of a key that has very many, to be read when the guard is gone, so that a long
+    /// call does not keep memory from being freed. None if they are few, or if the key has been
+    /// written since it was found. O(1).
     pub fn keep(&self) -> Option<KeptObjects<H>> {
         self.is_large()
             .then(|| Large::of(self.record).share().map(KeptObjects))
@@ -232,7 +232,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
 
 /// The objects that a key with very many of them had when it was [found](LookupResult::keep).
 ///
-/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed meanwhile.
+/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed
+/// meanwhile.
 pub struct KeptObjects<H: Host>(Sequence<Values<H>>);
 
 impl<H: Host> KeptObjects<H> {
@@ -277,7 +278,7 @@ fn counted_object<'b, H: Host>(
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = unpacked.start();
     counter_cell::copy_image(record, counter, words);
-    // SAFETY: a copy of what was built, with another small integer in the place of one. The record, which
-    // is borrowed as long as the copy, keeps what it refers to.
+    // SAFETY: a copy of what was built, with another small integer in the place of one. The record,
+    // which is borrowed as long as the copy, keeps what it refers to.
     unsafe { Object::from_words(words) }
 }

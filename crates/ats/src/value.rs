@@ -1,10 +1,10 @@
 //! The value words of a record: one object, or the objects of a key.
 //!
 //! # Invariants
-//! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form that their first word
-//!   tells. That word never changes.
-//! - VALUE-2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`], which begins the block of
-//!   memory that the value owns.
+//! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
+//!   that their first word tells. That word never changes.
+//! - VALUE-2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`],
+//!   which begins the block of memory that the value owns.
 
 use crate::counter_word;
 use ats_mem::{Record, RecordBox, Release, Weight};
@@ -52,8 +52,8 @@ impl<H: Host> Release for Values<H> {
     }
 
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
-        // SAFETY: the contract: so many words, of which the first never changes (VALUE-1). Those of an object with a
-        // counter are copied, the others never change.
+        // SAFETY: the contract: so many words, of which the first never changes (VALUE-1). Those of
+        // an object with a counter are copied, the others never change.
         unsafe {
             match Form::of(*value) {
                 Form::Counted(index) => {

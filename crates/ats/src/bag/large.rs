@@ -1,6 +1,7 @@
 //! The objects of a key that has many of them.
 //!
-//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a few nodes.
+//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a
+//! few nodes.
 //!
 //! ```text
 //!   record  [ key | LARGE | pointer ] ---> Large { objects, index }
@@ -8,16 +9,18 @@
 //!      one version for each record: Sequence <--------+        +----> Index, of all versions of the key
 //! ```
 //!
-//! Objects have positions, which a walk can remember. To find an object there is an index from the hash of
-//! its content to positions.
+//! Objects have positions, which a walk can remember. To find an object there is an index from the
+//! hash of its content to positions.
 //!
 //! # Invariants
-//! - LARGE-1. The index is only touched by the call that holds the key: in the decision of `update` or of a batch
-//!   about a record that is settled, or while a batch that holds the key builds its record.
-//! - LARGE-2. Each object of the current version has its entry in the index. There may be more entries, left by
-//!   batches that were undone; so what the index says is verified against the version.
-//! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
-//!   one that was replaced in a batch was not, since it can.
+//! - LARGE-1. The index is only touched by the call that holds the key: in the decision of `update`
+//!   or of a batch about a record that is settled, or while a batch that holds the key builds its
+//!   record.
+//! - LARGE-2. Each object of the current version has its entry in the index. There may be more
+//!   entries, left by batches that were undone; so what the index says is verified against the
+//!   version.
+//! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it
+//!   cannot come back; one that was replaced in a batch was not, since it can.
 
 use super::buffers::{Buffers, KEEP_BYTES};
 use super::rules::{Rules, TooMany};
@@ -91,8 +94,8 @@ impl<H: Host> Large<H> {
     /// The large bag of a record of this form.
     pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
         debug_assert_eq!(form(record), Form::Large);
-        // SAFETY: a value of this form is made by `into_record` for this host (VALUE-1); what it points to is freed
-        // with the record, which is borrowed.
+        // SAFETY: a value of this form is made by `into_record` for this host (VALUE-1); what it
+        // points to is freed with the record, which is borrowed.
         unsafe { &*elsewhere(record.value()).cast() }
     }
 
@@ -141,8 +144,8 @@ impl<H: Host> Large<H> {
         values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
     }
 
-    /// The same objects, to be kept beyond the guard under which the record was found; none if a newer version
-    /// has taken the place of this one. O(1).
+    /// The same objects, to be kept beyond the guard under which the record was found; none if a
+    /// newer version has taken the place of this one. O(1).
     pub(crate) fn share(&self) -> Option<Sequence<Values<H>>> {
         self.objects.share()
     }
@@ -274,7 +277,8 @@ impl<H: Host> Draft<'_, H> {
         let entries = entries.set.range((hash, 0)..=(hash, u64::MAX));
         entries.map(|entry| entry.1).filter(move |position| {
             edit.get(*position).is_some_and(|words| {
-                // SAFETY: the values are objects that were built for this host, and own their resources.
+                // SAFETY: the values are objects that were built for this host, and own their
+                // resources.
                 let stored = unsafe { Stored::from_words(words) };
                 image_eq(unpacked.object(stored), object, rules.zeros)
             })
@@ -326,7 +330,8 @@ impl<H: Host> Draft<'_, H> {
         self.entries.set.remove(&(hash, position));
     }
 
-    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many they were.
+    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many
+    /// they were.
     pub(super) fn remove_equal(
         &mut self,
         unwanted: Object<'_, H>,
@@ -344,8 +349,8 @@ impl<H: Host> Draft<'_, H> {
         Ok(positions.len())
     }
 
-    /// Puts another object in the place of the one at a position. `hash` is that of the old one, `new_hash` of
-    /// the new one.
+    /// Puts another object in the place of the one at a position. `hash` is that of the old one,
+    /// `new_hash` of the new one.
     pub(super) fn replace(&mut self, position: u64, hash: u64, new_hash: u64, built: Built<'_, H>) {
         let was_there = self.edit.replace(position, built.words(), built.owns());
         debug_assert!(was_there);
@@ -362,21 +367,22 @@ impl<H: Host> Draft<'_, H> {
     /// The new version, which takes the place of the old one for good, and what is left of that.
     ///
     /// # Safety
-    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision is to put a
-    /// record of the result in its place.
+    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision
+    /// is to put a record of the result in its place.
     pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
         self.drop_stale_entries();
-        // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
-        // version; readers that found it before hold guards. The decision runs under the lock of the key,
-        // and a record that it is given is not part of an open batch, so no other writer edits the version.
-        // No writer will edit it later, as it does not come back (LARGE-3).
+        // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds
+        // the old version; readers that found it before hold guards. The decision runs under the
+        // lock of the key, and a record that it is given is not part of an open batch, so no other
+        // writer edits the version. No writer will edit it later, as it does not come back
+        // (LARGE-3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let index = Arc::clone(self.index);
         (Large::new(objects, index), leftovers)
     }
 
-    /// Looks for entries without object, if there must be any: at two for each change, so that batches
-    /// that are undone again and again do not fill the index.
+    /// Looks for entries without object, if there must be any: at two for each change, so that
+    /// batches that are undone again and again do not fill the index.
     fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
             if self.entries.set.len() <= self.edit.len() {

@@ -9,8 +9,8 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};
 
-/// A list of more words than this becomes a large bag, if there are enough objects in it: copying this
-/// much takes about as long as a change of a large bag.
+/// A list of more words than this becomes a large bag, if there are enough objects in it: copying
+/// this much takes about as long as a change of a large bag.
 const LIST_WORDS: usize = 256;
 /// A list of fewer objects than this stays one, however large they are.
 const LIST_OBJECTS: usize = 8;
@@ -38,8 +38,8 @@ impl Rules {
     /// Adds an object to those of a key.
     ///
     /// # Safety
-    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the decision that
-    /// answers with the result.
+    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the
+    /// decision that answers with the result.
     pub(crate) unsafe fn insert<T: HostTerm>(
         self,
         key: &[u8],
@@ -148,8 +148,8 @@ impl Rules {
         }
     }
 
-    /// Removes all objects that equal this one from those of a key, unless that takes too long to be done under
-    /// a lock.
+    /// Removes all objects that equal this one from those of a key, unless that takes too long to
+    /// be done under a lock.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).

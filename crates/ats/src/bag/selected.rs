@@ -40,8 +40,8 @@ pub(crate) trait Replace<H: Host> {
 
 impl Rules {
     /// Removes the objects of a key that are unwanted; of a key that has many, only among those at
-    /// `positions`, if there are some. `deleted` becomes which they are of the objects of `current`:
-    /// their positions, or how many are before each.
+    /// `positions`, if there are some. `deleted` becomes which they are of the objects of
+    /// `current`: their positions, or how many are before each.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -147,8 +147,8 @@ impl Rules {
         put_with_leftovers(large.into_record(key), leftovers)
     }
 
-    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, in the
-    /// order in which they are given.
+    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed,
+    /// in the order in which they are given.
     pub(crate) fn each_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
