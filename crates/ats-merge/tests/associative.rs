@@ -71,7 +71,8 @@ fn spelled_out(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     builder.finish(built).expect("a term")
 }
 
-/// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps in it.
+/// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps
+/// in it.
 fn ordered_set(terms: Vec<Term>, zeros: Zeros) -> Term {
     let key = |term: &Term| {
         let mut key = Vec::new();
@@ -279,7 +280,8 @@ proptest! {
         }
     }
 
-    /// As long as floats do not round. A sum of an integer and a float is a float, whichever came first.
+    /// As long as floats do not round. A sum of an integer and a float is a float, whichever came
+    /// first.
     #[test]
     fn sums_of_floats_are_associative_as_far_as_they_are_exact(
         values in [number_of_quarters(), number_of_quarters(), number_of_quarters()],
