@@ -12,7 +12,8 @@ use ats_sync::count::atomic::Ordering::Relaxed;
 use ats_sync::{Guard, pin};
 
 impl<R: Release> Routes<R> {
-    /// Splits or joins a base node, which the caller has just put in its place, if its statistics say so.
+    /// Splits or joins a base node, which the caller has just put in its place, if its statistics
+    /// say so.
     pub(super) fn adapt<'g>(&'g self, node: &'g Node<R>, guard: &'g Guard) {
         let Node::Base(base) = node else {
             return;

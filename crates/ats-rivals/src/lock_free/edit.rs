@@ -168,8 +168,8 @@ impl<R: Release> Edit<R> {
         })
     }
 
-    /// Cuts a container in two where its root does, or in the middle of its only leaf: the parts, and the first key
-    /// that belongs to the second. `None`: it has fewer than two records.
+    /// Cuts a container in two where its root does, or in the middle of its only leaf: the parts,
+    /// and the first key that belongs to the second. `None`: it has fewer than two records.
     pub(super) fn cut(&mut self, tree: Tree<'_, R>) -> Option<(Link<R>, SharedSlice<u8>, Link<R>)> {
         match tree {
             Tree::Inner(inner) => {

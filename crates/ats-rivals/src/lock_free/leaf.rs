@@ -44,7 +44,8 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     debug_assert!((1..=MOST).contains(&len));
     let block = slab::allocate(block_bytes(len)).cast::<Block<R>>();
     ats_sync::count::moved(block_bytes(len));
-    // SAFETY: the block, which no other code has, is aligned and has room for the number and so many addresses.
+    // SAFETY: the block, which no other code has, is aligned and has room for the number and so
+    // many addresses.
     unsafe {
         block.write(Block { len, records: [] });
         let mut start = block.add(1).cast::<Kept<R>>();

@@ -34,7 +34,8 @@ pub(super) struct Route<R: Release> {
     pub key: SharedSlice<u8>,
     left: Slot<R>,
     right: Slot<R>,
-    /// The join that is about to take this node out, or what hangs from it (LOCK_FREE-4). It is compared, and not looked at.
+    /// The join that is about to take this node out, or what hangs from it (LOCK_FREE-4). It is
+    /// compared, and not looked at.
     claim: AtomicPtr<u8>,
 }
 
@@ -56,7 +57,8 @@ pub(super) const ABORTED: u8 = 3;
 /// The state of a join. Its base nodes own it together, so it lives as long as any of them.
 pub(super) struct Join<R: Release> {
     state: AtomicU8,
-    /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (LOCK_FREE-5).
+    /// Set before the join commits, and looked at only by threads that find it committed, and not
+    /// yet done (LOCK_FREE-5).
     pub plan: OnceLock<Plan<R>>,
 }
 
@@ -73,7 +75,8 @@ pub(super) struct Plan<R: Release> {
     pub replaced: Vec<Link<R>>,
 }
 
-// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as LOCK_FREE-3 and LOCK_FREE-5 allow.
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
+// LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Send for Join<R> {}
 // SAFETY: as for `Send`.
 unsafe impl<R: Release> Sync for Join<R> {}
@@ -199,7 +202,8 @@ impl<R: Release> Node<R> {
         }
     }
 
-    /// Drops a node that did not come into the tree, and the base nodes made with it, but no containers.
+    /// Drops a node that did not come into the tree, and the base nodes made with it, but no
+    /// containers.
     pub(super) fn drop_new(node: NodeBox<R>) {
         let Node::Route(route) = &*node else {
             return;
@@ -273,8 +277,8 @@ impl<R: Release> Route<R> {
 impl<R: Release> Base<R> {
     /// The container, for as long as the base node is looked at.
     pub(super) fn tree(&self) -> Tree<'_, R> {
-        // SAFETY: the base node was found under a guard that lives as long as the reference, hence so was its
-        // container (TREAP-2).
+        // SAFETY: the base node was found under a guard that lives as long as the reference, hence
+        // so was its container (TREAP-2).
         unsafe { self.tree.tree() }
     }
 
@@ -313,7 +317,8 @@ impl<R: Release> Slot<R> {
     }
 
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> &'g Node<R> {
-        // SAFETY: never null once it is published; what is found in a slot under a guard lives as long (LOCK_FREE-3).
+        // SAFETY: never null once it is published; what is found in a slot under a guard lives as
+        // long (LOCK_FREE-3).
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
@@ -340,7 +345,8 @@ impl<R: Release> Slot<R> {
     ) -> Result<&'g Node<R>, NodeBox<R>> {
         let raw = NodeBox::into_raw(new);
         if self.exchange(old, raw) {
-            // SAFETY: it has come into the tree under this guard, so it is retired after that, if at all (LOCK_FREE-3).
+            // SAFETY: it has come into the tree under this guard, so it is retired after that, if
+            // at all (LOCK_FREE-3).
             Ok(unsafe { &*raw })
         } else {
             // SAFETY: it comes from `into_raw`, and no other code has it.

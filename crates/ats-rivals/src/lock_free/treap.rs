@@ -6,23 +6,27 @@
 //! leaf  inner node ...    64 records at most
 //! ```
 //!
-//! A change makes new nodes for those between the root and the leaf, and uses all others again ([`edit`](super::edit)).
-//! So a container can be walked for as long as a guard lives, and cut in two by taking its root off. The
-//! priority of an inner node is the hash of its key: the shape needs no other chance, and is the same each time.
-//! C. R. Aragon and R. Seidel, *Randomized search trees* (FOCS 1989).
+//! A change makes new nodes for those between the root and the leaf, and uses all others again
+//! ([`edit`](super::edit)). So a container can be walked for as long as a guard lives, and cut in
+//! two by taking its root off. The priority of an inner node is the hash of its key: the shape
+//! needs no other chance, and is the same each time. C. R. Aragon and R. Seidel, *Randomized search
+//! trees* (FOCS 1989).
 //!
-//! Good for: walks and cuts beside changes. Bad at: changes, each of which copies a leaf and a path; keys chosen so
-//! that their hashes descend.
+//! Good for: walks and cuts beside changes. Bad at: changes, each of which copies a leaf and a
+//! path; keys chosen so that their hashes descend.
 //!
 //! # Invariants
 //! - TREAP-1. A node does not change from the moment it is made until it is freed.
-//! - TREAP-2. A node is in the container of one base node of the tree at a time, once, from the exchange (by
-//!   compare-and-swap) that makes it reachable until the one that takes it out. It is retired after the latter, by
-//!   the thread that made it. So it lives as long as a guard under which it was found, and so does what it leads to.
-//!   While a join is completed, the joined container shares nodes with the two that it was made of.
-//! - TREAP-3. A record in a leaf lives as long as a guard under which the leaf was found: the store retires a record only
-//!   after the change that takes out the leaves with it (SHARED_STORE-2 of [`shared_store`](super::super::shared_store)).
-//! - TREAP-4. An inner node has two children, neither of them empty, and no child of a higher priority.
+//! - TREAP-2. A node is in the container of one base node of the tree at a time, once, from the
+//!   exchange (by compare-and-swap) that makes it reachable until the one that takes it out. It is
+//!   retired after the latter, by the thread that made it. So it lives as long as a guard under
+//!   which it was found, and so does what it leads to. While a join is completed, the joined
+//!   container shares nodes with the two that it was made of.
+//! - TREAP-3. A record in a leaf lives as long as a guard under which the leaf was found: the store
+//!   retires a record only after the change that takes out the leaves with it (SHARED_STORE-2 of
+//!   [`shared_store`](super::super::shared_store)).
+//! - TREAP-4. An inner node has two children, neither of them empty, and no child of a higher
+//!   priority.
 
 use super::leaf::{self, Block, Kept, Leaf};
 #[cfg(test)]

@@ -40,7 +40,8 @@ impl<R: Release> Routes<R> {
         descend_from(&self.root, None, guard, turn)
     }
 
-    /// The base node next to the child on this side of a route node: that which is beyond the route node.
+    /// The base node next to the child on this side of a route node: that which is beyond the route
+    /// node.
     pub(super) fn neighbour<'g>(
         &'g self,
         parent: &'g Route<R>,
@@ -53,16 +54,16 @@ impl<R: Release> Routes<R> {
         })
     }
 
-    /// Locks the parent of a route node, which is valid and locked, if it has one. Returns the word in it that
-    /// leads to the route node, or that of the root.
+    /// Locks the parent of a route node, which is valid and locked, if it has one. Returns the word
+    /// in it that leads to the route node, or that of the root.
     pub(super) fn lock_parent<'g>(
         &'g self,
         route: &'g Route<R>,
         guard: &'g Guard,
     ) -> (&'g Link<R>, Option<(&'g Route<R>, Held<'g>)>) {
         loop {
-            // A valid route node is on the way to its separator: each node on the way was linked at some moment since
-            // the root was read, and led there then.
+            // A valid route node is on the way to its separator: each node on the way was linked at
+            // some moment since the root was read, and led there then.
             let (mut link, mut parent) = (&self.root, None);
             loop {
                 match link.load(guard) {

@@ -1,7 +1,8 @@
-//! Nodes of either kind, and how words lead to them. The pointers of the tree are followed here only.
+//! Nodes of either kind, and how words lead to them. The pointers of the tree are followed here
+//! only.
 //!
-//! The lowest bit of a word says which kind of node it leads to. So does a flag in the nodes of the original, which
-//! is on a line that the thread reads next anyway.
+//! The lowest bit of a word says which kind of node it leads to. So does a flag in the nodes of the
+//! original, which is on a line that the thread reads next anyway.
 //!
 //! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
@@ -64,8 +65,8 @@ impl<R: Release> Link<R> {
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
         let word = self.word(Ordering::Acquire);
         let node = word.map_addr(|address| address & !ROUTE);
-        // SAFETY: a word always leads to a node, which was made as what the bit says. It was retired after the guard
-        // was made, or not at all (PAPER_TREE-6).
+        // SAFETY: a word always leads to a node, which was made as what the bit says. It was
+        // retired after the guard was made, or not at all (PAPER_TREE-6).
         unsafe {
             match word.addr() & ROUTE {
                 0 => Node::Base(&*node.cast()),
@@ -74,17 +75,20 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that PAPER_TREE-2 names.
+    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that
+    /// PAPER_TREE-2 names.
     pub(super) fn put(&self, node: Made<R>) -> Replaced<R> {
         Replaced(self.swap(node.into_word()), PhantomData)
     }
 
-    /// From now on it leads where another word leads, too. The caller has the locks that PAPER_TREE-2 names.
+    /// From now on it leads where another word leads, too. The caller has the locks that
+    /// PAPER_TREE-2 names.
     pub(super) fn follow(&self, other: &Self) -> Replaced<R> {
         Replaced(self.swap(other.word(Ordering::Acquire)), PhantomData)
     }
 
-    /// The node that this leads to, in a route node that has just been spliced out: it was replaced, too.
+    /// The node that this leads to, in a route node that has just been spliced out: it was
+    /// replaced, too.
     pub(super) fn replaced_with_route(&self) -> Replaced<R> {
         Replaced(self.word(Ordering::Acquire), PhantomData)
     }
@@ -107,7 +111,8 @@ impl<R: Release> Replaced<R> {
     /// Has the node freed when no thread looks at it any more.
     ///
     /// # Safety
-    /// It was replaced under the guard, is marked as not valid, and is retired only here (PAPER_TREE-6).
+    /// It was replaced under the guard, is marked as not valid, and is retired only here
+    /// (PAPER_TREE-6).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let node = self.0.map_addr(|address| address & !ROUTE);
         // SAFETY: the contract; nodes come from boxes.

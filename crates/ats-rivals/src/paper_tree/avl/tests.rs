@@ -60,8 +60,8 @@ enum Op {
     Remove(Vec<u8>),
     Up(Bound<Vec<u8>>, usize),
     Down(Option<Vec<u8>>, usize),
-    /// Cuts the tree at the root, and some of what comes of it, and puts it together again: each number chooses a
-    /// part to cut, or two to join.
+    /// Cuts the tree at the root, and some of what comes of it, and puts it together again: each
+    /// number chooses a part to cut, or two to join.
     Cut(Vec<u8>, Vec<u8>),
 }
 
