@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 /// The image of a tuple, with the resources that it refers to.
 ///
 /// # Invariants
-/// - OWNED-1. The words are a copy of what an image builder for host `H` built, and nothing else holds the units
-///   of ownership that they stand for.
+/// - OWNED-1. The words are a copy of what an image builder for host `H` built, and nothing else
+///   holds the units of ownership that they stand for.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
     owns: bool,
@@ -24,7 +24,8 @@ impl<H: Host> OwnedImage<H> {
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {
-        // SAFETY: OWNED-1; the resources are released when `self` is dropped, which outlives the borrow.
+        // SAFETY: OWNED-1; the resources are released when `self` is dropped, which outlives the
+        // borrow.
         unsafe { Object::from_words(&self.words) }
     }
 
