@@ -4,9 +4,9 @@
 //!  OBJECT n=4 | object of 4 words | OBJECT n=9 | object of 9 words | ...
 //! ```
 //!
-//! The objects, images or packed, stand one after the other, each relative to its own start, so that appending
-//! and removing copy words and change none. This is good for the few objects a key usually has; a
-//! key with very many of them pays O(size of all) for each change.
+//! The objects, images or packed, stand one after the other, each relative to its own start, so
+//! that appending and removing copy words and change none. This is good for the few objects a key
+//! usually has; a key with very many of them pays O(size of all) for each change.
 
 use super::draft::Built;
 use super::draft::KEEP;
@@ -198,8 +198,8 @@ impl<H: Host> ObjectListBuilder<H> {
         // Out of `self` first, so that a panic of the host cannot make us release them again.
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
-            // SAFETY: IMAGE-5: `owns` said that the units of these words are ours and not handed over,
-            // and no code can read the words before they are cleared below.
+            // SAFETY: IMAGE-5: `owns` said that the units of these words are ours and not handed
+            // over, and no code can read the words before they are cleared below.
             unsafe { release_all::<H>(&words) };
         }
         words.clear();

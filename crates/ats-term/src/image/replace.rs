@@ -56,8 +56,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         built.expect("no image has so many words");
     }
 
-    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old image or the
-    /// new one takes more than about `most` words, without having written many more.
+    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old
+    /// image or the new one takes more than about `most` words, without having written many more.
     pub fn replace_elements_within(
         &mut self,
         object: Object<'_, T::Host>,

@@ -65,7 +65,8 @@ fn slots(words: &[u64], at: usize) -> Range<usize> {
     }
 }
 
-/// IMAGE-1 and IMAGE-2: a walk in preorder meets the boxes one after the other, without gaps, to the end.
+/// IMAGE-1 and IMAGE-2: a walk in preorder meets the boxes one after the other, without gaps, to
+/// the end.
 fn check_preorder(words: &[u64]) {
     let named = |slots: Range<usize>| {
         let slots = words[slots].iter().rev();

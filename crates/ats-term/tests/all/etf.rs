@@ -28,7 +28,8 @@ fn written<T: TermRef>(term: T) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host shows it.
+/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host
+/// shows it.
 fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
     let pair = Term::from((term.clone(), term.clone()));
     let mut builder = ImageBuilder::new(Zeros::Distinct);
@@ -48,8 +49,8 @@ fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
     ]
 }
 
-/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has captured is the same
-/// owned term for all of them.
+/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has
+/// captured is the same owned term for all of them.
 fn has_order_to_choose(term: &Term) -> bool {
     has_part(
         term,

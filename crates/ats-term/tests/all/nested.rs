@@ -1,4 +1,5 @@
-//! Maps within keys of maps within keys of maps: keys and images of them are those of their definition.
+//! Maps within keys of maps within keys of maps: keys and images of them are those of their
+//! definition.
 
 use crate::common::foreign::Foreign;
 use ats_term::exact::{Options, exact_key};
