@@ -1,8 +1,8 @@
 //! The fate of the tables of a process that has ended.
 //!
-//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it, so only a few
-//! of them are looked after then, and the others are left to the thread in the background, as is the freeing of all. No
-//! process finds a table meanwhile whose owner is dead.
+//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it,
+//! so only a few of them are looked after then, and the others are left to the thread in the
+//! background, as is the freeing of all. No process finds a table meanwhile whose owner is dead.
 
 use crate::env::Env;
 use crate::handle::{Handle, Shared};
@@ -77,8 +77,8 @@ impl FreeInSlices for Untold {
     }
 }
 
-/// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of another
-/// process one day.
+/// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of
+/// another process one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
     admin.watches.forget_process(pid);
@@ -98,8 +98,8 @@ fn ended() -> MutexGuard<'static, Vec<ResourceRef<Handle>>> {
     ENDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the first of many
-/// tables only.
+/// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the
+/// first of many tables only.
 fn hand_over(table: ResourceRef<Handle>) {
     let mut ended = ended();
     ended.push(table);

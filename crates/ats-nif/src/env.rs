@@ -1,9 +1,10 @@
 //! Environments of the VM, and the words that are terms in them.
 //!
 //! # Invariants
-//! - ENV-1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread alone.
-//! - ENV-2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms only
-//!   between calls of native functions, so any term of a call is good until the call returns.
+//! - ENV-1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread
+//!   alone.
+//! - ENV-2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms
+//!   only between calls of native functions, so any term of a call is good until the call returns.
 
 use crate::sys::{self, Word};
 use std::marker::PhantomData;
@@ -240,8 +241,8 @@ impl<'e> Env<'e> {
     /// Makes the current call end with `error:reason`, which happens when the returned word is
     /// returned.
     pub fn raise(self, reason: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the reason is a valid term (ENV-2); the result is the marker of an exception, which
-        // is only returned to the VM.
+        // SAFETY: the reason is a valid term (ENV-2); the result is the marker of an exception,
+        // which is only returned to the VM.
         unsafe { VmWord::new(sys::enif_raise_exception(self.raw, reason.word)) }
     }
 }

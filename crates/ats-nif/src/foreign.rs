@@ -19,8 +19,8 @@
 //! table) does not keep its target alive once encoded. Both must come back `=:=` and working.
 //!
 //! # Invariant
-//! - FOREIGN-1. The first word of an owning box came from `Arc::into_raw` of the type that its tag says, and
-//!   stands for one of the counts of that `Arc`.
+//! - FOREIGN-1. The first word of an owning box came from `Arc::into_raw` of the type that its tag
+//!   says, and stands for one of the counts of that `Arc`.
 
 use crate::atoms;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -59,8 +59,8 @@ const UNKNOWN_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct Vm;
 
-// SAFETY: what is written is what `Vm` reads, an owning tag with one count; immediates are the words
-// of the VM, which `Vm` knows.
+// SAFETY: what is written is what `Vm` reads, an owning tag with one count; immediates are the
+// words of the VM, which `Vm` knows.
 unsafe impl HostTerm for VmTerm<'_> {
     type Host = Vm;
 
@@ -119,8 +119,8 @@ fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<
     Some(SHARED_BINARY)
 }
 
-/// Writes an identifier of another node. One that names no incarnation of its node would decode to one
-/// of this node whenever this node has that name, so it is held.
+/// Writes an identifier of another node. One that names no incarnation of its node would decode to
+/// one of this node whenever this node has that name, so it is held.
 fn write_external(
     term: VmWord<'_>,
     plain: HostTag,
@@ -172,8 +172,8 @@ fn held<'a>(host_box: HostBox<'a, Vm>) -> VmWord<'a> {
     unsafe { VmWord::new(host_box.words()[1]) }
 }
 
-/// The term of a host box. O(1) except for terms in the external term format and closures, which are
-/// copied.
+/// The term of a host box. O(1) except for terms in the external term format and closures, which
+/// are copied.
 pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
@@ -277,8 +277,8 @@ impl Host for Vm {
             SHARED_BINARY => size_of::<SharedBinary>() + shared(host_box).bytes().len(),
             HELD_REF if reference::classify(held(host_box)) != RefKind::Magic => HELD_BYTES,
             HELD_PID | HELD_PORT => HELD_BYTES,
-            // A resource of a library, an array of counters, what a closure has captured: the VM tells no
-            // size, which may be anything.
+            // A resource of a library, an array of counters, what a closure has captured: the VM
+            // tells no size, which may be anything.
             _ => UNKNOWN_BYTES,
         }
     }

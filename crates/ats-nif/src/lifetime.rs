@@ -14,8 +14,8 @@ use ats_sync::Guard;
 
 /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
 ///
-/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that replaces the
-/// owner, typically because a supervisor restarted it, must not find the name taken.
+/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that
+/// replaces the owner, typically because a supervisor restarted it, must not find the name taken.
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
     let (id, mut watches) = (Handle::new(), Watched::default());
@@ -35,8 +35,8 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
             return Err(KnownAtom::AlreadyExists);
         }
     }
-    // The VM is asked to tell of the owner's end only now, when it would find the table; but an owner that runs
-    // here does not end before this call.
+    // The VM is asked to tell of the owner's end only now, when it would find the table; but an
+    // owner that runs here does not end before this call.
     match is_watched || watch_all(env, shared) {
         true => Ok(shared),
         false => {
@@ -64,8 +64,8 @@ fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
     owner.is_none_or(|owner| shared.watch(env, &mut admin, owner.raw()))
 }
 
-/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread
-/// has deleted it already.
+/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if
+/// another thread has deleted it already.
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
@@ -77,8 +77,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     left
 }
 
-/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
-/// gone. Any thread may call this at any time.
+/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the
+/// table is gone. Any thread may call this at any time.
 #[cold]
 pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     let fate = shared.fate(env);
@@ -100,8 +100,8 @@ fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
     registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
 }
 
-/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is
-/// dead gives way.
+/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose
+/// owner is dead gives way.
 pub fn rename(
     env: Env<'_>,
     shared: &Shared,

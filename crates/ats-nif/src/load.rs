@@ -6,9 +6,10 @@
 //!
 //! # Loading again
 //! When the module is purged and loaded again, the VM maps the same library (it is never unmapped),
-//! and all tables go on. Another build, or a copy of the file, is another library with statics of its
-//! own, which cannot go on with the tables of this one. It is refused as long as code of the module
-//! has this library. After that it can be loaded, and the tables of this one are no tables to it.
+//! and all tables go on. Another build, or a copy of the file, is another library with statics of
+//! its own, which cannot go on with the tables of this one. It is refused as long as code of the
+//! module has this library. After that it can be loaded, and the tables of this one are no tables
+//! to it.
 
 use crate::env::{Env, VmWord};
 use crate::handle::Handle;

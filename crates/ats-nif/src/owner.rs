@@ -42,7 +42,8 @@ impl Heir {
         unsafe { VmWord::new(self.pid) }
     }
 
-    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will not inherit.
+    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will
+    /// not inherit.
     pub fn inheriting(&self) -> Option<(VmWord<'static>, Word)> {
         (!self.is_gone).then_some((self.pid(), self.data))
     }

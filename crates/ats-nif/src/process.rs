@@ -15,8 +15,8 @@ pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
 }
 
-/// Sends a message that was built in an environment of its own, which is empty afterwards. False if the
-/// receiver is dead, or the caller is being killed while it runs on a scheduler for long work.
+/// Sends a message that was built in an environment of its own, which is empty afterwards. False if
+/// the receiver is dead, or the caller is being killed while it runs on a scheduler for long work.
 pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Word) -> bool {
     let to = sys::ErlNifPid { pid: to.raw() };
     // SAFETY: both environments are valid, the message was built in the second.
@@ -29,7 +29,8 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     let mut message_env = OwnEnv::new();
     let message = build(message_env.env()).raw();
     let to = sys::ErlNifPid { pid: to };
-    // SAFETY: a thread of our own has no environment of a call; the message was built in the other one.
+    // SAFETY: a thread of our own has no environment of a call; the message was built in the other
+    // one.
     unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
 }
 
@@ -38,12 +39,13 @@ pub fn is_own_thread() -> bool {
     thread_type() == sys::THREAD_UNDEFINED
 }
 
-/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number if it is
-/// no scheduler. A nanosecond.
+/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number
+/// if it is no scheduler. A nanosecond.
 #[inline]
 pub fn thread_type() -> c_int {
     thread_local! {
-        /// A thread never becomes one of another type, and asking the VM takes longer than to remember.
+        /// A thread never becomes one of another type, and asking the VM takes longer than to
+        /// remember.
         static TYPE: c_int =
             // SAFETY: always allowed.
             unsafe { sys::enif_thread_type() };
@@ -75,7 +77,8 @@ pub fn may_block() -> Option<MayBlock> {
     (!is_busy).then(MayBlock::here)
 }
 
-/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.
+/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count
+/// as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {
         // SAFETY: the environment of this call (ENV-1).

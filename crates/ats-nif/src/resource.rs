@@ -6,8 +6,8 @@
 //! # Invariant
 //! - RESOURCE-1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
 //!   a `T` from the moment any term refers to it until the VM calls its destructor.
-//! - RESOURCE-2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the handle's memory
-//!   for that of another type as long as this library is mapped.
+//! - RESOURCE-2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the
+//!   handle's memory for that of another type as long as this library is mapped.
 
 use crate::env::{Env, VmWord};
 use crate::sys;
@@ -141,8 +141,8 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
 }
 
 unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, object: *mut c_void) {
-    // A panic must not unwind into the VM; what the object then holds is lost, which is all that can
-    // be done.
+    // A panic must not unwind into the VM; what the object then holds is lost, which is all that
+    // can be done.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: RESOURCE-1, and the VM calls this once, after the last reference.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
@@ -156,8 +156,8 @@ unsafe extern "C" fn process_down<T: Resource>(
     _monitor: *mut sys::ErlNifMonitor,
 ) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the VM keeps the object and the environment during the call (RESOURCE-1), and gives a
-        // valid pid.
+        // SAFETY: the VM keeps the object and the environment during the call (RESOURCE-1), and
+        // gives a valid pid.
         let (object, env, pid) = unsafe {
             (
                 &*object.cast::<T>(),
@@ -194,7 +194,8 @@ fn get_with<'e, T: Resource>(
     handle: *mut sys::ErlNifResourceType,
 ) -> Option<&'e T> {
     let mut object = std::ptr::null_mut();
-    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type (RESOURCE-2).
+    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type
+    // (RESOURCE-2).
     let found =
         unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
     // SAFETY: RESOURCE-1; the term keeps the resource as long as it is there.
@@ -216,7 +217,8 @@ impl<T: Resource> ResourceRef<T> {
     /// Moves `value` to a new resource.
     pub fn new(value: T) -> Self {
         T::slot().pin::<T>();
-        // SAFETY: the type is opened; the new memory is written before another thread can see it (RESOURCE-1).
+        // SAFETY: the type is opened; the new memory is written before another thread can see it
+        // (RESOURCE-1).
         unsafe {
             let object = sys::enif_alloc_resource(T::slot().get(), size_of::<T>()).cast::<T>();
             assert!(!object.is_null(), "out of memory");

@@ -1,10 +1,11 @@
 //! Terms of the VM as [`TermRef`]: how everything above this crate sees them.
 //!
-//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load) checked
-//! to be the known ones; the rest asks the VM. What the NIF interface does not show (integers beyond
-//! 64 bits, bitstrings that do not end at a byte, identifiers of other nodes, funs, native records) is
-//! read from the external term format, which costs an allocation and one pass over the term. So is what
-//! a later release of the VM may have and this library does not know.
+//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load)
+//! checked to be the known ones; the rest asks the VM. What the NIF interface does not show
+//! (integers beyond 64 bits, bitstrings that do not end at a byte, identifiers of other nodes,
+//! funs, native records) is read from the external term format, which costs an allocation and one
+//! pass over the term. So is what a later release of the VM may have and this library does not
+//! know.
 
 use crate::atoms;
 use crate::env::{Env, VmWord};
@@ -122,8 +123,8 @@ impl<'e> VmTerm<'e> {
             // There need not be a place where no elements are.
             return Some(&[]);
         }
-        // SAFETY: a tuple has that many elements, each a valid term that lives as long as the tuple;
-        // `VmWord` is transparent.
+        // SAFETY: a tuple has that many elements, each a valid term that lives as long as the
+        // tuple; `VmWord` is transparent.
         Some(unsafe { std::slice::from_raw_parts(elements.cast(), arity as usize) })
     }
 
@@ -138,8 +139,8 @@ impl<'e> VmTerm<'e> {
         (found != 0).then(|| (self.with(head), self.with(tail)))
     }
 
-    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are copied
-    /// if the binary does not start at a byte of memory.
+    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are
+    /// copied if the binary does not start at a byte of memory.
     #[inline]
     pub fn as_bytes(self) -> Option<&'e [u8]> {
         let mut bin = sys::ErlNifBinary::empty();
@@ -219,8 +220,8 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what they
-    /// find are asked first.
+    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what
+    /// they find are asked first.
     fn boxed_kind(self) -> Kind<Self> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());

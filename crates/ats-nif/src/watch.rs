@@ -1,17 +1,21 @@
-//! Watching processes for tables: whatever the number of tables, the VM is asked once to tell of the end of a process.
+//! Watching processes for tables: whatever the number of tables, the VM is asked once to tell of
+//! the end of a process.
 //!
-//! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to handle. A process
-//! that makes and deletes a table for each request would do little else. So there is one resource for each
-//! process that a table has to do with, its *watch*, which knows these tables. It stays until the process ends,
-//! also when it has no tables left.
+//! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to
+//! handle. A process that makes and deletes a table for each request would do little else. So there
+//! is one resource for each process that a table has to do with, its *watch*, which knows these
+//! tables. It stays until the process ends, also when it has no tables left.
 //!
 //! # Invariants
-//! - WATCH-1. A watch in the map is one that the VM tells of the end of its process, until it has done so.
-//! - WATCH-2. A table is in the set of a watch from the moment it is told that the process is watched (or before it
-//!   exists, if its owner makes it and cannot end meanwhile) until it is deleted, or the set is taken by the end of
-//!   the process. Both take the lock of the set, so each table is told of the end, or was deleted before, or finds
-//!   that the process is gone when it asks.
-//! - WATCH-3. Locks are taken in this order: that of a table, that of a part of the map, that of a set.
+//! - WATCH-1. A watch in the map is one that the VM tells of the end of its process, until it has
+//!   done so.
+//! - WATCH-2. A table is in the set of a watch from the moment it is told that the process is
+//!   watched (or before it exists, if its owner makes it and cannot end meanwhile) until it is
+//!   deleted, or the set is taken by the end of the process. Both take the lock of the set, so each
+//!   table is told of the end, or was deleted before, or finds that the process is gone when it
+//!   asks.
+//! - WATCH-3. Locks are taken in this order: that of a table, that of a part of the map, that of a
+//!   set.
 
 use crate::env::{Env, VmWord};
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -33,7 +37,8 @@ pub trait Watching: Resource {
     /// The watches of all processes.
     fn watches() -> &'static Watches<Self>;
 
-    /// A process is gone with which these have to do. Runs while that process exits and cannot be interrupted.
+    /// A process is gone with which these have to do. Runs while that process exits and cannot be
+    /// interrupted.
     fn process_ended(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
 }
 
@@ -132,7 +137,8 @@ fn of_process<T: Watching>(env: Env<'_>, pid: Word) -> Option<ResourceRef<Watch<
     });
     // SAFETY: the word of a local pid, which is an immediate.
     let process = unsafe { VmWord::new(pid) };
-    // If the process ends now, it waits for the lock that we hold before it looks for the watch (WATCH-1).
+    // If the process ends now, it waits for the lock that we hold before it looks for the watch
+    // (WATCH-1).
     watch.monitor(env, process).then(|| {
         part.insert(pid, watch.clone());
         watch

@@ -84,8 +84,8 @@ fn destroy_held(held: &StoreDirectory, directory: &Path) -> Result<Vec<String>, 
 /// the new ones change places in one step.
 ///
 /// # Errors
-/// [`Failure`] with the directory that it is about. Either both are what they were, or the second one
-/// is the renamed table already, and the first one has what is left of the other.
+/// [`Failure`] with the directory that it is about. Either both are what they were, or the second
+/// one is the renamed table already, and the first one has what is left of the other.
 pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
     let _held = hold(source, Sharing::Exclusive).map_err(of_source)?;
     let replaced = match StoreDirectory::open(Arc::new(RealFs), target, Sharing::Exclusive) {

@@ -167,7 +167,8 @@ fn elements<'e>(
 /// The number of elements of an object that are found one by one.
 const FEW_POSITIONS: usize = 8;
 
-/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
+/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such
+/// lists.
 fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -185,7 +186,8 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let mut elements_of =
         |object: Object<'_, Vm>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
-            // To find one takes as long as the elements before it; to find where they are, as long as all.
+            // To find one takes as long as the elements before it; to find where they are, as long
+            // as all.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
             for &index in &indices {
                 let element = match slots {

@@ -50,8 +50,8 @@ pub(super) fn has_many(found: &LookupResult<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if
-/// it is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term;
+/// [`NoReply::DirtyCpu`] if it is large.
 #[inline]
 pub(super) fn element_term<'e>(
     env: Env<'e>,
@@ -108,8 +108,8 @@ pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResul
 /// A function that is shown the objects of a key, one after the other.
 pub(super) type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
 
-/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of
-/// which it makes nothing ends this.
+/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first
+/// object of which it makes nothing ends this.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
     Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,

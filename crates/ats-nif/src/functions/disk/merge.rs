@@ -69,8 +69,8 @@ pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
     version.ok_or(KnownAtom::None)
 }
 
-/// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met last, as a list of
-/// records `{Key, Value}`.
+/// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met
+/// last, as a list of records `{Key, Value}`.
 fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
@@ -156,8 +156,8 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None is
-/// under way when this returns.
+/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None
+/// is under way when this returns.
 fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
     let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];
