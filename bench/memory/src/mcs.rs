@@ -1,12 +1,13 @@
 //! A number behind a queueing lock: what one hot record is measured against.
 //!
-//! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node of
-//! its own to a queue and looks at nothing but that node until its predecessor hands the lock over. So
-//! waiting threads do not contend for one cache line, and no thread overtakes another.
+//! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node
+//! of its own to a queue and looks at nothing but that node until its predecessor hands the lock
+//! over. So waiting threads do not contend for one cache line, and no thread overtakes another.
 //!
 //! Invariants:
-//! - MCS-1. A node is in the queue from the swap of `tail` until its thread has handed the lock over, or has
-//!   taken the node out as the only one. It lives on the stack of its thread, which does not return before.
+//! - MCS-1. A node is in the queue from the swap of `tail` until its thread has handed the lock
+//!   over, or has taken the node out as the only one. It lives on the stack of its thread, which
+//!   does not return before.
 //! - MCS-2. The thread at the head of the queue holds the lock. It alone accesses `value`.
 
 use std::cell::UnsafeCell;
@@ -14,8 +15,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::thread;
 
-/// How often a waiting thread looks at its node before it offers its processor to others, which it must
-/// do where there are more threads than processors: the next in the queue may not be running.
+/// How often a waiting thread looks at its node before it offers its processor to others, which it
+/// must do where there are more threads than processors: the next in the queue may not be running.
 const SPINS: u32 = 200;
 
 #[repr(align(128))]
@@ -45,7 +46,8 @@ impl McsWord {
         let me = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(me, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: the node before is in the queue until it has handed the lock to this one (MCS-1).
+            // SAFETY: the node before is in the queue until it has handed the lock to this one
+            // (MCS-1).
             unsafe { (*before).next.store(me, Ordering::Release) };
             wait_until(|| !node.waiting.load(Ordering::Acquire));
         }
@@ -74,7 +76,8 @@ impl McsWord {
             wait_until(|| !node.next.load(Ordering::Acquire).is_null());
         }
         let next = node.next.load(Ordering::Acquire);
-        // SAFETY: the next thread waits in `increment`, with its node, until it is told this (MCS-1).
+        // SAFETY: the next thread waits in `increment`, with its node, until it is told this
+        // (MCS-1).
         unsafe { (*next).waiting.store(false, Ordering::Release) };
     }
 }

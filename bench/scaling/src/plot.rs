@@ -1,7 +1,7 @@
 //! Pictures in SVG: curves and points on two logarithmic axes to the base of two.
 //!
-//! The background is transparent and all colours are of medium lightness, so that a picture can be read on white
-//! and on black.
+//! The background is transparent and all colours are of medium lightness, so that a picture can be
+//! read on white and on black.
 
 use std::fmt::Write;
 
@@ -11,7 +11,8 @@ pub struct Series {
     pub name: String,
     /// Positive numbers.
     pub points: Vec<(f64, f64)>,
-    /// Whether to draw points without a line between them. They take the colour of the series before.
+    /// Whether to draw points without a line between them. They take the colour of the series
+    /// before.
     pub dots: bool,
     /// Whether the line is dashed.
     pub dashed: bool,
