@@ -313,7 +313,8 @@ struct Last<S> {
 // SAFETY: `last` is used by the holder of the lock only; what it holds may go to another thread if
 // `S` may.
 unsafe impl<S: Send> Send for Census<S> {}
-// SAFETY: as for `Send`.
+// SAFETY: `last` is used by the holder of the lock only, so threads that share a census access it
+// one at a time, and a sum is handed out as a copy.
 unsafe impl<S: Send> Sync for Census<S> {}
 
 /// The right to close a gate.

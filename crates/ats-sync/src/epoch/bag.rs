@@ -81,7 +81,7 @@ pub(super) struct Bag {
 // SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any
 // thread, as the contract of `Guard::retire` says.
 unsafe impl Send for Bag {}
-// SAFETY: as for `Send` (BAG-1).
+// SAFETY: `queue` is accessed only under the lock (BAG-1); all other fields are atomic.
 unsafe impl Sync for Bag {}
 
 impl Bag {
@@ -166,7 +166,8 @@ impl<'a> AnnouncedBag<'a> {
     pub(super) unsafe fn open(self) -> OpenBag<'a> {
         OpenBag {
             bag: self.bag,
-            // SAFETY: the contract is handed on.
+            // SAFETY: the caller says that the thread has executed the heavy fence with success
+            // since it announced itself, which is what `arrive` asks for (BIASED-1).
             _held: unsafe { self.announced.arrive() },
         }
     }

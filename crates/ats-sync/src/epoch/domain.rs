@@ -41,7 +41,8 @@ struct Hot {
 // changes after publication (EPOCH-7); `own` is touched only by the thread that owns the slot
 // (EPOCH-1).
 unsafe impl Send for Domain {}
-// SAFETY: as for `Send` (EPOCH-1).
+// SAFETY: of a slot, `next` never changes after publication (EPOCH-7), `own` is touched only by the
+// thread that owns the slot (EPOCH-1), and all else is atomic or locked.
 unsafe impl Sync for Domain {}
 
 impl Domain {
@@ -93,7 +94,8 @@ impl Domain {
                 .slots
                 .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
             {
-                // SAFETY: just made from a box, and never freed while the domain lives (EPOCH-7).
+                // SAFETY: the slot has just been made from a box, and is never freed while the
+                // domain lives (EPOCH-7).
                 Ok(_) => return unsafe { &*slot },
                 Err(newer) => head = newer,
             }

@@ -136,8 +136,9 @@ impl Guard {
     ///   [`collect`]. It may pin and retire.
     #[inline]
     pub unsafe fn retire(&self, pointer: *mut u8, bytes: usize, free: unsafe fn(*mut u8)) {
-        // SAFETY: the contract is handed on; the guard shows that the thread owns the slot
-        // (EPOCH-1) and is pinned.
+        // SAFETY: the caller says that no thread that pins from now on can reach the object and
+        // that it is retired only once. The guard shows that the thread owns the slot (EPOCH-1) and
+        // is pinned (EPOCH-2).
         unsafe { DOMAIN.retire(self.slot, pointer, bytes, free) }
     }
 
@@ -150,7 +151,8 @@ impl Guard {
             // SAFETY: the pointer came from a box of this type and no other thread has it.
             drop(unsafe { Box::from_raw(pointer.cast::<T>()) });
         }
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that no thread that pins from now on can reach the object, that
+        // it is retired only once, and that it came from a box of `T`, as `free` expects (EPOCH-3).
         unsafe { self.retire(pointer.cast(), size_of::<T>(), free::<T>) }
     }
 

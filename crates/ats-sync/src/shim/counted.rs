@@ -29,7 +29,8 @@ macro_rules! access_for_owners {
                 /// # Safety
                 /// As for the function of the standard library.
                 pub const unsafe fn from_ptr<'a>(pointer: *mut $value) -> &'a Self {
-                    // SAFETY: the representation is that of the value; the contract is handed on.
+                    // SAFETY: the representation is that of the value, and the caller says that the
+                    // pointer is valid for `'a` and that the value is accessed atomically only.
                     unsafe { &*pointer.cast::<Self>() }
                 }
             }
