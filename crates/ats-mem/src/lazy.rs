@@ -24,7 +24,7 @@ impl<T: Default> Lazy<T> {
     /// The value, if it was needed before.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: null, or a value that lives as long as this (LAZY-1).
+        // SAFETY: the pointer is null or that of a value that lives as long as this (LAZY-1).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
@@ -45,9 +45,10 @@ impl<T: Default> Lazy<T> {
             // SAFETY: the value lives as long as this from now on (LAZY-1).
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: just made, and no other thread has seen it.
+                // SAFETY: the value has just been made, and no other thread has seen it.
                 drop(unsafe { SlabBox::from_raw(new) });
-                // SAFETY: not null, so it is a value that lives as long as this (LAZY-1).
+                // SAFETY: the pointer is not null, so it is that of a value that lives as long as
+                // this (LAZY-1).
                 unsafe { &*other }
             }
         }
@@ -63,7 +64,7 @@ impl<T> Drop for Lazy<T> {
     fn drop(&mut self) {
         let made = self.0.load(Ordering::Relaxed);
         if !made.is_null() {
-            // SAFETY: it comes from a box (LAZY-1), and no other thread has this any more.
+            // SAFETY: the pointer is that of a box (LAZY-1), and no other thread has this any more.
             drop(unsafe { SlabBox::from_raw(made) });
         }
     }

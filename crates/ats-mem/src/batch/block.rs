@@ -232,7 +232,7 @@ fn stamped<R: Release>(
 ) -> RecordBox<R> {
     let record = record.with_room_for(entry).into_raw();
     entry.install(&installed(record));
-    // SAFETY: just given away by its box.
+    // SAFETY: `into_raw` has just given the record away, and no other code has it yet.
     let record = unsafe { RecordBox::from_raw(record) };
     record.set_stamp(ptr::from_ref(entry).cast_mut());
     record
@@ -243,6 +243,7 @@ fn stamped<R: Release>(
 /// # Safety
 /// The record is in the store.
 unsafe fn clear<R: Release>(record: *mut Record<R>) {
-    // SAFETY: the contract; it stays there at least until its stamp is cleared (BATCH-5).
+    // SAFETY: the caller says that the record is in the store, where it stays at least until its
+    // stamp is cleared (BATCH-5).
     unsafe { &*record }.set_stamp(ptr::null_mut());
 }

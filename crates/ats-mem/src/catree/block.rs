@@ -201,7 +201,8 @@ impl<R: Release, const N: usize> Block<R, N> {
             // The head completes at least one of them.
             _ => {
                 let [a, b] = words.map(|word| {
-                    // SAFETY: as above.
+                    // SAFETY: both words are of this leaf, which is borrowed and so outlives this
+                    // use of the records (CATREE-6).
                     let record = unsafe { word.record() };
                     record.map_or_else(|| word.key_len(), |record| Some(record.key().len()))
                 });
@@ -390,8 +391,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.is_live(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the contract: no code can reach the record, which was given away to the store
-            // (RECORD-2).
+            // SAFETY: the caller says that no other code can reach the record. It was given away to
+            // the store, so it came from a `RecordBox`, and it is freed here only (RECORD-2).
             drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
             freed += 1;
         }

@@ -35,7 +35,8 @@ impl<'r, R: Release> Item<'r, R> {
     /// As for [`Word::record`].
     pub(super) unsafe fn of_leaf(word: Word<R>, head: Head, start: usize) -> Option<Self> {
         Some(Item {
-            // SAFETY: the contract is handed on.
+            // SAFETY: the caller says that the word is of a leaf that lives as long as `'r`, which
+            // is what `Word::record` asks for (CATREE-6).
             record: unsafe { word.record() }?,
             word,
             head,

@@ -222,7 +222,9 @@ unsafe fn publish<'g, R: Release>(
     with: Replacement<'g, R>,
     mut nodes: Nodes<'g, R>,
 ) {
-    // SAFETY: the contract; after this nothing that is marked dead can be reached (CATREE-6).
+    // SAFETY: the caller holds the lock of the base node (CATREE-1) and has marked dead what is
+    // replaced, and that only; so nothing that `nodes` retires can be reached after the store
+    // (CATREE-6).
     let bytes = unsafe {
         replace(path.base.link(), path.base_fences, steps, with, &mut nodes);
         nodes.finish()

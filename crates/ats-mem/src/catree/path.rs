@@ -97,12 +97,13 @@ pub(super) unsafe fn replace<'g, R: Release>(
         (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.place), node),
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
-            // SAFETY: the contract; the node of `step` has been marked dead, too (CATREE-3).
+            // SAFETY: the caller holds the lock that guards the links (CATREE-1, CATREE-2), and
+            // `with_child` has marked the node of `step` dead before its place is taken (CATREE-3).
             return unsafe { replace(root, root_fences, above, with, nodes) };
         }
     };
-    // SAFETY: the contract says so of the lock, and of the node before (CATREE-1, CATREE-2,
-    // CATREE-3).
+    // SAFETY: the caller holds the lock that guards the link (CATREE-1, CATREE-2), and the node
+    // that hung from it has been marked dead (CATREE-3).
     unsafe { link.store(node) };
 }
 

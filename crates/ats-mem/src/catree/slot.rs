@@ -128,7 +128,7 @@ impl<R: Release> Word<R> {
     #[inline(always)]
     pub(super) fn simple(self) -> Option<Simple<R>> {
         let words = (self.0 >> WORDS_SHIFT) as usize & MOST;
-        // SAFETY: the summary says so (SLOT-1).
+        // SAFETY: the word has a summary, so the record is a simple one (SLOT-1).
         self.is_summarised()
             .then(|| unsafe { Simple::new(self.address(), words) })
     }

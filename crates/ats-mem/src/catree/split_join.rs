@@ -142,7 +142,8 @@ impl<R: Release> Routes<R> {
         nodes: Nodes<'g, R>,
         mut routes: Nodes<'g, R>,
     ) -> i64 {
-        // SAFETY: the contract; after this nothing that is marked dead can be reached (CATREE-6).
+        // SAFETY: the caller holds the locks that `replace` asks for (CATREE-2). All that is marked
+        // dead hung from what is replaced, so none of it can be reached after the store (CATREE-6).
         unsafe {
             replace(self.root().link(), Fences::NONE, steps, with, &mut routes);
             nodes.finish();

@@ -23,7 +23,8 @@ pub struct CaTree<R: Release> {
 // SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
 // locks (CATREE-1, CATREE-2), and records may be released on any thread (`Release`).
 unsafe impl<R: Release> Send for CaTree<R> {}
-// SAFETY: as for `Send` (CATREE-1, CATREE-2).
+// SAFETY: mutable words of nodes are atomics or behind locks (CATREE-1, CATREE-2), and a shared
+// tree only lends shared records.
 unsafe impl<R: Release> Sync for CaTree<R> {}
 
 impl<R: Release> Default for CaTree<R> {

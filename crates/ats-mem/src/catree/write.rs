@@ -160,7 +160,8 @@ impl<R: Release> CaTree<R> {
         locked.base.set_writer(guard);
         self.routes.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
-            // SAFETY: it was taken out of its leaf under the lock that was held (CATREE-1).
+            // SAFETY: the record was taken out of its leaf under the lock that was held (CATREE-1),
+            // so no thread that pins from now on can reach it.
             unsafe { old.retire(guard) };
         }
     }

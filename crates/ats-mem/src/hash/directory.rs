@@ -114,7 +114,7 @@ impl<R: Release> Directory<R> {
 
     #[inline]
     fn far(&self) -> Option<&Segments<R, FAR>> {
-        // SAFETY: made from a box by `provide`, and freed with the directory.
+        // SAFETY: `provide` made the box, which is freed with the directory only.
         unsafe { self.far.load(Ordering::Acquire).as_ref() }
     }
 
@@ -251,13 +251,13 @@ impl<R: Release> Drop for Directory<R> {
         for (segment, lines) in self.near.iter().chain(far).enumerate() {
             let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
-                // SAFETY: allocated by `allocate`, and no other thread has the directory.
+                // SAFETY: `allocate` made the segment, and no other thread has the directory.
                 unsafe { free(segment, lines) };
             }
         }
         let far = self.far.load(Ordering::Relaxed);
         if !far.is_null() {
-            // SAFETY: made from a box, and no other thread has the directory.
+            // SAFETY: the pointer is that of a box, and no other thread has the directory.
             drop(unsafe { Box::from_raw(far) });
         }
     }
@@ -449,14 +449,14 @@ mod tests {
             let lines = allocate::<Plain>(segment);
             assert_eq!(lines.addr() % 64, 0);
             for index in 0..segment_len(segment) {
-                // SAFETY: within the segment.
+                // SAFETY: the index is below the length of the segment, which `allocate` made.
                 unsafe {
                     assert!((*lines.add(index)).is_empty());
                     let fingerprints = lines.cast::<FingerprintsCell>().sub(index + 1);
                     assert_eq!((*fingerprints).load().occupied().count(), 0);
                 }
             }
-            // SAFETY: just allocated.
+            // SAFETY: the test has just allocated the segment, and no other code has it.
             unsafe { free(segment, lines) };
         }
     }

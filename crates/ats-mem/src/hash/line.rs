@@ -128,7 +128,8 @@ impl<'g, R: Release> Full<'g, R> {
     /// The record.
     #[inline]
     pub(super) fn record(self) -> &'g Record<R> {
-        // SAFETY: the promise to `new`, which HASH-5 lets be given.
+        // SAFETY: the word is not empty, and its record lives as long as `'g`: who made this has
+        // promised both to `new` (HASH-5).
         unsafe { &*self.0.pointer() }
     }
 }
@@ -158,7 +159,8 @@ pub(super) struct Line<R: Release> {
 // SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any
 // thread.
 unsafe impl<R: Release> Send for Line<R> {}
-// SAFETY: as for `Send` (HASH-1, HASH-4).
+// SAFETY: a line is atomics (HASH-1, HASH-4), and the records behind them may be read by any
+// thread.
 unsafe impl<R: Release> Sync for Line<R> {}
 
 impl<R: Release> Line<R> {
@@ -192,13 +194,15 @@ impl<R: Release> Line<R> {
     /// the lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: retired below (HASH-5), where it comes from `link`.
+            // SAFETY: only `unlink_next` retires with this function. The line came from a box in
+            // `link`, is in no chain any more, and its grace period is over (HASH-5).
             drop(unsafe { SlabBox::from_raw(raw.cast::<Line<R>>()) });
         }
         let Some(line) = self.next() else { return };
         let behind = line.next.load(Ordering::Relaxed);
         let gone = self.next.swap(behind, Ordering::Release);
-        // SAFETY: just taken out of its chain, by the holder of the lock (HASH-5).
+        // SAFETY: the holder of the lock has just taken the line out of its chain, so no thread
+        // that pins from now on finds it (HASH-5).
         unsafe { guard.retire(gone.cast(), size_of::<Line<R>>(), free::<R>) };
     }
 

@@ -291,8 +291,8 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: never null; a replaced array is retired (STRIPES-1), so what is loaded under a
-        // guard lives as long.
+        // SAFETY: the pointer is never null. A replaced array is retired (STRIPES-1), so one that
+        // is loaded under a guard lives as long.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
@@ -442,7 +442,8 @@ impl StripeSet {
         let new = Box::into_raw(Box::new(new));
         let old = self.present.swap(new, Ordering::AcqRel);
         drop(held);
-        // SAFETY: made from a box, and just replaced, with all its locks held (STRIPES-1).
+        // SAFETY: the array comes from a box and was just replaced, with all its locks held
+        // (STRIPES-1), so no thread that pins from now on finds it.
         unsafe { guard.retire_box(old) };
     }
 }
@@ -468,7 +469,7 @@ fn count(weight: &mut Weight, stripe: &Stripe) {
 
 impl Drop for StripeSet {
     fn drop(&mut self) {
-        // SAFETY: made from a box, and no other thread has the set.
+        // SAFETY: the pointer is that of a box, and no other thread has the set.
         drop(unsafe { Box::from_raw(self.present.load(Ordering::Relaxed)) });
     }
 }

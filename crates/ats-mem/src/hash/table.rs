@@ -106,8 +106,9 @@ impl<R: Release> HashTable<R> {
         contents.for_each(|slot, word| {
             contents.clear(slot);
             locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
-            // SAFETY: just taken out of its only slot (HASH-2), and the exclusive borrow shows that
-            // no reference to it is left: those handed out are borrowed from the table, too.
+            // SAFETY: the record was just taken out of its only slot (HASH-2). The exclusive borrow
+            // shows that no reference to it is left: those handed out are borrowed from the table,
+            // too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         });

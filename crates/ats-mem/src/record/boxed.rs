@@ -124,7 +124,7 @@ impl<R: Release> Drop for RecordBox<R> {
             unsafe { R::release(self.value()) };
         }
         let bytes = self.header.shape().bytes();
-        // SAFETY: allocated in `make` with the same size, and not used any more.
+        // SAFETY: `make` allocated the block with the same size, and it is not used any more.
         unsafe { slab::free(self.0.cast(), bytes) };
     }
 }
@@ -135,7 +135,8 @@ impl<R: Release> Drop for RecordBox<R> {
 /// At `to` there is room for them, which is ours.
 #[inline(always)]
 unsafe fn copy_bytes(from: &[u8], to: *mut u8) {
-    // SAFETY: the contract is handed on.
+    // SAFETY: the caller says that there is room for all bytes at `to`, which no other code uses;
+    // each of these copies writes within that room.
     unsafe {
         let copied = from.is_empty()
             || copy_halves::<8>(from, to)
@@ -159,7 +160,8 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     };
     let few = from.len() <= 2 * N;
     if few {
-        // SAFETY: the contract; there are at least `N` bytes.
+        // SAFETY: the caller says that there is room for `from.len()` bytes at `to`. These are at
+        // least `N`, so both halves lie within.
         unsafe {
             to.cast::<[u8; N]>().write(*first);
             to.add(from.len() - N).cast::<[u8; N]>().write(*last);
@@ -176,11 +178,13 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
 #[inline(always)]
 unsafe fn copy_words(from: &[u64], to: *mut u64) {
     if from.len() > 8 {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that there is room for the words at `to`, which no other code
+        // uses, so it does not overlap with `from`.
         return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
     for (place, word) in from.iter().enumerate() {
-        // SAFETY: the contract. Volatile, so that the loop is not made a call that copies.
+        // SAFETY: the caller says that there is room for the words at `to`, and `place` is below
+        // their number. Volatile, so that the loop is not made a call that copies.
         unsafe { to.add(place).write(ptr::from_ref(word).read_volatile()) };
     }
 }
@@ -190,7 +194,8 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 /// # Safety
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (RECORD-2).
+    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
+    // what `Guard::retire` asks for. It lives until then (RECORD-2).
     unsafe {
         let bytes = (*record).header.shape().bytes();
         if (*record).owns() {
@@ -212,7 +217,8 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
     // A record that owns nothing is nothing but its block (RECORD-3).
     let free = slab::freeing(bytes).unwrap_or(free::<R>);
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (RECORD-2).
+    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
+    // what `Guard::retire` asks for (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };
 }
 
@@ -221,6 +227,7 @@ pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usi
 /// # Safety
 /// It is the end of the grace period of this record (RECORD-2).
 unsafe fn free<R: Release>(raw: *mut u8) {
-    // SAFETY: the contract: no thread can reach the record any more.
+    // SAFETY: the grace period of the record is over, so no thread can reach it. It came from
+    // `RecordBox::into_raw` and is freed here only (RECORD-2).
     drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
 }

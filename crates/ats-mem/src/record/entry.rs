@@ -112,7 +112,8 @@ impl<T> Entry<T> {
     }
 
     fn has_committed(&self) -> bool {
-        // SAFETY: promised to `new`; the batch frees it together with the entries (BATCH-4).
+        // SAFETY: who made the entry has promised to `new` that the shared part of the batch
+        // outlives it: the batch frees both together (BATCH-4).
         unsafe { &*self.shared }.state() == State::Committed
     }
 
@@ -121,8 +122,9 @@ impl<T> Entry<T> {
     /// # Safety
     /// As long as `'r` it is not retired, or is so under a guard that the caller has (BATCH-3).
     pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
-        // SAFETY: the contract; `before` is set once and comes from a reference or is null
-        // (BATCH-2).
+        // SAFETY: `before` is null or comes from a reference, and never changes (BATCH-2). The
+        // caller says that the record is not retired as long as `'r`, or is so under the caller's
+        // guard (BATCH-3).
         unsafe { self.before.as_ref() }
     }
 }

@@ -200,7 +200,8 @@ impl<E> Header<E> {
     /// The wide header that this is the first word of.
     fn wide(&self) -> &Wide<E> {
         debug_assert!(self.bits() == WIDE);
-        // SAFETY: only called if this is the first word of a wide header, as `write` made it.
+        // SAFETY: this is called only if the word is the first one of a wide header, as `write`
+        // made it.
         unsafe { &*ptr::from_ref(self).cast() }
     }
 

@@ -52,7 +52,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn value(&self) -> &[u64] {
         let (start, words) = self.value_words();
-        // SAFETY: as for `key`, and words do not change (RECORD-1).
+        // SAFETY: the shape in the header says how many words of value follow the key in the block
+        // of the record. They never change (RECORD-1).
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
@@ -61,7 +62,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
-        // SAFETY: as for `key` (RECORD-1); the value follows the padded key.
+        // SAFETY: the shape in the header says how many words the header and the padded key have,
+        // and never changes (RECORD-1); the value follows them in the same block.
         let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
         (start, shape.value_words as usize)
     }
@@ -79,7 +81,8 @@ impl<R> Record<R> {
     /// # Safety
     /// The record has at least `words` words.
     unsafe fn words_from(&self, words: usize) -> *const u64 {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that the record has so many words, so the address lies within its
+        // block or at its end.
         unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 

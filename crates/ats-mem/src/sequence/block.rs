@@ -112,7 +112,7 @@ impl Link {
     #[inline]
     pub(super) unsafe fn is_only(self) -> bool {
         // Acquire: what others did with the block before they gave their references up is over.
-        // SAFETY: the contract (SEQUENCE-1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         unsafe { self.head() }.word.load(Acquire) & COUNT == 1
     }
 
@@ -122,7 +122,7 @@ impl Link {
     /// The block lives (SEQUENCE-1).
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) unsafe fn count(self) -> u32 {
-        // SAFETY: the contract (SEQUENCE-1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         (unsafe { self.head() }.word.load(Acquire) & COUNT) as u32
     }
 
@@ -144,7 +144,7 @@ impl Link {
     /// # Safety
     /// The block lives (SEQUENCE-1).
     pub(super) unsafe fn share_if_any(self) -> bool {
-        // SAFETY: the contract (SEQUENCE-1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         let word = unsafe { &self.head().word };
         let mut before = word.load(Relaxed);
         while before & COUNT != 0 {
@@ -165,7 +165,7 @@ impl Link {
     /// # Safety
     /// The block lives (SEQUENCE-1).
     pub(super) unsafe fn take_only(self) -> bool {
-        // SAFETY: the contract (SEQUENCE-1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         let head = unsafe { self.head() };
         let alone = u64::from(head.shape()) << SHAPE_SHIFT | 1;
         // Acquire as in `is_only`.

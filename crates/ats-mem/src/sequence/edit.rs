@@ -89,7 +89,8 @@ impl<'a, R: Release> Edit<'a, R> {
         let position = self.new.next;
         let next = position.checked_add(1).expect("a position is left");
         let value = Value::make(words, owns);
-        // SAFETY: just made.
+        // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
+        // (SEQUENCE-7).
         self.new.bytes += unsafe { value.value() }.bytes();
         self.new.grow(height_for(position));
         let root = self
@@ -118,12 +119,14 @@ impl<'a, R: Release> Edit<'a, R> {
     /// # Panics
     /// If the value has 2^31 words.
     pub fn replace(&mut self, position: u64, words: &[u64], owns: bool) -> bool {
-        // SAFETY: as in `get` (SEQUENCE-7).
+        // SAFETY: the draft and the version it was made of keep all blocks below the root, and the
+        // height says what links lead to (SEQUENCE-7).
         let Some(old) = (unsafe { find_link(self.new.root, self.new.height, position) }) else {
             return false;
         };
         let value = Value::make(words, owns);
-        // SAFETY: just made.
+        // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
+        // (SEQUENCE-7).
         self.new.bytes += unsafe { value.value() }.bytes();
         let root = self
             .new
@@ -161,8 +164,10 @@ impl<'a, R: Release> Edit<'a, R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
         let mut leftovers = Leftovers::none();
-        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7); the
-        // contract is handed on.
+        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7). The
+        // caller says that no other code edits the old version, now or later, and that only readers
+        // with guards or versions of their own read it, which is what taking over asks for
+        // (SEQUENCE-6).
         unsafe { make_version(new.root, new.height, old, Some(&mut leftovers)) };
         (new.into_sequence(), leftovers)
     }
@@ -265,7 +270,8 @@ impl Draft {
 
     /// Counts a node that was made.
     fn made(&mut self, link: Link) -> Link {
-        // SAFETY: just made.
+        // SAFETY: the caller has just made this node for the draft, which alone has it
+        // (SEQUENCE-7).
         self.bytes += unsafe { link.node() }.bytes();
         link
     }

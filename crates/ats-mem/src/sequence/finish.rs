@@ -29,8 +29,9 @@ pub(super) unsafe fn make_version<R: Release>(
 ) {
     // If everything is gone, the old version frees it when it goes itself.
     let Some(root) = root else { return };
-    // SAFETY: handed on: the links are those of a draft (SEQUENCE-7), and of a version
-    // (SEQUENCE-1).
+    // SAFETY: the caller says that the draft was made of `old` and is the caller's alone. So the
+    // links of the draft (SEQUENCE-7) and those of the version (SEQUENCE-1) lead to blocks that
+    // live.
     unsafe {
         match old.root {
             None => count_draft::<R>(root, height, None, None),
@@ -71,8 +72,9 @@ unsafe fn count_root<R: Release>(
     old: &Sequence<R>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as for `make_version`: links of the draft (SEQUENCE-7) and of the old version
-    // (SEQUENCE-1) lead to blocks that live, and stand at the heights they are looked for at.
+    // SAFETY: the draft was made of `old` and is the caller's alone. So links of the draft
+    // (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at the
+    // heights they are looked for at.
     unsafe {
         if height > old.height {
             let node = link.node();
@@ -109,7 +111,9 @@ unsafe fn count_draft<R: Release>(
     old: Option<Link>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as in `count_root` (SEQUENCE-1, SEQUENCE-7).
+    // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
+    // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at
+    // the heights they are looked for at.
     unsafe {
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
@@ -140,8 +144,9 @@ unsafe fn count_children<R: Release>(
 ) {
     for index in 0..node.links().len() {
         let child = node.links()[index];
-        // SAFETY: as in `count_root` (SEQUENCE-1, SEQUENCE-7). No slice of the links is held beyond
-        // this.
+        // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
+        // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and
+        // stand at the heights they are looked for at. No slice of the links is held beyond this.
         unsafe {
             if child.is_draft() {
                 let before = old.and_then(|old| old.child(node.slot_at(index)));

@@ -65,7 +65,8 @@ impl<R: Release> Remains<R> {
         let children = node.links().iter();
         self.stack
             .extend(children.map(|child| (child.unmarked(), height - 1)));
-        // SAFETY: the contract (SEQUENCE-1).
+        // SAFETY: the caller says that the node has no references any more, so no code can reach it
+        // (SEQUENCE-1).
         unsafe { node.free() };
     }
 }
@@ -86,6 +87,7 @@ pub(super) unsafe fn free_value<R: Release>(value: Value<'_>) {
         // and end here.
         unsafe { R::release(value.words()) };
     }
-    // SAFETY: the contract (SEQUENCE-1).
+    // SAFETY: the caller says that the value has no references any more, so no code can reach it
+    // (SEQUENCE-1).
     unsafe { value.free() };
 }

@@ -90,7 +90,7 @@ fn kept_by<R: Release>(value: Value<'_>) -> usize {
     let mut bytes = value.bytes();
     if value.owns() {
         let words = value.words();
-        // SAFETY: the words of a value that owns, and values of sequences do not change
+        // SAFETY: the words are those of a value that owns, and values of sequences do not change
         // (SEQUENCE-2).
         bytes = bytes.saturating_add(unsafe { R::kept_bytes(words.as_ptr(), words.len()) });
     }
@@ -106,8 +106,8 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
     let mut stack = vec![(link, height)];
     let mut sum = 0usize;
     while let Some((link, height)) = stack.pop() {
-        // SAFETY: the contract; children live as long as their nodes (SEQUENCE-1), with the height
-        // below.
+        // SAFETY: the caller says that the link leads to a node of this height, which lives. Its
+        // children live as long (SEQUENCE-1), with the height below.
         unsafe {
             match height {
                 0 => sum = sum.saturating_add(kept_by::<R>(link.value())),
@@ -124,18 +124,19 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
 }
 
 unsafe fn free_remains<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a box of this type, whose references are ours (SEQUENCE-6).
+    // SAFETY: the pointer was retired as that of a box of this type, whose references are ours
+    // (SEQUENCE-6).
     drop(unsafe { Box::from_raw(raw.cast::<Remains<R>>()) });
 }
 
 unsafe fn free_bare(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a node whose readers have gone (SEQUENCE-6).
+    // SAFETY: the pointer was retired as that of a node whose readers have gone (SEQUENCE-6).
     unsafe { Link::of_pointer(raw).node().free() };
 }
 
 unsafe fn give_up_value<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a value, together with a reference to it (SEQUENCE-1,
-    // SEQUENCE-6).
+    // SAFETY: the pointer was retired as that of a value, together with a reference to it
+    // (SEQUENCE-1, SEQUENCE-6).
     unsafe {
         let link = Link::of_pointer(raw);
         if link.give_up() {

@@ -119,7 +119,8 @@ impl<'a> Node<'a> {
     /// its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
-        // SAFETY: handed on (SEQUENCE-2, SEQUENCE-7).
+        // SAFETY: the caller says that no other code can reach the node (SEQUENCE-2, SEQUENCE-7)
+        // and that it has no slice of the links. The slot has a link, so its index is that of one.
         unsafe { self.set_at(self.index(slot), link) };
     }
 

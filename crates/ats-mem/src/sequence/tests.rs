@@ -140,7 +140,7 @@ fn counts_are_right(versions: &[Version]) -> bool {
         }
     }
     met.iter().all(|(pointer, links)| {
-        // SAFETY: a pointer of a block of a version that lives.
+        // SAFETY: the pointer is that of a block of a version that lives.
         let count = unsafe { Link::of_pointer(*pointer).count() };
         assert!(count >= *links, "{count} references and {links} links");
         count == *links

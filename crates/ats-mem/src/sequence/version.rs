@@ -26,7 +26,8 @@ pub struct Sequence<R: Release> {
 // SAFETY: blocks do not change but by atomic counts (SEQUENCE-2), and `Release` may be called on
 // any thread (SEQUENCE-5).
 unsafe impl<R: Release> Send for Sequence<R> {}
-// SAFETY: as for `Send` (SEQUENCE-2, SEQUENCE-5).
+// SAFETY: blocks do not change once their version is finished, except their counts, which are
+// atomic (SEQUENCE-2).
 unsafe impl<R: Release> Sync for Sequence<R> {}
 
 impl<R: Release> Sequence<R> {
@@ -149,7 +150,8 @@ impl<R: Release> Drop for Sequence<R> {
 /// (SEQUENCE-1).
 #[inline]
 pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
-    // SAFETY: the contract (SEQUENCE-1); what is below the last node is a value.
+    // SAFETY: the caller says that the node, of this height, and all below it live as long as `'a`
+    // (SEQUENCE-1). Below the last node is a value.
     unsafe { find_link(root, height, position).map(|link| link.value().words()) }
 }
 
@@ -164,7 +166,8 @@ pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -
     }
     let mut link = root?;
     for height in (1..=height).rev() {
-        // SAFETY: by the contract this is a node that lives, as its parent does (SEQUENCE-1).
+        // SAFETY: the caller says that the parent is a node that lives, and so does this, which is
+        // below it (SEQUENCE-1).
         link = unsafe { link.node() }.child(slot_of(position, height))?;
     }
     Some(link)

@@ -33,9 +33,11 @@ pub fn allocate(bytes: usize) -> NonNull<u8> {
 #[inline]
 pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
     match Class::of(bytes) {
-        // SAFETY: the contract is handed on; the class is that of the allocation.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, hence
+        // of this class, and is not used afterwards (SLAB-1).
         Some(class) if !WATCHED => unsafe { cache::put(class, pointer) },
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
+        // took it from the system, and is not used afterwards.
         _ => unsafe { system::free(pointer, bytes) },
     }
 }

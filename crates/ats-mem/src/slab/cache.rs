@@ -28,7 +28,8 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What the destructors of other thread-locals free after this goes to the pools directly.
         CACHE.set(None);
-        // SAFETY: made in `own_cache` with this layout; no code finds it any more (SLAB-3).
+        // SAFETY: `own_cache` allocated the cache with this layout, and no code finds it any more
+        // (SLAB-3).
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());
@@ -58,14 +59,15 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
-    // SAFETY: by contract the block is ours, so its chunk is live (SLAB-5). It is overwritten so
-    // that code that still uses it fails soon.
+    // SAFETY: the caller gives the block up, so it is ours and its chunk is live (SLAB-5). It is
+    // overwritten so that code that still uses it fails soon.
     unsafe {
         super::chunk::Chunk::mark(block, false);
         block.write_bytes(0xdf, class.size());
     }
     if !own().is_some_and(|cache| cache.push(class, block)) {
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `take` with the same class and is not
+        // used afterwards (SLAB-1); no cache has it, since the push has failed.
         unsafe { put_to_pool(class, block) };
     }
 }
@@ -110,7 +112,8 @@ unsafe fn put_to_pool(class: Class, block: NonNull<u8>) {
             let pushed = cache.push(class, block);
             debug_assert!(pushed, "a spilled stack has room");
         }
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `take` with the same class and is not
+        // used afterwards (SLAB-1).
         None => unsafe { SLAB.put(class, &[block.as_ptr()]) },
     }
 }

@@ -38,10 +38,10 @@ const HEADER: usize = size_of::<Chunk>().next_multiple_of(64);
 const _: () = assert!(HEADER < RUN);
 const _: () = assert!(RUNS == u32::BITS as usize);
 
-// SAFETY: always the first field.
+// SAFETY: `links` gives the field of that name, which is always the first one.
 unsafe impl Linked for Chunk {
     unsafe fn links(chunk: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the chunk is live by contract (SLAB-5).
+        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5).
         unsafe { &raw mut (*chunk.as_ptr()).links }
     }
 }
@@ -73,7 +73,8 @@ impl Chunk {
     /// The chunk is live and `run` below [`RUNS`].
     pub(super) unsafe fn run(chunk: NonNull<Chunk>, run: usize) -> NonNull<Run> {
         debug_assert!(run < RUNS);
-        // SAFETY: by contract the place is inside of the header, and the chunk is mapped (SLAB-5).
+        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5), and `run` is below
+        // `RUNS`, so the place is inside of the header.
         unsafe {
             let runs = (&raw mut (*chunk.as_ptr()).runs).cast::<Run>();
             NonNull::new_unchecked(runs.add(run))
@@ -137,7 +138,7 @@ impl Chunk {
         let chunk = Chunk::of(block);
         let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
         let bit = 1 << (place % BITS);
-        // SAFETY: by contract the chunk is live (SLAB-5); the words are atomic.
+        // SAFETY: the caller says that the chunk is live (SLAB-5); the words are atomic.
         let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
@@ -171,10 +172,10 @@ pub(super) struct Run {
     bits: [u64; RUN / SMALLEST / BITS],
 }
 
-// SAFETY: always the first field.
+// SAFETY: `links` gives the field of that name, which is always the first one.
 unsafe impl Linked for Run {
     unsafe fn links(run: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the run is live by contract, in a chunk that is (SLAB-5).
+        // SAFETY: the caller says that the run is live, and so is the chunk that it is in (SLAB-5).
         unsafe { &raw mut (*run.as_ptr()).links }
     }
 }
@@ -187,7 +188,8 @@ impl Run {
     pub(super) unsafe fn of(block: NonNull<u8>) -> NonNull<Run> {
         let chunk = Chunk::of(block);
         let run = (block.addr().get() - chunk.addr().get()) / RUN;
-        // SAFETY: by contract the chunk is live (SLAB-5); the offset is below `CHUNK`.
+        // SAFETY: the caller says that the block lies in a live chunk (SLAB-5), so its offset is
+        // below `CHUNK` and the number of its run below `RUNS`.
         unsafe { Chunk::run(chunk, run) }
     }
 
@@ -204,9 +206,9 @@ impl Run {
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;
-        // SAFETY: by contract the description is ours (SLAB-2). Its links and its bits are valid
-        // already: they were zero in the beginning, and all bits are zero again when a run becomes
-        // free.
+        // SAFETY: the caller says that no other thread touches the run, so its description is ours
+        // (SLAB-2). Its links and its bits are valid already: they were zero in the beginning, and
+        // all bits are zero again when a run becomes free.
         let run = unsafe { &mut *run.as_ptr() };
         run.first = first;
         run.size = class.size() as u32;

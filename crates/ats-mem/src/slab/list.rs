@@ -42,8 +42,9 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is live, in no list, and stays live as long as it is in this one.
     pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
-        // SAFETY: the new node is live by contract and the old first one by that of its own push
-        // (SLAB-5). The links are ours (SLAB-2).
+        // SAFETY: the caller says that the new node is live, and the one who pushed the old first
+        // node has said so of that (SLAB-5). The links belong to the holder of the lock of this
+        // list (SLAB-2).
         unsafe {
             T::links(node).write(Links {
                 next: self.first,

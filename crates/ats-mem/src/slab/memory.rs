@@ -25,7 +25,7 @@ pub(super) fn map() -> Option<NonNull<u8>> {
     if is_low(chunk, CHUNK) {
         return Some(chunk);
     }
-    // SAFETY: just mapped.
+    // SAFETY: the chunk has just been mapped, and no other code has it.
     unsafe { unmap(chunk) };
     None
 }
@@ -72,7 +72,8 @@ mod system {
     /// # Safety
     /// The part lies within a chunk from [`map`], and its content is not needed.
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
-        // SAFETY: by contract the range is ours and its content is not needed.
+        // SAFETY: the caller says that the range lies within a chunk of ours and that its content
+        // is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
     }
 
@@ -114,7 +115,8 @@ mod system {
     /// Only ever called with whole pages that were mapped here and are not in use.
     fn unmap_bytes(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: see above. Failure (the kernel cannot split one more mapping) leaks the part.
+            // SAFETY: these are whole pages that were mapped here and are not in use. Failure (the
+            // kernel cannot split one more mapping) leaks the part.
             unsafe { munmap(start.as_ptr().cast(), bytes) };
         }
     }
@@ -162,7 +164,8 @@ mod system {
     /// # Safety
     /// `chunk` comes from [`map`] and is not used afterwards.
     pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
-        // SAFETY: the contract, and the layout of `map`.
+        // SAFETY: the caller says that the chunk comes from `map`, which allocates with this
+        // layout, and is not used afterwards.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
 

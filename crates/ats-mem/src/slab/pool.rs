@@ -93,7 +93,7 @@ impl Slab {
             handle_alloc_error(Layout::new::<[u8; CHUNK]>())
         };
         make_ready(chunk);
-        // SAFETY: it is new.
+        // SAFETY: the chunk has just been mapped, so it is live and in no list.
         unsafe { self.chunks().chunks.add(chunk) };
     }
 
@@ -124,9 +124,9 @@ impl Slab {
             let run = pool.fullest().unwrap_or_else(|| self.run(class));
             // SAFETY: the run serves our class, whose lock we hold (SLAB-2).
             let filled = unsafe { (*run.as_ptr()).take(&mut out[taken..]) };
-            debug_assert!(filled > 0, "runs in lists have free blocks (S4)");
+            debug_assert!(filled > 0, "runs in lists have free blocks (SLAB-4)");
             taken += filled;
-            // SAFETY: as before (SLAB-2).
+            // SAFETY: the run serves our class, whose lock we hold (SLAB-2).
             unsafe { pool.regroup(run) };
         }
         pool.used += taken;
@@ -140,7 +140,8 @@ impl Slab {
         let mut pool = lock(&self.pools[class.index()]);
         pool.used -= blocks.len();
         for block in blocks {
-            // SAFETY: by contract the block is in a run of our class, whose lock we hold (SLAB-2).
+            // SAFETY: the caller says that the block comes from `take` with the same class, so it
+            // is in a run of our class, whose lock we hold (SLAB-2).
             unsafe {
                 let block = NonNull::new_unchecked(*block);
                 let run = Run::of(block);

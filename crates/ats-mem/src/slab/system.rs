@@ -33,7 +33,7 @@ pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
     if is_low(block, bytes) && !is_far_in_tests(bytes) {
         return block;
     }
-    // SAFETY: just allocated with this layout.
+    // SAFETY: the block has just been allocated with this layout.
     unsafe { dealloc(pointer, layout) };
     map(bytes).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -48,7 +48,8 @@ pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
         // SAFETY: the block was among those that `map` made.
         unsafe { memory::unmap_block(block, bytes) };
     } else {
-        // SAFETY: the same `bytes` gave the same layout in `allocate`.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
+        // gave the same layout there. It was not mapped, or it would be in the set.
         unsafe { dealloc(block.as_ptr(), layout(bytes)) };
     }
 }
