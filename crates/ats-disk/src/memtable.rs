@@ -272,7 +272,8 @@ impl Memtable {
         visit: &mut dyn FnMut(Kind, &'g [u8]),
     ) -> Reading {
         let covering = self.range_deletes.newest_covering(history.key(), seq);
-        // SAFETY: here and below, links are those of this list.
+        // SAFETY: the newest link is one of the list of this key, whose nodes live as long as the
+        // guard of `history` (MEMTABLE-4).
         let mut next = unsafe { history.at(history.newest()) };
         while let Some(version) = next {
             let is_alone = !is_snapshot && version.stamp.is_alone();
@@ -283,7 +284,8 @@ impl Memtable {
             if !is_snapshot && link.is_lost() {
                 return Reading::TooOld;
             }
-            // SAFETY: as above.
+            // SAFETY: the link was loaded from a version of this list, whose nodes live as long as
+            // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(link) };
         }
         // A range that was deleted before the version that was found is not looked for further
@@ -298,7 +300,8 @@ impl Memtable {
             if kind.is_base() {
                 return Reading::Base;
             }
-            // SAFETY: as above.
+            // SAFETY: the link was loaded from a version of this list, whose nodes live as long as
+            // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(version.older()) };
         }
         Reading::End

@@ -94,7 +94,7 @@ impl<'a> Insertion<'a> {
             origin: None,
         };
         self.place(&mut list, new);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds the lock of writers (MEMTABLE-3).
         unsafe { self.publish(&list) }
     }
 
@@ -221,8 +221,8 @@ impl<'a> Insertion<'a> {
                 }
             };
         }
-        // SAFETY: as above; at the points the list says what it said before, and the new version is
-        // above them.
+        // SAFETY: the caller holds the lock of writers (MEMTABLE-3). At the points that the list
+        // had it says what it said before, and the new version is above them (MEMTABLE-5).
         unsafe { self.history.set_newest(link) };
         for version in &list.gone {
             if !version.is_inline() {

@@ -171,8 +171,8 @@ impl Node {
     /// # Safety
     /// The node comes from [`make`](Node::make), lives as long as `'n`, and the bytes with it.
     unsafe fn value<'n>(node: NonNull<Node>) -> &'n [u8] {
-        // SAFETY: the contract; `make` has written so many bytes behind the node, and they never
-        // change (MEMTABLE-2).
+        // SAFETY: the caller says that the node comes from `make`, which has written so many bytes
+        // behind it, and lives as long as `'n`. The bytes never change (MEMTABLE-2).
         unsafe {
             let len = (*node.as_ptr()).len as usize;
             std::slice::from_raw_parts(node.add(1).cast::<u8>().as_ptr(), len)
@@ -184,7 +184,8 @@ impl Node {
     /// # Safety
     /// It comes from [`make`](Node::make), and no code uses it any more.
     unsafe fn free(node: NonNull<Node>) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that the node comes from `make`, which allocates with this size,
+        // and that no code uses it any more.
         unsafe {
             #[cfg(test)]
             super::tests::census::count(Self::value(node), -1);
@@ -264,8 +265,8 @@ impl<'g> KeyVersion<'g> {
         }
         if let Some(node) = self.node {
             let bytes = Node::bytes(self.bytes.len());
-            // SAFETY: the contract is the one that `Guard::retire` asks for; readers look at nodes
-            // under guards (MEMTABLE-4).
+            // SAFETY: the caller says that no link leads to the node any more and that it is
+            // retired once; readers look at nodes under guards (MEMTABLE-4).
             unsafe { guard.retire(node.as_ptr().cast(), bytes, free) }
         }
     }
@@ -360,7 +361,8 @@ impl<'g> History<'g> {
 /// The value is one of [`new_record`]. As long as `'w`, it lives and its first word is accessed
 /// atomically.
 unsafe fn link_of<'w>(words: *const u64) -> &'w AtomicPtr<Node> {
-    // SAFETY: the contract; a word has room for a pointer, and is aligned for it.
+    // SAFETY: the caller says that the value lives as long as `'w` and that its first word is
+    // accessed atomically (MEMTABLE-1). A word has room for a pointer, and is aligned for it.
     unsafe { AtomicPtr::from_ptr(words.cast_mut().cast()) }
 }
 
