@@ -15,8 +15,8 @@ pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, int
     into.clear();
     into.reserve(len - 1);
     for at in 1..len {
-        // SAFETY: by contract a word of the value. The cell is accessed atomically
-        // (COUNTER_CELL-1), and the others never change.
+        // SAFETY: the caller says that the value has `len` words, of which this is one. The counter
+        // is accessed atomically (COUNTER_CELL-1), and the others never change.
         into.push(unsafe {
             match at == 1 + index {
                 true => {

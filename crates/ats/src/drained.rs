@@ -51,7 +51,8 @@ impl<H: Host> Drop for DrainedTable<H> {
     fn drop(&mut self) {
         if !self.grace.is_over() {
             let guard = ats_sync::pin();
-            // SAFETY: the table is dropped with this.
+            // SAFETY: the table is dropped with this, so its store is retired once
+            // (CURRENT_STORE-2).
             unsafe { self.table.store.retire(&guard) };
         }
     }

@@ -49,10 +49,12 @@ impl<'g, H: Host> LookupResult<'g, H> {
         'g: 'b,
     {
         match form(self.record) {
-            // SAFETY: VALUE-1.
+            // SAFETY: the form says that the value is the words of an object that was built for
+            // host `H` (VALUE-1).
             Form::Object => unsafe { Object::from_words(self.record.value()) },
             Form::Packed => {
-                // SAFETY: VALUE-1.
+                // SAFETY: the form says that the value is the words of a packed object that was
+                // built for host `H` (VALUE-1).
                 let packed = unsafe { Packed::from_words(self.record.value()) };
                 packed.unpack(unpacked.start())
             }
@@ -81,7 +83,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
     {
         match form(self.record) {
             Form::Packed => {
-                // SAFETY: VALUE-1.
+                // SAFETY: the form says that the value is the words of a packed object that was
+                // built for host `H` (VALUE-1).
                 let stored = unsafe { Stored::from_words(self.record.value()) };
                 stored.get(index, unpacked.start())
             }
@@ -278,7 +281,7 @@ fn counted_object<'b, H: Host>(
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = unpacked.start();
     counter_cell::copy_image(record, counter, words);
-    // SAFETY: a copy of what was built, with another small integer in the place of one. The record,
-    // which is borrowed as long as the copy, keeps what it refers to.
+    // SAFETY: the words are a copy of what was built, with another small integer in the place of
+    // one. The record, which is borrowed as long as the copy, keeps what it refers to.
     unsafe { Object::from_words(words) }
 }

@@ -191,7 +191,8 @@ pub(crate) fn objects_from<H: Host>(
 /// # Safety
 /// It begins a large bag of this host.
 unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     Weight {
         objects: large.len() as i64,
@@ -200,7 +201,8 @@ unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
 }
 
 unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     match large.objects.kept_bytes() {
         0 => size_of::<Large<H>>(),
@@ -213,7 +215,8 @@ unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
 /// # Safety
 /// It begins a large bag of this host, which is not used any more.
 unsafe fn release<H: Host>(elsewhere: *mut Elsewhere) {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2), and that no code uses it any more.
     let large = *unsafe { Box::from_raw(elsewhere.cast::<Large<H>>()) };
     let mut objects = large.objects.into_remains();
     if !objects.free_some(FREED_AT_ONCE) {
@@ -318,7 +321,7 @@ impl<H: Host> Draft<'_, H> {
     }
 
     fn push_hashed(&mut self, hash: u64, stored: Stored<'_, H>) {
-        // SAFETY: a `Stored` vouches for its words.
+        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
         let owns = unsafe { retain_all::<H>(stored.words()) };
         self.push_words(hash, stored.words(), owns);
     }
@@ -401,7 +404,8 @@ impl<H: Host> Draft<'_, H> {
     /// Returns `true` if there is an object for an entry.
     fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
         self.edit.get(position).is_some_and(|words| {
-            // SAFETY: as in `equal`.
+            // SAFETY: the values are objects that were built for this host (VALUE-1), and the edit
+            // keeps them meanwhile.
             let object = self
                 .unpacked
                 .object(unsafe { Stored::<H>::from_words(words) });

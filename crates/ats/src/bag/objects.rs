@@ -48,7 +48,8 @@ impl Rules {
         buffers: &mut Buffers<T::Host>,
     ) -> Decided<T::Host> {
         let objects = match current.map(Objects::of) {
-            // SAFETY: handed on.
+            // SAFETY: the caller says that `current`, whose objects `large` are, was given to the
+            // decision of `update_bag` that answers with the result (LARGE-1).
             Some(Objects::Large(large)) => unsafe {
                 return self.insert_large(key, large, new, buffers);
             },
@@ -90,7 +91,8 @@ impl Rules {
             return keep();
         }
         draft.push(hash, new.take());
-        // SAFETY: handed on.
+        // SAFETY: the draft was made of the objects of `current`, and the decision, which the
+        // caller says this is, puts the result in the place of those (LARGE-3).
         let (large, leftovers) = unsafe { draft.take_over() };
         put_with_leftovers(large.into_record(key), leftovers)
     }
@@ -172,7 +174,8 @@ impl Rules {
             0 => keep(),
             _ if draft.len() == 0 => remove(),
             _ => {
-                // SAFETY: handed on.
+                // SAFETY: the draft was made of the objects of `current`, and the decision, which
+                // the caller says this is, puts the result in the place of those (LARGE-3).
                 let (large, leftovers) = unsafe { draft.take_over() };
                 put_with_leftovers(large.into_record(key), leftovers)
             }

@@ -193,7 +193,8 @@ impl<H: Host> Table<H> {
                 let Some(current) = current else {
                     return bag::keep();
                 };
-                // SAFETY: this is the decision of `update_bag`.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 let decided =
                     unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
                 decided.unwrap_or_else(|TooMany| {

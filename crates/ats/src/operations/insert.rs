@@ -165,7 +165,8 @@ impl<H: Host> Table<H> {
                 is_quick = false;
                 return bag::keep();
             }
-            // SAFETY: this is the decision of `update_bag`.
+            // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+            // answers with the result (LARGE-1).
             unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }
         })?;
         if !is_quick {

@@ -129,7 +129,7 @@ impl<H: Host> Table<H> {
             locking,
             ..
         } = merging;
-        // SAFETY: two immediates, and so the image of a pair.
+        // SAFETY: the words are two immediates, and so the image of a pair.
         let pair = unsafe { Object::from_words(&[NIL, NIL]) };
         let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
         let most = work.words_left;

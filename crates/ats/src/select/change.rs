@@ -327,14 +327,16 @@ impl<H: Host> Table<H> {
                 return bag::keep();
             };
             match action {
-                // SAFETY: this is the decision of `update_bag`.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 Action::Delete => unsafe {
                     gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
                     let (is_unwanted, places) = (&mut is_unwanted, &mut places);
                     rules.delete_selected(key, current, positions, is_unwanted, places, bag)
                 },
-                // SAFETY: as above.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 Action::Replace => unsafe {
                     let selected = Selected {
                         positions,

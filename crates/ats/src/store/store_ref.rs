@@ -22,7 +22,8 @@ impl<H: Host> StoreRef<H> {
     /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives
     /// its reference up by retiring it.
     pub(crate) unsafe fn new(store: *const Store<H>, _guard: &Guard) -> Self {
-        // SAFETY: the contract; the reference that the place has outlives the guard.
+        // SAFETY: the caller says that `store` comes from `Arc::into_raw` and is given up by
+        // retiring it, so the reference that the place has outlives the guard (CURRENT_STORE-2).
         let store = unsafe {
             Arc::increment_strong_count(store);
             Arc::from_raw(store)

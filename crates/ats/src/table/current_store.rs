@@ -219,7 +219,8 @@ fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
 /// # Safety
 /// `raw` was made by [`into_raw`], and is given up once.
 unsafe fn free<H: Host>(raw: *mut u8) {
-    // SAFETY: the contract.
+    // SAFETY: the caller says that `raw` comes from `into_raw` and is given up once
+    // (CURRENT_STORE-1).
     let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
     store.release();
 }

@@ -190,7 +190,7 @@ fn everything_is_meant(table: &TermTable) -> Query<TermHost> {
         zeros: ZEROS,
         functions: FunctionSet::ALL,
         whole_bytes: true,
-        // SAFETY: the words of these atoms.
+        // SAFETY: the words are those of atoms of the host of terms.
         words: unsafe { Words::new(word("true"), word("false"), word("EXIT")) },
     };
     let spec = parse(&vec![clause].into(), &options).expect("a specification");
