@@ -104,7 +104,8 @@ pub struct Routes<R: Release> {
 // look at them as long as their guards allow (LOCK_FREE-3). Records may be released on any thread
 // (`Release`).
 unsafe impl<R: Release> Send for Routes<R> {}
-// SAFETY: as for `Send` (LOCK_FREE-3).
+// SAFETY: what changes in nodes is atomic, and threads look at them as long as their guards allow
+// (LOCK_FREE-3); a shared map only lends shared records.
 unsafe impl<R: Release> Sync for Routes<R> {}
 
 /// A node, and what it is.
@@ -284,8 +285,8 @@ impl<R: Release> Drop for Routes<R> {
             let node = unsafe { NodeBox::from_raw(node) };
             match &*node {
                 Node::Route(route) => left.extend(route.hanging().map(<*const _>::cast_mut)),
-                // SAFETY: as above; nodes of a container are in that of one base node of the tree
-                // (TREAP-2).
+                // SAFETY: the exclusive borrow shows that no other code looks at the tree, and the
+                // nodes of a container are in that of one base node (TREAP-2).
                 Node::Base(base) => unsafe { base.link().free_all() },
             }
         }

@@ -128,7 +128,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
                 continue;
             };
             let (way, here) = contents.records.search(key);
-            // SAFETY: as in `get` (PAPER_TREE-1).
+            // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the guard
+            // is older than that.
             let here = here.map(|record| unsafe { record.under(guard) });
             match (decide(here), here) {
                 (Exchange::Keep, _) | (Exchange::Take, None) => {}

@@ -15,7 +15,7 @@ pub struct Kept<R: Release>(NonNull<Record<R>>);
 // SAFETY: it stands for a record, which any thread may read, and which any thread may free
 // (RECORD-3).
 unsafe impl<R: Release> Send for Kept<R> {}
-// SAFETY: as above.
+// SAFETY: a shared `Kept` only lends its record to read, which any thread may do (RECORD-1).
 unsafe impl<R: Release> Sync for Kept<R> {}
 
 impl<R: Release> Kept<R> {
@@ -43,7 +43,8 @@ impl<R: Release> Kept<R> {
     /// It was in the map, or put there, after the guard was made.
     pub(super) unsafe fn under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
         let _ = guard;
-        // SAFETY: the contract, and RIVALS-2.
+        // SAFETY: the caller says that the record was in the map, or put there, after the guard was
+        // made, so it is retired only under the guard, if at all (RIVALS-2).
         unsafe { &*self.0.as_ptr() }
     }
 

@@ -251,8 +251,8 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         self.map.change(installed.key(), guard, &mut |here| {
             debug_assert!(here.is_some_and(|here| ptr::eq(here, installed)));
             match other {
-                // SAFETY: given to the store, where it lives at least as long as a guard made
-                // before (SHARED_STORE-2).
+                // SAFETY: the record was given to the store, where it lives at least as long as a
+                // guard made before (SHARED_STORE-2).
                 Some(other) => Exchange::Put(unsafe { &*ptr::from_ref(other) }),
                 None => Exchange::Take,
             }

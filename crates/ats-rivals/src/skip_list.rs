@@ -43,7 +43,8 @@ struct Word<R: Release>(AtomicPtr<Record<R>>);
 // SAFETY: it stands for a record, which any thread may read, and which any thread may free
 // (RECORD-3).
 unsafe impl<R: Release> Send for Word<R> {}
-// SAFETY: as above.
+// SAFETY: a shared `Word` only lends its record to read, which any thread may do (RECORD-1), and
+// the word itself is atomic.
 unsafe impl<R: Release> Sync for Word<R> {}
 
 impl<R: Release> Word<R> {

@@ -266,7 +266,8 @@ impl<R: Release> Edit<R> {
     /// # Safety
     /// That is so, by an exchange that this thread has made (TREAP-2).
     pub(super) unsafe fn published(mut self, guard: &Guard) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that an exchange of this thread has taken these nodes out of the
+        // tree, so no other thread retires them (TREAP-2).
         self.replaced
             .drain(..)
             .for_each(|link| unsafe { link.retire(guard) });

@@ -66,7 +66,8 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
 pub(super) unsafe fn free<R: Release>(block: NonNull<Block<R>>) {
     #[cfg(test)]
     live::count::<R>(-1);
-    // SAFETY: the contract; the block begins with the number by which its size was computed.
+    // SAFETY: the caller says that the block comes from `make` and that no other code has it. It
+    // begins with the number by which its size was computed (TREAP-1).
     unsafe { slab::free(block.cast(), block_bytes(block.as_ref().len)) };
 }
 
@@ -108,7 +109,7 @@ impl<'g, R: Release> Leaf<'g, R> {
 
     /// The place of a key, or where it would be.
     pub(super) fn find(self, key: &[u8]) -> Result<usize, usize> {
-        // SAFETY: as in `record` (TREAP-3).
+        // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
         let key_of = |kept: &Kept<R>| unsafe { kept.as_ref() }.key();
         self.kept().binary_search_by(|kept| key_of(kept).cmp(key))
     }

@@ -78,7 +78,8 @@ pub(super) struct Plan<R: Release> {
 // SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
 // LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Send for Join<R> {}
-// SAFETY: as for `Send`.
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
+// LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Sync for Join<R> {}
 
 /// The part of a base node in a join.
@@ -224,7 +225,8 @@ impl<R: Release> Node<R> {
             drop(unsafe { NodeBox::<R>::from_raw(raw.cast()) });
         }
         let raw = node.cast_mut().cast();
-        // SAFETY: the contract is the one of `Guard::retire`.
+        // SAFETY: the caller says that the node has been taken out of the tree and that no other
+        // thread retires it (LOCK_FREE-3).
         unsafe { guard.retire(raw, size_of::<Node<R>>(), free::<R>) };
     }
 }
@@ -317,8 +319,8 @@ impl<R: Release> Slot<R> {
     }
 
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> &'g Node<R> {
-        // SAFETY: never null once it is published; what is found in a slot under a guard lives as
-        // long (LOCK_FREE-3).
+        // SAFETY: the word is never null once the node is published, and what is found in a slot
+        // under a guard lives as long (LOCK_FREE-3).
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 

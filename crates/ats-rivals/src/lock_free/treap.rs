@@ -121,7 +121,8 @@ impl<R: Release> Link<R> {
     pub(super) unsafe fn tree<'g>(self) -> Tree<'g, R> {
         match self {
             Link::Empty => Tree::Empty,
-            // SAFETY: the contract; a link leads to a node that was made.
+            // SAFETY: the caller says that the leaf is not freed as long as `'g`, and the block of
+            // a link was made by `leaf::make` (TREAP-2).
             Link::Leaf(block) => Tree::Leaf(unsafe { Leaf::of(block) }),
             Link::Inner(node) => Tree::Inner(Inner {
                 node,
@@ -137,9 +138,11 @@ impl<R: Release> Link<R> {
     pub(super) unsafe fn free(self) {
         match self {
             Link::Empty => {}
-            // SAFETY: the contract.
+            // SAFETY: the caller says that no other code has the leaf, whose block was made by
+            // `leaf::make`.
             Link::Leaf(block) => unsafe { leaf::free::<R>(block) },
-            // SAFETY: the contract; inner nodes come from boxes.
+            // SAFETY: the caller says that no other code has the node, and inner nodes come from
+            // boxes.
             Link::Inner(inner) => unsafe { free_inner::<R>(inner.as_ptr().cast()) },
         }
     }
@@ -149,7 +152,8 @@ impl<R: Release> Link<R> {
     /// # Safety
     /// No other code has any of them.
     pub(super) unsafe fn free_all(self) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that no other code has any of these nodes, so each is freed once
+        // and used no more (TREAP-2).
         unsafe {
             if let Tree::Inner(inner) = self.tree() {
                 inner.left().link().free_all();
@@ -168,7 +172,8 @@ impl<R: Release> Link<R> {
             // SAFETY: `retire` hands over a leaf that no thread can reach after the grace period.
             unsafe { leaf::free::<R>(NonNull::new_unchecked(raw.cast())) }
         }
-        // SAFETY: the contract is the one of `Guard::retire`; until then the node lives.
+        // SAFETY: the caller says that this thread has taken the node out of the tree and that no
+        // other retires it (TREAP-2). It lives until the grace period is over.
         unsafe {
             match self.tree() {
                 Tree::Empty => {}
@@ -190,7 +195,8 @@ impl<R: Release> Link<R> {
 unsafe fn free_inner<R: Release>(raw: *mut u8) {
     #[cfg(test)]
     live::count::<R>(-1);
-    // SAFETY: the contract; inner nodes come from boxes.
+    // SAFETY: the caller says that it is an inner node that no other code has, and inner nodes come
+    // from boxes.
     drop(unsafe { SlabBox::<InnerNode<R>>::from_raw(raw.cast()) });
 }
 
@@ -201,7 +207,7 @@ impl<'g, R: Release> Inner<'g, R> {
     }
 
     pub(super) fn right(self) -> Tree<'g, R> {
-        // SAFETY: as for `left` (TREAP-2).
+        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
         unsafe { self.node.as_ref().right.tree() }
     }
 }

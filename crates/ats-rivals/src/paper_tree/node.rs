@@ -46,7 +46,8 @@ impl<R: Release> Made<R> {
     /// The word comes from [`into_word`](Made::into_word), and no other code can reach the node.
     unsafe fn from_word(word: *mut u8) -> Self {
         let node = word.map_addr(|address| address & !ROUTE);
-        // SAFETY: the contract; the bit says what was made.
+        // SAFETY: the caller says that the word comes from `into_word`, which made it of a box and
+        // set the bit by its type, and that no other code can reach the node.
         unsafe {
             match word.addr() & ROUTE {
                 0 => Made::Base(Box::from_raw(node.cast())),
@@ -98,7 +99,8 @@ impl<R: Release> Link<R> {
     /// # Safety
     /// The caller has the tree alone, and does this once.
     pub(super) unsafe fn take(&self) -> Made<R> {
-        // SAFETY: the contract; words come from `into_word`.
+        // SAFETY: the caller has the tree alone and takes this node once, and words come from
+        // `into_word`.
         unsafe { Made::from_word(self.word(Ordering::Relaxed)) }
     }
 }
@@ -115,7 +117,8 @@ impl<R: Release> Replaced<R> {
     /// (PAPER_TREE-6).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let node = self.0.map_addr(|address| address & !ROUTE);
-        // SAFETY: the contract; nodes come from boxes.
+        // SAFETY: the caller says that the node was replaced under the guard and is retired only
+        // here (PAPER_TREE-6), and nodes come from boxes of the type that the bit tells.
         unsafe {
             match self.0.addr() & ROUTE {
                 0 => guard.retire_box(node.cast::<Base<R>>()),

@@ -76,7 +76,8 @@ impl<R: Release> Routes<R> {
                 continue;
             };
             let end = contents.records.visit_down(below, &mut |record| {
-                // SAFETY: as in `walk_up` (PAPER_TREE-1).
+                // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the
+                // guard is older than that.
                 found.push(unsafe { record.under(guard) });
                 enough(found.len() - start, most)
             });

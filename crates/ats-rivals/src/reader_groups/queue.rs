@@ -148,10 +148,12 @@ impl Node {
     /// # Safety
     /// The node is linked, and was not granted the lock before.
     unsafe fn grant(node: *mut Node) {
-        // SAFETY: the contract; the reference is not used after the swap.
+        // SAFETY: the caller says that the node is linked and was not granted the lock before, so
+        // its thread keeps it until the swap (READER_GROUPS-2). The reference is not used after
+        // that.
         let word = unsafe { &raw const (*node).state };
-        // SAFETY: as above. The node may be gone directly after this, so only its address is used
-        // from here on.
+        // SAFETY: the node stays until it is granted the lock (READER_GROUPS-2). It may be gone
+        // directly after the swap, so only its address is used from here on.
         if unsafe { &*word }.swap(GRANTED, Ordering::Release) == ASLEEP {
             wake_one(word);
         }
