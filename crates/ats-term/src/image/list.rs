@@ -146,7 +146,7 @@ impl<H: Host> ObjectListBuilder<H> {
     pub fn push_copy<'a>(&mut self, object: impl Into<Stored<'a, H>>) {
         let words = object.into().words();
         // First, so that a panic of the host leaves no words here whose units were not counted.
-        // SAFETY: a `Stored` vouches for its words.
+        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
         let owns = unsafe { retain_all::<H>(words) };
         self.append(words);
         self.owns |= owns;
