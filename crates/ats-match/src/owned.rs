@@ -24,8 +24,8 @@ impl<H: Host> OwnedImage<H> {
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {
-        // SAFETY: OWNED-1; the resources are released when `self` is dropped, which outlives the
-        // borrow.
+        // SAFETY: the words are a copy of what an image builder for host `H` built (OWNED-1). Their
+        // resources are released when `self` is dropped, which outlives the borrow.
         unsafe { Object::from_words(&self.words) }
     }
 
@@ -41,7 +41,8 @@ impl<H: Host> OwnedImage<H> {
 
 impl<H: Host> Drop for OwnedImage<H> {
     fn drop(&mut self) {
-        // SAFETY: OWNED-1, and no code reads the words after this call.
+        // SAFETY: the words were built for host `H` and hold the only units of their resources
+        // (OWNED-1), and no code reads them after this call.
         unsafe { release_all::<H>(&self.words) };
     }
 }

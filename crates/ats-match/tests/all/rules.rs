@@ -615,7 +615,8 @@ fn results_in_images_own_their_resources() {
     let expected = tuple([large.clone(), list([large.clone()])]);
     assert_eq!(crate::common::back_to_term(object.term()), expected);
     drop(expected);
-    // SAFETY: we took what the words own, and use them no more.
+    // SAFETY: this test has taken what the words own out of the builder, and does not use them
+    // afterwards.
     unsafe { release_all::<TermHost>(&words) };
     assert_eq!(count(), before - 1);
 }
