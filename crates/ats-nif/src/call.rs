@@ -173,7 +173,7 @@ fn call_when_free(env: Env<'_>, again: Again) -> Word {
     let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
     let (args, told) = args.split_at(again.arity);
     let before = told.first().and_then(|word| {
-        // SAFETY: a term of this call.
+        // SAFETY: the word is that of a term of this call (ENV-2).
         unsafe { VmTerm::new(env, *word) }.as_small()
     });
     let attempts = before.unwrap_or(0) + 1;

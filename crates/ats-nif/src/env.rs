@@ -94,7 +94,7 @@ impl<'e> Env<'e> {
     /// Wraps a term just built in this environment.
     #[inline]
     const fn built(self, word: Word) -> VmWord<'e> {
-        // SAFETY: only called with what a building function of the VM returned for this
+        // SAFETY: this is called only with what a building function of the VM returned for this
         // environment, which is a valid term in it (ENV-2).
         unsafe { VmWord::new(word) }
     }
@@ -154,7 +154,8 @@ impl<'e> Env<'e> {
         if elements.len() > MOST {
             return self.list_before(elements, VmWord::NIL);
         }
-        // SAFETY: as in `tuple`.
+        // SAFETY: the elements are valid terms (ENV-2), they fit the 32 bits of their number, and
+        // the environment is valid (ENV-1).
         let word = unsafe {
             sys::enif_make_list_from_array(
                 self.raw,
@@ -260,7 +261,7 @@ unsafe impl Send for OwnEnv {}
 impl OwnEnv {
     /// A new, empty one.
     pub fn new() -> Self {
-        // SAFETY: always allowed.
+        // SAFETY: any thread may allocate an environment at any time.
         let raw = unsafe { sys::enif_alloc_env() };
         assert!(!raw.is_null(), "out of memory");
         OwnEnv { raw }

@@ -72,7 +72,7 @@ impl Etf {
 
 impl Drop for Etf {
     fn drop(&mut self) {
-        // SAFETY: filled by `enif_term_to_binary` and not released before.
+        // SAFETY: `enif_term_to_binary` has filled the binary, which is not released before.
         unsafe { sys::enif_release_binary(&mut self.bin) }
     }
 }

@@ -153,14 +153,15 @@ fn write_held((env, word): (Arc<HeldEnv>, u64), tag: HostTag, out: &mut Vec<u64>
 
 /// The external term format in a box, with the zeros after it.
 fn etf_bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes of initialized words, borrowed from them.
+    // SAFETY: the bytes are those of initialized words, from which they are borrowed.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 /// The binary of a box, for as long as the box.
 fn shared<'a>(host_box: HostBox<'a, Vm>) -> &'a SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
-    // SAFETY: FOREIGN-1, and the resource is alive as long as the borrow of the box.
+    // SAFETY: the first word of the box came from `Arc::into_raw` of a `SharedBinary`, as the tag
+    // says (FOREIGN-1), and the count of the box keeps it as long as the borrow of the box.
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
@@ -263,7 +264,8 @@ impl Host for Vm {
 
     fn retain(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: FOREIGN-1; the count that the box stands for keeps the object alive meanwhile.
+        // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
+        // (FOREIGN-1); the count that the box stands for keeps the object alive meanwhile.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
@@ -285,7 +287,8 @@ impl Host for Vm {
 
     unsafe fn release(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: FOREIGN-1; the caller gives up the count that the box stands for.
+        // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
+        // (FOREIGN-1); the caller gives up the count that the box stands for.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),

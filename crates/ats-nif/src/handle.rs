@@ -198,8 +198,8 @@ impl Handle {
 }
 
 unsafe fn free(raw: *mut u8) {
-    // SAFETY: made by `Arc::into_raw` in `publish`; this is the count of the handle, which leads to
-    // it no more.
+    // SAFETY: `publish` made the pointer by `Arc::into_raw`. This is the count of the handle, which
+    // leads to it no more (HANDLE-2).
     drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
@@ -254,7 +254,8 @@ impl Shared {
     #[inline]
     pub fn owner(&self) -> Option<VmWord<'static>> {
         let owner = self.owner_word();
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         (owner != NOBODY).then(|| unsafe { VmWord::new(owner) })
     }
 
@@ -280,7 +281,8 @@ impl Shared {
 
     /// The name it was given.
     pub fn name(&self) -> VmWord<'static> {
-        // SAFETY: the word of an atom, which is an immediate.
+        // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+        // environment (ENV-2).
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 

@@ -26,7 +26,7 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
         _ => false,
     };
     let shared = Shared::publish(recipe, id, watches, guard);
-    // SAFETY: the table is new.
+    // SAFETY: the table is new, so it was not entered before.
     while !unsafe { registry::enter(shared, guard) } {
         if is_kept(env, name, guard) {
             // No process has seen it, and nothing but the identifier leads to it.

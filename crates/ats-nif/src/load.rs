@@ -32,7 +32,7 @@ struct PrivData {
     library: *const (),
 }
 
-// SAFETY: never written; the pointer is only compared.
+// SAFETY: the pointer is only compared, and no code reads or writes through it.
 unsafe impl Sync for PrivData {}
 
 const MAGIC: u64 = u64::from_le_bytes(*b"ats priv");
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn unload(_env: *mut sys::ErlNifEnv, _priv_data: *mut c_vo
 unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_int {
     match result {
         Ok(()) => {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller says that `priv_data` can be written.
             unsafe { *priv_data = (&raw const PRIV_DATA).cast_mut().cast() };
             0
         }

@@ -77,7 +77,8 @@ struct Node<T> {
 // SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two
 // methods of `Named`, for which `T` must be `Sync`, are called through them.
 unsafe impl<T: Sync> Send for Names<T> {}
-// SAFETY: as for `Send`; changes are serialized by the lock (NAMES-1).
+// SAFETY: changes are serialized by the lock (NAMES-1), nodes never change (NAMES-2), and through
+// what they lead to only methods of `Named` are called, for which `T` must be `Sync`.
 unsafe impl<T: Sync> Sync for Names<T> {}
 
 impl<T: Named> Default for Names<T> {
@@ -105,7 +106,7 @@ impl<T: Named> Names<T> {
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
         let target = self.linked(name, guard)?;
-        // SAFETY: found under the guard (NAMES-3).
+        // SAFETY: the node was found under the guard, and lives as long (NAMES-3).
         let thing = unsafe { &*target };
         // Acquire: what was done before the name was given is seen.
         let is_its_name = thing.name().load(Ordering::Acquire) == name;
@@ -150,7 +151,8 @@ impl<T: Named> Names<T> {
     /// `target` has no name in a map yet. It is valid, and is not freed before
     /// [`remove`](Names::remove) was called for it and all guards are gone that were there then.
     pub unsafe fn insert(&self, target: *const T, guard: &Guard) -> bool {
-        // SAFETY: promised by the caller. It has no node yet, so no other thread changes its name.
+        // SAFETY: the caller says that `target` is valid until it is removed. It has no node yet,
+        // so no other thread changes its name (NAMES-1).
         let name = unsafe { &*target }.name().load(Ordering::Relaxed);
         let _held = self.lock(name);
         if !self.is_free(name, guard) {
@@ -166,7 +168,7 @@ impl<T: Named> Names<T> {
     /// # Safety
     /// `target` was [inserted](Names::insert), and has not been freed.
     pub unsafe fn remove(&self, target: *const T, guard: &Guard) {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, None);
         if self.linked(name, guard) == Some(target) {
@@ -186,7 +188,7 @@ impl<T: Named> Names<T> {
         new: u64,
         guard: &Guard,
     ) -> Renaming {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, Some(new));
         let is_its = self.linked(name, guard) == Some(target) && thing.exists();
@@ -250,15 +252,18 @@ impl<T: Named> Names<T> {
         let mut found = first;
         // SAFETY: the list is changed only under the lock we hold (NAMES-1), so its nodes live.
         while unsafe { (*found).name } != name {
-            // SAFETY: as above.
+            // SAFETY: the node is in the list, which is changed only under the lock we hold
+            // (NAMES-1), so it lives.
             found = unsafe { (*found).next };
         }
-        // SAFETY: as above.
+        // SAFETY: the node is in the list, which is changed only under the lock we hold (NAMES-1),
+        // so it lives.
         let rest = unsafe { (*found).next };
         // Copies of those before it; in which order does not matter.
         let (mut head, mut node) = (rest, first);
         while node != found {
-            // SAFETY: as above.
+            // SAFETY: the node is in the list, which is changed only under the lock we hold
+            // (NAMES-1), so it lives, and nodes never change (NAMES-2).
             let Node { name, target, next } = unsafe { &*node };
             let copy = Node {
                 name: *name,
@@ -270,9 +275,11 @@ impl<T: Named> Names<T> {
         bucket.store(head, Ordering::Release);
         let mut node = first;
         while node != rest {
-            // SAFETY: as above; it is read before it is retired.
+            // SAFETY: the node has been unlinked under the lock we hold (NAMES-1); it is read here
+            // before it is retired.
             let next = unsafe { (*node).next };
-            // SAFETY: the list was published without this node.
+            // SAFETY: the list was published without this node, so no thread that pins from now on
+            // finds it.
             unsafe { guard.retire(node.cast(), size_of::<Node<T>>(), free::<T>) };
             node = next;
         }
@@ -354,12 +361,12 @@ mod tests {
         }
 
         fn remove(&self, thing: usize) {
-            // SAFETY: as above.
+            // SAFETY: the thing was inserted by this test, and things outlive the map.
             unsafe { self.0.remove(&self.1[thing], &pin()) }
         }
 
         fn rename(&self, thing: usize, old: Option<u64>, new: u64) -> Renaming {
-            // SAFETY: as above; only what was inserted is renamed.
+            // SAFETY: only what was inserted is renamed, and things outlive the map.
             unsafe { self.0.rename(&self.1[thing], old, new, &pin()) }
         }
     }

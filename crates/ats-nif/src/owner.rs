@@ -38,7 +38,8 @@ impl Heir {
 
     /// Its pid.
     pub fn pid(&self) -> VmWord<'static> {
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         unsafe { VmWord::new(self.pid) }
     }
 

@@ -47,7 +47,7 @@ pub fn thread_type() -> c_int {
         /// A thread never becomes one of another type, and asking the VM takes longer than to
         /// remember.
         static TYPE: c_int =
-            // SAFETY: always allowed.
+            // SAFETY: `enif_thread_type` takes nothing and may be called by any thread.
             unsafe { sys::enif_thread_type() };
     }
     TYPE.with(|thread_type| *thread_type)
@@ -81,7 +81,7 @@ pub fn may_block() -> Option<MayBlock> {
 /// as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {
-        // SAFETY: the environment of this call (ENV-1).
+        // SAFETY: the environment is that of this call (ENV-1).
         unsafe { sys::enif_consume_timeslice(env.raw(), percent.min(100) as c_int) };
     }
 }
@@ -101,7 +101,7 @@ impl Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Moment {
             system_micros: since.map_or(0, |since| since.as_micros() as i64),
-            // SAFETY: allowed on every thread.
+            // SAFETY: any thread may call this function of the VM.
             monotonic_nanos: unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) },
         }
     }

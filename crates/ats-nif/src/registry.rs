@@ -69,7 +69,8 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
 /// The table was not entered before. It is taken out of its handle by [`leave`] only.
 pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
     let mut part = part_of(address(shared));
-    // SAFETY: promised by the caller (HANDLE-2 of `handle`).
+    // SAFETY: the caller says that the table was not entered before, so it has no name yet, and it
+    // lives until it has left the names (HANDLE-2).
     if shared.named && !unsafe { NAMES.insert(shared, guard) } {
         return false;
     }

@@ -120,7 +120,7 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
         dyncall: None,
     };
     let mut tried = 0;
-    // SAFETY: called while loading, with a complete description.
+    // SAFETY: this is called while the library is loaded, with a complete description.
     let opened = unsafe {
         sys::enif_init_resource_type(
             env.raw(),
@@ -144,7 +144,8 @@ unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, objec
     // A panic must not unwind into the VM; what the object then holds is lost, which is all that
     // can be done.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: RESOURCE-1, and the VM calls this once, after the last reference.
+        // SAFETY: the object is a resource in which a `T` was written (RESOURCE-1), and the VM
+        // calls this once, after the last reference.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     }));
 }
@@ -198,7 +199,8 @@ fn get_with<'e, T: Resource>(
     // (RESOURCE-2).
     let found =
         unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
-    // SAFETY: RESOURCE-1; the term keeps the resource as long as it is there.
+    // SAFETY: the object is a resource in which a `T` was written before it was shared
+    // (RESOURCE-1), and the term keeps it as long as the term is there.
     (found != 0).then(|| unsafe { &*object.cast::<T>() })
 }
 
@@ -208,9 +210,10 @@ pub struct ResourceRef<T: Resource> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: as a shared pointer to something that may be shared and sent; counting is atomic.
+// SAFETY: a reference is a shared pointer to a `T`, which is `Send` and `Sync` as a `Resource`; the
+// VM counts references atomically.
 unsafe impl<T: Resource> Send for ResourceRef<T> {}
-// SAFETY: as above.
+// SAFETY: a shared reference lends nothing but a shared `T`, which is `Sync` as a `Resource`.
 unsafe impl<T: Resource> Sync for ResourceRef<T> {}
 
 impl<T: Resource> ResourceRef<T> {
@@ -243,7 +246,7 @@ impl<T: Resource> ResourceRef<T> {
 
     /// A term that refers to the resource. All such terms are `=:=`.
     pub fn term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
-        // SAFETY: the resource is alive.
+        // SAFETY: the resource is alive, since this reference counts.
         unsafe { VmWord::new(sys::enif_make_resource(env.raw(), self.object.cast())) }
     }
 
@@ -267,7 +270,7 @@ impl<T: Resource> Deref for ResourceRef<T> {
 
 impl<T: Resource> Clone for ResourceRef<T> {
     fn clone(&self) -> Self {
-        // SAFETY: the resource is alive.
+        // SAFETY: the resource is alive, since this reference counts.
         unsafe { sys::enif_keep_resource(self.object.cast()) };
         ResourceRef {
             object: self.object,

@@ -85,7 +85,8 @@ pub struct Reading<T> {
 #[inline]
 pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
     READING.with_borrow_mut(|reading| {
-        // SAFETY: as in `with_builder`; words have no destructor either.
+        // SAFETY: types that differ in lifetimes only have the same layout. Words of an earlier
+        // call that are left in the buffers are dropped unread, and have no destructor.
         let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
         let result = f(reading);
         reading.scratch.tidy();
@@ -114,7 +115,8 @@ pub struct Results<T> {
 #[inline]
 pub fn with_selecting<'e, R>(f: impl FnOnce(&mut Selecting<VmWord<'e>>) -> R) -> R {
     SELECTING.with_borrow_mut(|selecting| {
-        // SAFETY: as in `with_reading`.
+        // SAFETY: types that differ in lifetimes only have the same layout. Words of an earlier
+        // call that are left in the buffers are dropped unread, and have no destructor.
         let selecting: &mut Selecting<VmWord<'e>> =
             unsafe { &mut *std::ptr::from_mut(selecting).cast() };
         let result = f(selecting);

@@ -21,7 +21,8 @@ pub struct SharedBinary {
 // counts up the reference count of the binary, which is atomic. The bytes of a binary never change
 // once it was handed to a native function.
 unsafe impl Send for SharedBinary {}
-// SAFETY: as above.
+// SAFETY: the queue never changes (SHARED_BINARY-1), so threads that share it only read, and each
+// reading counts the references of the binary atomically.
 unsafe impl Sync for SharedBinary {}
 
 impl SharedBinary {

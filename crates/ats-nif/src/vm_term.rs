@@ -32,7 +32,7 @@ impl<'e> VmTerm<'e> {
     pub const unsafe fn new(env: Env<'e>, word: Word) -> Self {
         VmTerm {
             env,
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller says that `word` is a valid term during `'e` (ENV-2).
             word: unsafe { VmWord::new(word) },
         }
     }
@@ -58,7 +58,8 @@ impl<'e> VmTerm<'e> {
     /// Another term of the same environment.
     #[inline]
     const fn with(self, word: Word) -> Self {
-        // SAFETY: only called with words that the VM gave as parts of `self`.
+        // SAFETY: this is called only with words that the VM gave as parts of `self`, which are
+        // terms as long as that (ENV-2).
         unsafe { VmTerm::new(self.env, word) }
     }
 
@@ -363,7 +364,7 @@ impl<'e> MapIter<'e> {
         assert!(made != 0, "pairs of something that is no map");
         MapIter {
             map,
-            // SAFETY: filled by the VM, which keeps no pointer into it.
+            // SAFETY: the VM has filled it and keeps no pointer into it.
             raw: unsafe { raw.assume_init() },
         }
     }

@@ -58,7 +58,7 @@ struct Table<T: Watching>(ResourceRef<T>);
 impl<T: Watching> Table<T> {
     /// A reference to a table as one in a set; without a count of its own.
     fn of(table: &ResourceRef<T>) -> &Self {
-        // SAFETY: transparent, so the two have one layout.
+        // SAFETY: the type is transparent, so the two have one layout.
         unsafe { &*std::ptr::from_ref(table).cast::<Self>() }
     }
 }
@@ -135,7 +135,8 @@ fn of_process<T: Watching>(env: Env<'_>, pid: Word) -> Option<ResourceRef<Watch<
         pid,
         tables: Mutex::new(Some(Tables::default())),
     });
-    // SAFETY: the word of a local pid, which is an immediate.
+    // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+    // environment (ENV-2).
     let process = unsafe { VmWord::new(pid) };
     // If the process ends now, it waits for the lock that we hold before it looks for the watch
     // (WATCH-1).

@@ -156,7 +156,8 @@ pub(super) fn fixed<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
         return KnownAtom::False.word();
     };
     let pair = |(pid, count): &(sys::Word, usize)| {
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         let pid = unsafe { VmWord::new(*pid) };
         process::is_alive(env, pid).then(|| env.tuple(&[pid, env.int(*count as i64)]))
     };

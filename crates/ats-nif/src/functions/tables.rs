@@ -330,7 +330,8 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
         // Those on disk are known by other names, and to another module.
         if shared.disk.is_none() && lifetime::goes_on(env, shared, &guard) {
             let known_as = match shared.named {
-                // SAFETY: the word of an atom, which is an immediate.
+                // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+                // environment (ENV-2).
                 true => unsafe { VmWord::new(name) },
                 false => shared.id.term(env),
             };
