@@ -179,7 +179,7 @@ pub fn seconds_in_pool() -> f64 {
         blocks.extend((0..BLOCKS).map(|_| ats_mem::slab::allocate(BLOCK)));
         let time = start.elapsed().as_secs_f64();
         for block in blocks {
-            // SAFETY: allocated above with this size, and not used.
+            // SAFETY: the block was allocated above with this size, and is not used any more.
             unsafe { ats_mem::slab::free(block, BLOCK) };
         }
         time / BLOCKS as f64
