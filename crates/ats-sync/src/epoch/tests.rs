@@ -4,6 +4,7 @@ use super::barrier::{Barrier, QUARANTINE};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::Domain;
 use super::slot::{ADVANCE_BYTES, FREE_EVERY, LARGE, RIPE_PER_RETIRED};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -557,8 +558,8 @@ fn pinning_works_while_a_thread_ends() {
         }
     }
     thread_local! {
-        static EARLY: std::cell::RefCell<Option<PinsAtExit>> = const { std::cell::RefCell::new(None) };
-        static LATE: std::cell::RefCell<Option<PinsAtExit>> = const { std::cell::RefCell::new(None) };
+        static EARLY: RefCell<Option<PinsAtExit>> = const { RefCell::new(None) };
+        static LATE: RefCell<Option<PinsAtExit>> = const { RefCell::new(None) };
     }
     let _alone = alone();
     let ran = Arc::new(AtomicUsize::new(0));
