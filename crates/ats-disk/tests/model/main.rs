@@ -339,7 +339,10 @@ proptest! {
 
     /// The same history under different settings reads the same: all read as the model does.
     #[test]
-    fn other_settings(numbers in prop::array::uniform3(any::<u8>()), ops in prop::collection::vec(op(Kind::Append), 1..60)) {
+    fn other_settings(
+        numbers in prop::array::uniform3(any::<u8>()),
+        ops in prop::collection::vec(op(Kind::Append), 1..60),
+    ) {
         for number in numbers {
             check(Kind::Append, number, &ops);
         }

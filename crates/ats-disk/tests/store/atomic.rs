@@ -70,7 +70,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => key().prop_map(Op::Get),
         8 => prop::collection::btree_map(key(), in_batch, 1..5)
             .prop_map(|keys| Op::Update(keys.into_iter().collect())),
-        2 => (any::<bool>(), decision()).prop_map(|(first, decision)| Op::UpdateEnd(first, decision)),
+        2 => (any::<bool>(), decision())
+            .prop_map(|(first, decision)| Op::UpdateEnd(first, decision)),
         2 => (bound(), bound(), any::<bool>(), 0_usize..6)
             .prop_map(|(low, high, up, most)| Op::Scan(low, high, up, most)),
         2 => Just(Op::Len),

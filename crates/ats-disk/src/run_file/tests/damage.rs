@@ -212,7 +212,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn strange_blocks_do_no_harm(bytes in strange_block(), key in prop::collection::vec(any::<u8>(), 0..4)) {
+    fn strange_blocks_do_no_harm(
+        bytes in strange_block(),
+        key in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
         let len = bytes.len();
         let Ok(block) = Block::new(&bytes) else {
             return Ok(());
