@@ -439,7 +439,9 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<'g, Values<H>>, Error> {
-        read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
+        read_ordered!(&self.records, backend => {
+            backend.skip(key_range, direction, most, guard, pause)
+        })
     }
 
     /// Returns `true` if there is no [reference](store_ref::StoreRef). For a store that was taken

@@ -116,7 +116,7 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         parts: usize,
         work: &mut Room<T>,
-        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
+        mut edit: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
@@ -155,9 +155,9 @@ impl<H: Host> Table<H> {
             // Goes on if the object stays.
             let stopped = current.map(counter_cell::stop);
             let changed = match current {
-                Some(current) => change(LookupResult::new(current).first(unpacked), image, most),
+                Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
                 None if default.is_some() => {
-                    change(second.object(), image, most).map(|becomes| match becomes {
+                    edit(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
                             std::mem::swap(image, second);
                             Becomes::New { counter: None }
