@@ -86,7 +86,8 @@ fn op() -> impl Strategy<Value = Op> {
         12 => (key(), any::<u64>()).prop_map(|(key, value)| Op::Put(key, value)),
         8 => key().prop_map(Op::Remove),
         1 => (bound, 1usize..20).prop_map(|(from, most)| Op::Up(from, most)),
-        1 => (proptest::option::of(key()), 1usize..20).prop_map(|(below, most)| Op::Down(below, most)),
+        1 => (proptest::option::of(key()), 1usize..20)
+            .prop_map(|(below, most)| Op::Down(below, most)),
         1 => (choices(), choices()).prop_map(|(cuts, joins)| Op::Cut(cuts, joins)),
     ]
 }
