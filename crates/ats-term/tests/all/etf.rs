@@ -83,7 +83,11 @@ proptest! {
     }
 
     #[test]
-    fn the_end_of_a_term_is_found(term in any_term(), next in any_term(), cut in any::<prop::sample::Index>()) {
+    fn the_end_of_a_term_is_found(
+        term in any_term(),
+        next in any_term(),
+        cut in any::<prop::sample::Index>(),
+    ) {
         let (bytes, next) = (encode(&term).unwrap(), encode(&next).unwrap());
         let both = [&bytes[1..], &next].concat();
         prop_assert_eq!(ats_term::etf::skip(&both), Some(&next[..]));

@@ -103,7 +103,8 @@ proptest! {
     #[test]
     fn images_are_canonical(a in nested(), b in nested()) {
         let object = Term::from((1, a, b.clone(), b));
-        let (mut one, mut other) = (ImageBuilder::new(Zeros::Distinct), ImageBuilder::new(Zeros::Distinct));
+        let mut one = ImageBuilder::new(Zeros::Distinct);
+        let mut other = ImageBuilder::new(Zeros::Distinct);
         one.encode_object(&object).unwrap();
         other.encode_object(Foreign(&object)).unwrap();
         prop_assert_eq!(one.object().words(), other.object().words(), "{}", object);
