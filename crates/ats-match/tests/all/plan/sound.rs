@@ -113,7 +113,8 @@ fn operand(constants: Vec<Term>) -> BoxedStrategy<Term> {
         prop_oneof![
             2 => vec(part.clone(), 1..3).prop_map(|parts| tuple([tuple(parts)])),
             1 => vec(part.clone(), 1..3).prop_map(list),
-            2 => (1i64..3, part.clone()).prop_map(|(at, part)| call("element", [Term::Int(at), part])),
+            2 => (1i64..3, part.clone())
+                .prop_map(|(at, part)| call("element", [Term::Int(at), part])),
             4 => (function, vec(part.clone(), 3)).prop_map(|(function, mut arguments)| {
                 arguments.truncate(function.arity());
                 call(function.name(), arguments)
