@@ -80,8 +80,9 @@ impl Chart {
     pub fn to_svg(&self) -> String {
         let scales = Scales::of(self);
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-             font-family=\"sans-serif\" font-size=\"13\" fill=\"{INK}\">\n<title>{}</title>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             role=\"img\" font-family=\"sans-serif\" font-size=\"13\" \
+             fill=\"{INK}\">\n<title>{}</title>\n",
             escaped(&self.title)
         );
         let bold = "font-size=\"15\" font-weight=\"bold\"";
