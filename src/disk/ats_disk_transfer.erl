@@ -2,7 +2,8 @@
 %% @doc Objects of tables on disk to tables in memory, and the other way round.
 %%
 %% They go in lists, so that the caller needs no more memory for more objects. After each list a
-%% function is told how many objects there were so far, and how many there will be, if that is known.
+%% function is told how many objects there were so far, and how many there will be, if that is
+%% known.
 -module(ats_disk_transfer).
 
 -export([out/3, in/3, init/2]).

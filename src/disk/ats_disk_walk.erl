@@ -39,8 +39,8 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
             chunks(Function, Acc, Snapshot, Direction, Next)
     end.
 
-%% @doc The objects of some keys behind one, as the external term format of a list, as they are at the
-%% moment.
+%% @doc The objects of some keys behind one, as the external term format of a list, as they are at
+%% the moment.
 -spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
           {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
 chunk(Table, Direction, Last) ->
@@ -91,8 +91,8 @@ step_in(Snapshot, Direction, Last) ->
 
 %%--------------------------------------------------------------------------------------------
 %% Steps, of which the native library says `pending' if it meets a key whose values have to be
-%% merged first, and `badkey' if a table without order does not have the key it is to step from. Keys
-%% are in some order on disk, so the next one can be told as `dets' tells it.
+%% merged first, and `badkey' if a table without order does not have the key it is to step from.
+%% Keys are in some order on disk, so the next one can be told as `dets' tells it.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc The key that a native function finds at an end of the table.
