@@ -1,4 +1,5 @@
-%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a new start finds.
+%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a
+%% new start finds.
 -module(ats_disk_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -82,9 +83,9 @@ end_per_testcase(_, _) ->
 
 %% ----- as dets -----
 
-%% What both answer, with the names of files left out. Not asked is what `dets' does wrong: it lets a counter be the
-%% key, leaves a table fixed after a function has failed and unusable after another has, and spoils one that it may only read when it deletes all
-%% objects.
+%% What both answer, with the names of files left out. Not asked is what `dets' does wrong: it lets
+%% a counter be the key, leaves a table fixed after a function has failed and unusable after another
+%% has, and spoils one that it may only read when it deletes all objects.
 as_dets_does(Config) ->
     Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module))) || Module <- [dets, dats]],
     [Expected, Got] = Answers,
@@ -975,7 +976,8 @@ spoilt_files(Config) ->
 element_of({error, Reason}) -> element(1, Reason);
 element_of(_) -> none.
 
-%% Slices that are made again elsewhere, because something was not in memory, count and return each object once.
+%% Slices that are made again elsewhere, because something was not in memory, count and return each
+%% object once.
 counts_of_slices(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     Options = [{file, Directory}, {type, ordered_set}, {memory, 65536}, {block_size, 64}],
@@ -1013,8 +1015,8 @@ hidden_from_ats(Config) ->
 
 %% ----- what is read -----
 
-%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one more of each run:
-%% whatever the head or the guards say that with.
+%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one
+%% more of each run: whatever the head or the guards say that with.
 prefixes_read_few_blocks(Config) ->
     ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Digits = lists:seq(1, 5),

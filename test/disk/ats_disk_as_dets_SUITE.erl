@@ -1,8 +1,8 @@
 %% The same programs on `dets' and on `dats', whose answers must be the same.
 %%
-%% A program gets a module and asks it, in a directory that is empty for each. Compared are the answers,
-%% with the process that owns tables as a role and what comes in no order in one. A difference that is
-%% meant is told by docs/use/tables-on-disk.md and is not asked about here.
+%% A program gets a module and asks it, in a directory that is empty for each. Compared are the
+%% answers, with the process that owns tables as a role and what comes in no order in one. A
+%% difference that is meant is told by docs/use/tables-on-disk.md and is not asked about here.
 -module(ats_disk_as_dets_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -260,8 +260,8 @@ init_table(Config) ->
         Ask(init_table, [t, foo, []])
     end).
 
-%% `dets' leaves its table unusable; what is compared is what the program is told, as a `catch' tells
-%% it.
+%% `dets' leaves its table unusable; what is compared is what the program is told, as a `catch'
+%% tells it.
 what_fails_in_init_table(Config) ->
     Ends = [
         fun() -> error(oops) end,

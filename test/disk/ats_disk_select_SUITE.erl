@@ -147,7 +147,8 @@ slow_folds(Config) ->
 
 %% The bounds of the key in the head or the guards decide how many blocks are read, also where the
 %% objects are deleted. The table is opened anew for each call, so none of its blocks is in memory.
-%% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or more.
+%% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or
+%% more.
 deletes_read_what_selects_read(Config) ->
     Between = [{'>=', '$1', {{b, 100}}}, {'<', '$1', {{b, 150}}}],
     Few = [
@@ -287,7 +288,8 @@ functions_are_asked_rarely(Config) ->
             ok = dats:close(T),
             ct:log("~b calls and ~b reads", [counters:get(Calls, 1), After - Before]),
             ?assert(counters:get(Calls, 1) =< Found * (Halvings + 2)),
-            %% A block of the index and one of records of each run, each time, and the chunk of rows.
+            %% A block of the index and one of records of each run, each time, and the chunk of
+            %% rows.
             ?assert(After - Before > 0),
             ?assert(After - Before =< 2 * Found * (Halvings + 2))
         end

@@ -439,8 +439,8 @@ wrong_options(Config) ->
 %%--------------------------------------------------------------------------------------------
 
 %% A file of osmos has of each record what its key has not in common with the key before, the value,
-%% and three bytes of lengths; no filter, no checksums, and no types. Without compression, a table of
-%% the same records takes 2.2 to 4.4 times as many bytes.
+%% and three bytes of lengths; no filter, no checksums, and no types. Without compression, a table
+%% of the same records takes 2.2 to 4.4 times as many bytes.
 formats_are_compact(Config) ->
     _ = rand:seed(exsss, 7),
     Random = fun(_) -> base64:encode(rand:bytes(11)) end,

@@ -273,8 +273,8 @@ modelled(_, {raised, Reason, _}) -> {error, Reason}.
 
 %% ----- whole tables -----
 
-%% A table of `ets' and back. What the other one had before is gone on the way to the disk, and stays
-%% on the way back.
+%% A table of `ets' and back. What the other one had before is gone on the way to the disk, and
+%% stays on the way back.
 transfers(Config) ->
     Property = ?FORALL({Old, New}, {objects(), objects()}, begin
         {Ets, _} = Pair = both(Config, 1),

@@ -1,5 +1,6 @@
-%% Numbers and lists that are those of one moment while processes write: the size of a table, its memory, all
-%% tables; and what becomes of many tables when the process ends that they have to do with.
+%% Numbers and lists that are those of one moment while processes write: the size of a table, its
+%% memory, all tables; and what becomes of many tables when the process ends that they have to do
+%% with.
 -module(ats_moments_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -19,8 +20,8 @@ all() ->
      names_and_listings_agree, many_tables_end, many_tables_are_inherited, many_fixations_end,
      watches_follow_gifts].
 
-%% A list of ten objects is in no size or in all, and the end of all objects takes them together. No two lists
-%% have a key in common, so ten objects are ten more in tables of all types.
+%% A list of ten objects is in no size or in all, and the end of all objects takes them together. No
+%% two lists have a key in common, so ten objects are ten more in tables of all types.
 sizes_have_lists_whole(_Config) ->
     [begin
          Table = ats:new(table, [Type, public, {write_concurrency, true}]),
@@ -108,7 +109,8 @@ memory_returns(_Config) ->
          ats:delete(Table)
      end || Type <- ?TYPES].
 
-%% A table that was written to a file and read again takes at most a tenth more, whatever its history.
+%% A table that was written to a file and read again takes at most a tenth more, whatever its
+%% history.
 memory_behind_a_file(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "table"),
     [begin

@@ -209,7 +209,8 @@ exceptions(_) ->
         collapse(?MODULE_UNDER_TEST, 7, key, [a, b])
     ).
 
-%% What was merged takes the place of what it was made of, so the chain says the same and is shorter.
+%% What was merged takes the place of what it was made of, so the chain says the same and is
+%% shorter.
 what_fails_on_the_way(_) ->
     ats_test_lib:load_module(
         poisoned,
