@@ -22,7 +22,9 @@ main([Kind, DataFile]) ->
     case {Equal, Kept} of
         {true, true} -> halt(0);
         {false, _} -> ats_demo_terminal:line("ats and ets did NOT agree; see above.", []), halt(1);
-        {true, false} -> ats_demo_terminal:line("Something was lost on disk; see above.", []), halt(1)
+        {true, false} ->
+            ats_demo_terminal:line("Something was lost on disk; see above.", []),
+            halt(1)
     end.
 
 -spec kind(string()) -> terminal | plain.

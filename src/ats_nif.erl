@@ -16,7 +16,8 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-export([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
+         chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
 -export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -39,7 +40,8 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-nifs([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
+       chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
 -nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).

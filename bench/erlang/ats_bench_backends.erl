@@ -52,7 +52,8 @@ measure(Options) ->
 %% The sides of a type: what they are called, the module with their loops, and the options of their
 %% tables.
 sides(Type) ->
-    Ats = [{atom_to_list(Backend), ats_bench_ats, [{backend, Backend}]} || Backend <- backends(Type)],
+    Ats = [{atom_to_list(Backend), ats_bench_ats, [{backend, Backend}]}
+           || Backend <- backends(Type)],
     Wc = [{write_concurrency, true}, {read_concurrency, true}],
     [{"ets wc", ats_bench_ets, Wc}, {"ets", ats_bench_ets, []} | Ats].
 
@@ -118,7 +119,8 @@ measure_round({Name, {_, _, Chains}}, P, Round, Handles, Sides, Tables, Options)
     Numbered = lists:zip3(lists:seq(1, length(Sides)), Sides, Tables),
     {Before, After} = lists:split(Round rem length(Sides), Numbered),
     Rates = [begin
-                 ats_bench_report:progress("~s, ~b process(es), round ~b: ~s", [Name, P, Round, Side]),
+                 ats_bench_report:progress("~s, ~b process(es), round ~b: ~s",
+                                           [Name, P, Round, Side]),
                  Of = lists:sublist(Handles, P),
                  {N, ats_bench_run:rate(Loops, Loop, Table, Of, Options#options.run_ms)}
              end || {N, {Side, Loops, _}, Table} <- After ++ Before],

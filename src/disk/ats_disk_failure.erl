@@ -140,7 +140,8 @@ format({unsupported, {Function, _}})
 format(incompatible_arguments) ->
     "the table is open with other options";
 format({needs_repair, Directory}) ->
-    io_lib:format("~ts: files of the table are damaged, and the option repair says not to repair it",
+    io_lib:format("~ts: files of the table are damaged, and the option repair says not to "
+                  "repair it",
                   [Directory]);
 format({damaged_bchunk, What}) ->
     io_lib:format("the chunks of a table are damaged: ~ts", [What]);

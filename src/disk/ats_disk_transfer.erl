@@ -10,7 +10,8 @@
 
 -export_type([progress/0]).
 
--type progress() :: fun((Done :: non_neg_integer(), Total :: non_neg_integer() | unknown) -> term()).
+-type progress() :: fun((Done :: non_neg_integer(), Total :: non_neg_integer() | unknown) ->
+                        term()).
 -type target() :: {ats | ets, Table :: term()}.
 -type source() :: {ats | ets | dets, Table :: term()}.
 

@@ -88,7 +88,8 @@
 -define(ANSWER(Call, Name, Arguments),
         ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> FilesFailed)).
 -define(ANSWER_OR_EXIT(Call, Name, Arguments),
-        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> exit(FilesFailed))).
+        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed ->
+            exit(FilesFailed))).
 -define(DONE(Call, Name, Arguments),
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
@@ -138,14 +139,14 @@ open_file(Directory) ->
 %% second. `{auto_save, Ms}' means the same</td></tr>
 %% <tr><td>`{durability, system}'</td><td>when the system does that: some 30 seconds on Linux.
 %% `{auto_save, infinity}' means the same</td></tr>
-%% <tr><td>`{merge, Merge}'</td><td>how the values are merged that {@link write/3} writes to the same
-%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
+%% <tr><td>`{merge, Merge}'</td><td>how the values are merged that {@link write/3} writes to the
+%% same key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
 %% default, keeps the last. Not for bags. A table that is there must have it, if it is
 %% given</td></tr>
 %% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
-%% <tr><td>`{compressed, true}'</td><td>what is written from now on to sorted files is compressed with
-%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the
-%% files are often half as large. `false' is the default. Either reads what the other has
+%% <tr><td>`{compressed, true}'</td><td>what is written from now on to sorted files is compressed
+%% with LZ4, block by block: a point read that is not in memory takes some microseconds more, and
+%% the files are often half as large. `false' is the default. Either reads what the other has
 %% written</td></tr>
 %% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
 %% last, and for what was read; 320 MiB</td></tr>
@@ -153,8 +154,8 @@ open_file(Directory) ->
 %% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
 %% never</td></tr>
-%% <tr><td>`{repair, true}'</td><td>if files are damaged so that the table cannot be opened, what can
-%% be read is written to new files, and the table is opened. The damaged files are kept in a
+%% <tr><td>`{repair, true}'</td><td>if files are damaged so that the table cannot be opened, what
+%% can be read is written to new files, and the table is opened. The damaged files are kept in a
 %% directory beside, and a warning is logged that says what was lost</td></tr>
 %% <tr><td>`{repair, false}'</td><td>such a table is answered by `{error, {needs_repair,
 %% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</td></tr>
@@ -282,8 +283,8 @@ info(Name) ->
 %% <tr><td>`memory'</td><td>bytes in memory</td></tr>
 %% <tr><td>`users'</td><td>the processes that have opened it, each as often as it has</td></tr>
 %% <tr><td>`owner'</td><td>the process that owns all open tables</td></tr>
-%% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries in
-%% sorted files, and of those, as in osmos</td></tr>
+%% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries
+%% in sorted files, and of those, as in osmos</td></tr>
 %% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
 %% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
 %% `docs/use/operating.md'</td></tr>
@@ -339,8 +340,8 @@ merged_into_runs(Name, Write) ->
 %% <table border="1">
 %% <tr><td>`{old, OldModule}'</td><td>by a module with the functions of the old version, under
 %% whatever name</td></tr>
-%% <tr><td>`{convert, Fun}'</td><td>`Fun(Key, Values)' gets all values that were written to a key, the
-%% oldest first, and returns `{value, Value}' or `delete'</td></tr>
+%% <tr><td>`{convert, Fun}'</td><td>`Fun(Key, Values)' gets all values that were written to a key,
+%% the oldest first, and returns `{value, Value}' or `delete'</td></tr>
 %% </table>
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
@@ -501,7 +502,8 @@ lookup_element(Name, Key, Pos, Default) ->
 -spec lookup_elements(tab_name(), Key :: term(), Positions :: [pos_integer()]) ->
           [term()] | {error, reason()}.
 lookup_elements(Name, Key, Positions) ->
-    ?ANSWER(?READ(T, ats_nif:lookup_elements(T, Key, Positions), Name), Name, [Name, Key, Positions]).
+    ?ANSWER(?READ(T, ats_nif:lookup_elements(T, Key, Positions), Name), Name,
+            [Name, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
@@ -1203,7 +1205,8 @@ write(Name, Key, Value) ->
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.
 select_range(Name, Lower, Upper, Select, N) ->
-    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_tables:max_selects(Name), Lower, Upper, Select, N),
+    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_tables:max_selects(Name), Lower, Upper,
+                                   Select, N),
             Name, [Name, Lower, Upper, Select, N]).
 
 %% @doc Returns the next rows of a range.
