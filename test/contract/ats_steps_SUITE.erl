@@ -134,7 +134,8 @@ walks(T, Keys, Monitor) ->
 
 %% Both walks of a table that is filled in a random order, in which leaves have tails.
 same_walks(Objects) ->
-    Shuffled = [Object || {_, Object} <- lists:sort([{rand:uniform(), Object} || Object <- Objects])],
+    Sorted = lists:sort([{rand:uniform(), Object} || Object <- Objects]),
+    Shuffled = [Object || {_, Object} <- Sorted],
     [Ets, Ats] = [begin
                       T = M:new(walked, [ordered_set, public]),
                       [true = M:insert(T, Object) || Object <- Shuffled],

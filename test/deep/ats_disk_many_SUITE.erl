@@ -86,7 +86,8 @@ many_tables(Config) ->
 tables_share_memory(Config) ->
     ok = restart_with(12000000),
     #{budget := 12000000} = dats:shared_memory(),
-    Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)), [{type, ordered_set}])
+    Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)),
+                               [{type, ordered_set}])
              || N <- lists:seq(1, 20)],
     Own = ats_disk_lib:open(Config, own, [{memory, 50000000}]),
     Value = binary:copy(<<"x">>, 500),

@@ -213,7 +213,8 @@ errors_of_the_system_are_told(Config) ->
 %% Where no more files can be opened, that is told, and other tables go on.
 descriptors_are_used_up(Config) ->
     Answers = in_another_vm(open_many, ats_disk_lib:file(Config, many), "ulimit -n 60; "),
-    {Opened, [_ | _] = Failed} = lists:partition(fun({_, Answer}) -> Answer =:= written end, Answers),
+    {Opened, [_ | _] = Failed} =
+        lists:partition(fun({_, Answer}) -> Answer =:= written end, Answers),
     ?assert(length(Opened) > 3),
     ?assertEqual([emfile], lists:usort([Posix || {_, {error, {file_error, _, Posix}}} <- Failed])).
 

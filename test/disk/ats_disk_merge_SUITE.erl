@@ -207,8 +207,10 @@ sums_of_many_passes(Config) ->
     [?assert(is_integer(dats:info(T, Item))) || Item <- [files, file_entries]].
 
 vectors_against_a_model(Config) ->
-    T = ats_disk_lib:open(Config, t, [{merge, {vector, [sum, sum]}}, {type, ordered_set}, {memory, 100000}]),
-    Writes = [{rand:uniform(500), {rand:uniform(100), -rand:uniform(100)}} || _ <- lists:seq(1, 20000)],
+    T = ats_disk_lib:open(Config, t,
+                          [{merge, {vector, [sum, sum]}}, {type, ordered_set}, {memory, 100000}]),
+    Writes = [{rand:uniform(500), {rand:uniform(100), -rand:uniform(100)}}
+              || _ <- lists:seq(1, 20000)],
     Model = lists:foldl(
         fun({N, {K, {A, B}}}, Sums) ->
             ok = dats:write(T, K, {A, B}),

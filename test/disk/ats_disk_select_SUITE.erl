@@ -272,7 +272,9 @@ functions_are_asked_rarely(Config) ->
     Keys = 20000,
     Runs = 2,
     Key = fun(N) -> <<"a long beginning of keys", N:32>> end,
-    Write = fun(First) -> [ok = dats:write(T, Key(N), <<N:32>>) || N <- lists:seq(First, Keys, Runs)] end,
+    Write = fun(First) ->
+        [ok = dats:write(T, Key(N), <<N:32>>) || N <- lists:seq(First, Keys, Runs)]
+    end,
     _ = [begin Write(First), ok = dats:flush(T) end || First <- lists:seq(1, Runs)],
     ok = dats:close(T),
     Halvings = ceil(math:log2(Keys)),
@@ -303,7 +305,8 @@ functions_are_asked_rarely(Config) ->
         end,
         lists:nth(10, lists:sort(lists:map(Once, lists:seq(1, 21))))
     end,
-    ct:log("~b us by a function, ~b us by a key", [Time(fun(K) -> K < Bound end), Time({key, Bound})]).
+    ct:log("~b us by a function, ~b us by a key",
+           [Time(fun(K) -> K < Bound end), Time({key, Bound})]).
 
 %% A search may ask about keys that the module cannot merge, which are not in the range.
 pending_keys_beside_a_range(Config) ->

@@ -119,7 +119,9 @@ wrong_versions(_) ->
 
 %% Values of a key as the store has them.
 chain(Key, [First | Operands]) ->
-    Operand = fun(Value) -> [<<16#FFFFFFFF:32/little>>, ats_merge_operands:object({Key, Value})] end,
+    Operand = fun(Value) ->
+        [<<16#FFFFFFFF:32/little>>, ats_merge_operands:object({Key, Value})]
+    end,
     iolist_to_binary([ats_merge_operands:object({Key, First}) | lists:map(Operand, Operands)]).
 
 collapse(Module, Version, Key, Values) ->
@@ -192,7 +194,8 @@ exceptions(_) ->
         Reason <- [badarg, {ats_merge, x}, kill]
     ],
     ?assertMatch(
-        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}}, none},
+        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}},
+         none},
         Run({raise_in, delete})
     ),
     ?assertEqual(

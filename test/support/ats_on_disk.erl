@@ -6,7 +6,8 @@
 -export([new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) when is_list(Options) ->
-    ats_subject:call(?MODULE, new, [Name, [{backend, {disk, directory()}} | Options]], [Name, Options]);
+    ats_subject:call(?MODULE, new, [Name, [{backend, {disk, directory()}} | Options]],
+                     [Name, Options]);
 new(Name, Options) ->
     ats_subject:call(?MODULE, new, [Name, Options], [Name, Options]).
 

@@ -5,7 +5,8 @@
 -export([ordered/0, new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) ->
-    ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]], [Name, Options]).
+    ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]],
+                     [Name, Options]).
 
 '$handle_undefined_function'(Function, Arguments) ->
     ats_subject:call(?MODULE, Function, Arguments, Arguments).
