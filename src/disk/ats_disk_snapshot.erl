@@ -22,13 +22,13 @@ of_table(Table, Read) ->
 %% @doc Has a function read a key of a snapshot of a table.
 -spec of_key(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
 of_key(Table, Read) ->
-    of_table(Table, fun(Snapshot) -> resolved(Snapshot, Read) end).
+    of_table(Table, fun(Snapshot) -> read_resolving(Snapshot, Read) end).
 
--spec resolved(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
-resolved(Snapshot, Read) ->
+-spec read_resolving(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
+read_resolving(Snapshot, Read) ->
     try Read(Snapshot)
     catch
         error:{ats_error, pending} ->
             ok = ats_merge_pending:resolve(Snapshot),
-            resolved(Snapshot, Read)
+            read_resolving(Snapshot, Read)
     end.
