@@ -6,8 +6,9 @@
 %% and is the only caller.
 %%
 %% A native function that refuses its arguments raises `error:{ats_error, Cause}', where `Cause'
-%% says what was wrong (see {@link ats_errors}). Tables live in the native library and not in
-%% this module, so the module may be purged and loaded again while tables are in use.
+%% says what was wrong (see {@link ats_errors}); {@link disk_try/3} returns the cause. Tables live
+%% in the native library and not in this module, so the module may be purged and loaded again while
+%% tables are in use.
 -module(ats_nif).
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -28,7 +29,8 @@
 -export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
--export([disk_write/2, disk_delete/2, disk_delete_unread/2, disk_flush/1, disk_compact/1]).
+-export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
+-export([disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
@@ -52,7 +54,8 @@
 -nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
--nifs([disk_write/2, disk_delete/2, disk_delete_unread/2, disk_flush/1, disk_compact/1]).
+-nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
+-nifs([disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
@@ -65,6 +68,7 @@
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
+-export_type([disk_read/0, disk_change/0, tried/1]).
 -export_type([direction/0, options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -108,6 +112,18 @@
 
 %% A key and its value, as the store has them.
 -type disk_record() :: {Key :: binary(), Value :: binary()}.
+
+%% What {@link disk_try/3} can call.
+-type disk_read() ::
+        member | lookup_element | lookup_elements
+      | first | last | next | prev | first_lookup | last_lookup | next_lookup | prev_lookup | slot.
+-type disk_change() ::
+        insert | insert_new | delete_object | take | take_first | take_last
+      | update_counter | update_element.
+
+%% What a call has answered, or why it was refused. The cause is `pending' if it can be made again
+%% when the values of a key are merged.
+-type tried(Answer) :: {ok, Answer} | {refused, ats_errors:cause()}.
 
 %% What `setopts' changes; `false' is what stays as it is.
 -type changes() ::
@@ -448,6 +464,10 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
+%% Calls a native function of all tables, with the arguments behind the table.
+-spec disk_try(ats:tid(), disk_read() | disk_change(), Arguments :: [term()]) -> tried(term()).
+disk_try(_Table, _Function, _Arguments) -> ?NOT_LOADED.
+
 %% Merges an object with that of its key, without reading it; or says that it cannot be merged, or
 %% which program is to be asked first.
 -spec disk_write(ats:tid(), tuple()) ->
@@ -477,9 +497,10 @@ disk_program(_Table) -> ?NOT_LOADED.
           written | hot | long | {other_version, OfTable :: non_neg_integer()}.
 disk_operand(_Table, _Object, _How, _Version) -> ?NOT_LOADED.
 
-%% The pending key of a snapshot that was met last, and some that come behind it.
--spec disk_pending(Snapshot :: ats:tid()) -> [disk_record()].
-disk_pending(_Snapshot) -> ?NOT_LOADED.
+%% The pending key of a snapshot that was met last, and some that come behind it. `none' if the
+%% table is no snapshot.
+-spec disk_pending(ats:tid()) -> [disk_record()] | none.
+disk_pending(_Table) -> ?NOT_LOADED.
 
 %% Says what pending keys of a snapshot have. What was said before is forgotten.
 -spec disk_resolve(Snapshot :: ats:tid(), [{Key :: binary(), Value :: binary() | missing}]) -> true.

@@ -11,38 +11,41 @@
 %% added as in `ats'.
 -spec add(ats:tid(), Key :: term(), term()) -> number() | [integer()].
 add(Table, Key, UpdateOp) ->
-    try ats_nif:update_counter(Table, Key, UpdateOp)
-    catch
-        error:{ats_error, Cause}:Stack ->
-            case number(Table, UpdateOp) of
-                none -> erlang:raise(error, {ats_error, Cause}, Stack);
-                {Pos, Number} -> replace(Table, Key, Pos, Number, Cause)
+    case ats_merge_access:try_change(Table, update_counter, [Key, UpdateOp]) of
+        {ok, Sum} ->
+            Sum;
+        {refused, Cause} ->
+            case number(ats_nif:disk_kind(Table), UpdateOp) of
+                none -> erlang:error({ats_error, Cause});
+                Number -> replace(Table, Key, Number, Cause)
             end
     end.
 
+-type addend() :: {KeyPos :: pos_integer(), Pos :: pos_integer(), number()}.
+
 %% The number to be added, and the position. That of the key counts for integers alone.
--spec number(ats:tid(), term()) -> {pos_integer(), number()} | none.
-number(Table, Operation) ->
-    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+-spec number({ats:table_type(), KeyPos :: pos_integer(), ats_nif:fixed()}, term()) ->
+          addend() | none.
+number({Type, KeyPos, _Fixed}, Operation) ->
     IsBag = ats_disk_options:is_bag(Type),
     case Operation of
         _ when IsBag -> none;
         {KeyPos, _} -> none;
-        Number when is_number(Number) -> {KeyPos + 1, Number};
-        {Pos, Number} when is_integer(Pos), Pos > 0, is_number(Number) -> {Pos, Number};
+        Number when is_number(Number) -> {KeyPos, KeyPos + 1, Number};
+        {Pos, Number} when is_integer(Pos), Pos > 0, is_number(Number) -> {KeyPos, Pos, Number};
         _ -> none
     end.
 
--spec replace(ats:tid(), term(), pos_integer(), number(), ats_errors:cause()) -> number().
-replace(Table, Key, Pos, Number, Cause) ->
-    case ats_nif:lookup(Table, Key) of
+-spec replace(ats:tid(), term(), addend(), ats_errors:cause()) -> number().
+replace(Table, Key, {KeyPos, Pos, Number}, Cause) ->
+    case ats_merge_access:lookup(Table, Key) of
         [Object] when Pos =< tuple_size(Object), is_number(element(Pos, Object)) ->
             case sum(element(Pos, Object), Number) of
                 none ->
                     erlang:error({ats_error, Cause});
                 Sum ->
                     New = setelement(Pos, Object, Sum),
-                    case ats_select:replace(Table, exchange(Table, Object, New)) of
+                    case exchanged(Table, exchange(KeyPos, Object, New)) of
                         1 -> Sum;
                         0 -> add(Table, Key, {Pos, Number})
                     end
@@ -58,10 +61,16 @@ sum(A, B) ->
     catch error:badarith -> none
     end.
 
+-spec exchanged(ats:tid(), ats:match_spec()) -> 0 | 1.
+exchanged(Table, Exchange) ->
+    case ats_merge_access:is_merged_by_program(Table) of
+        false -> ats_select:replace(Table, Exchange);
+        true -> ats_merge_access:replace(Table, Exchange)
+    end.
+
 %% Replaces this object, if it is still there; reads one key. The body must show that the key stays.
--spec exchange(ats:tid(), tuple(), tuple()) -> ats:match_spec().
-exchange(Table, Object, New) ->
-    {_Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+-spec exchange(KeyPos :: pos_integer(), tuple(), tuple()) -> ats:match_spec().
+exchange(KeyPos, Object, New) ->
     Head = setelement(KeyPos, erlang:make_tuple(tuple_size(Object), '_'), '$1'),
     Elements = list_to_tuple([{const, Element} || Element <- tuple_to_list(New)]),
     [{Head, [{'=:=', '$1', {const, element(KeyPos, Object)}}, {'=:=', '$_', {const, Object}}],

@@ -5,11 +5,11 @@
 %% which no call changes. It belongs to the process that took it: if that is killed, it ends.
 %%
 %% If a module merges the values of the table, a walk of a snapshot goes on by itself. A read
-%% of one key fails with the cause `pending' if its values are still to be merged: then they are,
-%% and it is made again.
+%% of one key is refused with the cause `pending' if its values are still to be merged: then they
+%% are, and it is made again.
 -module(ats_disk_snapshot).
 
--export([of_table/2, of_key/2]).
+-export([of_table/2, of_key/3]).
 
 %% @doc Has a function walk through a snapshot of a table.
 -spec of_table(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
@@ -19,16 +19,19 @@ of_table(Table, Read) ->
     after ats_nif:delete(Snapshot)
     end.
 
-%% @doc Has a function read a key of a snapshot of a table.
--spec of_key(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
-of_key(Table, Read) ->
-    of_table(Table, fun(Snapshot) -> read_resolving(Snapshot, Read) end).
+%% @doc Has a native function read a key of a snapshot of a table.
+-spec of_key(ats:tid(), ats_nif:disk_read(), Arguments :: [term()]) -> Answer :: term().
+of_key(Table, Function, Arguments) ->
+    of_table(Table, fun(Snapshot) -> read_resolving(Snapshot, Function, Arguments) end).
 
--spec read_resolving(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
-read_resolving(Snapshot, Read) ->
-    try Read(Snapshot)
-    catch
-        error:{ats_error, pending} ->
+-spec read_resolving(ats:tid(), ats_nif:disk_read(), [term()]) -> term().
+read_resolving(Snapshot, Function, Arguments) ->
+    case ats_nif:disk_try(Snapshot, Function, Arguments) of
+        {ok, Answer} ->
+            Answer;
+        {refused, pending} ->
             ok = ats_merge_pending:resolve(Snapshot),
-            read_resolving(Snapshot, Read)
+            read_resolving(Snapshot, Function, Arguments);
+        {refused, Cause} ->
+            erlang:error({ats_error, Cause})
     end.

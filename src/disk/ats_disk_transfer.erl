@@ -151,11 +151,12 @@ replace_all(Table, Fill) ->
 %% can be known; it is asked before the first of them replace what was there.
 -spec stage_objects([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
 stage_objects(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
-    try ats_nif:insert(Into, Objects) of
-        true when Into =:= Table -> Stage;
-        true -> empty_if_full(HaveKeys, Stage)
-    catch
-        error:{ats_error, none} -> {error, invalid_objects_list}
+    %% Others may write to the table itself, and a module merge what they write.
+    case ats_merge_access:try_change(Into, insert, [Objects]) of
+        {ok, true} when Into =:= Table -> Stage;
+        {ok, true} -> empty_if_full(HaveKeys, Stage);
+        {refused, none} -> {error, invalid_objects_list};
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
 -spec empty_if_full(fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.

@@ -90,25 +90,30 @@ step_in(Snapshot, Direction, Last) ->
     end.
 
 %%--------------------------------------------------------------------------------------------
-%% Steps, of which the native library says `pending' if it meets a key whose values have to be
-%% merged first, and `badkey' if a table without order does not have the key it is to step from.
-%% Keys are in some order on disk, so the next one can be told as `dets' tells it.
+%% Steps, which the native library refuses with the cause `pending' if it meets a key whose values
+%% have to be merged first, and `badkey' if a table without order does not have the key it is to
+%% step from. Keys are in some order on disk, so the next one can be told as `dets' tells it.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc The key that a native function finds at an end of the table.
--spec key(fun((ats:tid()) -> Key), ats:tid(), up | down) -> Key | '$end_of_table'.
-key(Find, Table, Direction) ->
-    try Find(Table)
-    catch error:{ats_error, pending} -> key_of(step(Table, Direction, start), Table)
+-spec key(first | last, ats:tid(), up | down) -> Key :: term() | '$end_of_table'.
+key(Function, Table, Direction) ->
+    case ats_nif:disk_try(Table, Function, []) of
+        {ok, Key} -> Key;
+        {refused, pending} -> key_of(step(Table, Direction, start), Table);
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
 %% @doc The key that a native function finds behind another one.
--spec key(fun((ats:tid(), term()) -> Key), ats:tid(), up | down, term()) -> Key | '$end_of_table'.
-key(Find, Table, Direction, From) ->
-    try Find(Table, From)
-    catch
-        error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
-            key_of(step(Table, Direction, {behind, From}), Table)
+-spec key(next | prev, ats:tid(), up | down, From :: term()) -> Key :: term() | '$end_of_table'.
+key(Function, Table, Direction, From) ->
+    case ats_nif:disk_try(Table, Function, [From]) of
+        {ok, Key} ->
+            Key;
+        {refused, Cause} when Cause =:= pending; Cause =:= badkey ->
+            key_of(step(Table, Direction, {behind, From}), Table);
+        {refused, Cause} ->
+            erlang:error({ats_error, Cause})
     end.
 
 -spec key_of(tuple() | none, ats:tid()) -> term().
@@ -116,20 +121,26 @@ key_of(none, _Table) -> '$end_of_table';
 key_of(Object, Table) -> element(element(2, ats_nif:disk_kind(Table)), Object).
 
 %% @doc Like {@link key/3}, with the objects of the key.
--spec objects(fun((ats:tid()) -> Found), ats:tid(), up | down) -> Found | '$end_of_table'.
-objects(Find, Table, Direction) ->
-    try Find(Table)
-    catch error:{ats_error, pending} -> with_key(step(Table, Direction, start), Table, Direction)
+-spec objects(first_lookup | last_lookup, ats:tid(), up | down) ->
+          {Key :: term(), [tuple()]} | '$end_of_table'.
+objects(Function, Table, Direction) ->
+    case ats_nif:disk_try(Table, Function, []) of
+        {ok, Found} -> Found;
+        {refused, pending} -> with_key(step(Table, Direction, start), Table, Direction);
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
 %% @doc Like {@link key/4}, with the objects of the key.
--spec objects(fun((ats:tid(), term()) -> Found), ats:tid(), up | down, term()) ->
-          Found | '$end_of_table'.
-objects(Find, Table, Direction, From) ->
-    try Find(Table, From)
-    catch
-        error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
-            with_key(step(Table, Direction, {behind, From}), Table, Direction)
+-spec objects(next_lookup | prev_lookup, ats:tid(), up | down, From :: term()) ->
+          {Key :: term(), [tuple()]} | '$end_of_table'.
+objects(Function, Table, Direction, From) ->
+    case ats_nif:disk_try(Table, Function, [From]) of
+        {ok, Found} ->
+            Found;
+        {refused, Cause} when Cause =:= pending; Cause =:= badkey ->
+            with_key(step(Table, Direction, {behind, From}), Table, Direction);
+        {refused, Cause} ->
+            erlang:error({ats_error, Cause})
     end.
 
 %% The objects of a bag have to be looked up. If they are gone meanwhile, the next key counts.
@@ -149,19 +160,25 @@ with_key(Object, Table, Direction) ->
             end
     end.
 
-%% @doc The objects of the key at a place.
+%% @doc The objects of the key at a place. As in `dets', there is an end of the table beyond its
+%% end, too.
 -spec slot(ats:tid(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, I) ->
-    try ats_nif:slot(Table, I)
-    catch
-        error:{ats_error, pending} ->
+    case ats_nif:disk_try(Table, slot, [I]) of
+        {ok, Objects} ->
+            Objects;
+        {refused, pending} ->
             Nth = fun(Object, 0) -> throw({?MODULE, [Object]});
                      (_Object, Left) -> Left - 1
                   end,
             try fold(Nth, I, Table, up) of
                 _Left -> '$end_of_table'
             catch throw:{?MODULE, Objects} -> Objects
-            end
+            end;
+        {refused, none} ->
+            '$end_of_table';
+        {refused, Cause} ->
+            erlang:error({ats_error, Cause})
     end.
 
 -spec terms(binary()) -> [tuple()].

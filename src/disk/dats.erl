@@ -94,12 +94,12 @@
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
 
-%% What is read, or changed, of a table `T' whose values may have to be merged by a module first;
-%% see {@link ats_merge_access}.
--define(READ(T, Call, Name),
-        ats_merge_access:live(?TABLE(Name), fun(T) -> Call end)).
--define(CHANGE(T, Call, Keys, Name),
-        ats_merge_access:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
+%% A native function reads, or changes, a table whose values may have to be merged by a module
+%% first; see {@link ats_merge_access}.
+-define(READ(Function, Arguments, Name),
+        ats_merge_access:read(?TABLE(Name), Function, Arguments)).
+-define(CHANGE(Function, Arguments, Name),
+        ats_merge_access:change(?TABLE(Name), Function, Arguments)).
 
 -define(FOLDED_AT_ONCE, 100).
 
@@ -370,14 +370,13 @@ format_error(Reason) ->
 %% `ordered_set'. A list is inserted as one: after a crash all of it is there or nothing.
 -spec insert(tab_name(), tuple() | [tuple()]) -> ok | {error, reason()}.
 insert(Name, Objects) ->
-    ?DONE(?CHANGE(T, ats_nif:insert(T, Objects), keys(Objects), Name), Name, [Name, Objects]).
+    ?DONE(?CHANGE(insert, [Objects], Name), Name, [Name, Objects]).
 
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
 -spec insert_new(tab_name(), tuple() | [tuple()]) -> boolean() | {error, reason()}.
 insert_new(Name, Objects) ->
-    ?ANSWER(?CHANGE(T, ats_nif:insert_new(T, Objects), keys(Objects), Name),
-            Name, [Name, Objects]).
+    ?ANSWER(?CHANGE(insert_new, [Objects], Name), Name, [Name, Objects]).
 
 %% @doc Removes all objects with a key, also if what was written to it cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
@@ -387,7 +386,7 @@ delete(Name, Key) ->
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
 -spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.
 delete_object(Name, Object) ->
-    ?DONE(?CHANGE(T, ats_nif:delete_object(T, Object), keys(Object), Name), Name, [Name, Object]).
+    ?DONE(?CHANGE(delete_object, [Object], Name), Name, [Name, Object]).
 
 %% @doc Removes all objects at one moment. O(1).
 -spec delete_all_objects(tab_name()) -> ok | {error, reason()}.
@@ -397,44 +396,40 @@ delete_all_objects(Name) ->
 %% @doc Removes and returns all objects with a key, as one atomic step.
 -spec take(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 take(Name, Key) ->
-    ?ANSWER(?CHANGE(T, ats_nif:take(T, Key), [Key], Name), Name, [Name, Key]).
+    ?ANSWER(?CHANGE(take, [Key], Name), Name, [Name, Key]).
 
 %% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
 %% ats:take_first/1}.
 -spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
 take_first(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_first/1, up), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), take_first, up), Name, [Name]).
 
 %% @doc Like {@link take_first/1}, with the last key.
 -spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
 take_last(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_last/1, down), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), take_last, down), Name, [Name]).
 
 %% In a table whose values a module merges these are two steps: another process may insert an object
 %% between them that would have been the first.
--spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), up | down) -> [tuple()].
-take_end(Table, Take, Direction) ->
-    try Take(Table)
-    catch
-        error:{ats_error, pending} ->
-            case ats_disk_walk:step(Table, Direction, start) of
-                none ->
-                    [];
-                Object ->
-                    Key = element(1, Object),
-                    Changed = ats_merge_access:change(Table, fun() -> [Key] end,
-                                                      fun(T) -> ats_nif:take(T, Key) end),
-                    case Changed of
-                        [] -> take_end(Table, Take, Direction);
-                        Taken -> Taken
-                    end
-            end
+-spec take_end(ats:tid(), take_first | take_last, up | down) -> [tuple()].
+take_end(Table, Function, Direction) ->
+    case ats_nif:disk_try(Table, Function, []) of
+        {ok, Taken} -> Taken;
+        {refused, pending} -> take_found(Table, Function, Direction);
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
-%% The keys of what is written to a table whose values a module merges. They are the first elements.
--spec keys(tuple() | [tuple()]) -> [Key :: term()].
-keys(Objects) when is_list(Objects) -> [element(1, Object) || Object <- Objects];
-keys(Object) -> [element(1, Object)].
+-spec take_found(ats:tid(), take_first | take_last, up | down) -> [tuple()].
+take_found(Table, Function, Direction) ->
+    case ats_disk_walk:step(Table, Direction, start) of
+        none ->
+            [];
+        Object ->
+            case ats_merge_access:change(Table, take, [element(1, Object)]) of
+                [] -> take_end(Table, Function, Direction);
+                Taken -> Taken
+            end
+    end.
 
 %% @doc Adds to numbers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
@@ -446,15 +441,14 @@ keys(Object) -> [element(1, Object)].
                      | {Pos :: pos_integer(), number()}) ->
           number() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp) ->
-    ?ANSWER(?CHANGE(T, ats_disk_number:add(T, Key, UpdateOp), [Key], Name),
-            Name, [Name, Key, UpdateOp]).
+    ?ANSWER(ats_disk_number:add(?TABLE(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
 -spec update_counter(tab_name(), Key :: term(),
                      ats:update_op() | [ats:update_op()] | integer(), Default :: tuple()) ->
           integer() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp, Default) ->
-    ?ANSWER(?CHANGE(T, ats_nif:update_counter(T, Key, UpdateOp, Default), [Key], Name),
+    ?ANSWER(?CHANGE(update_counter, [Key, UpdateOp, Default], Name),
             Name, [Name, Key, UpdateOp, Default]).
 
 %% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
@@ -462,14 +456,13 @@ update_counter(Name, Key, UpdateOp, Default) ->
 -spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
           boolean() | {error, reason()}.
 update_element(Name, Key, ElementSpec) ->
-    ?ANSWER(?CHANGE(T, ats_nif:update_element(T, Key, ElementSpec), [Key], Name),
-            Name, [Name, Key, ElementSpec]).
+    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec], Name), Name, [Name, Key, ElementSpec]).
 
 %% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
 -spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()],
                      Default :: tuple()) -> true | {error, reason()}.
 update_element(Name, Key, ElementSpec, Default) ->
-    ?ANSWER(?CHANGE(T, ats_nif:update_element(T, Key, ElementSpec, Default), [Key], Name),
+    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec, Default], Name),
             Name, [Name, Key, ElementSpec, Default]).
 
 -spec done(true) -> ok.
@@ -489,74 +482,69 @@ lookup(Name, Key) ->
 %% `badarg' if the key is not in the table.
 -spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
 lookup_element(Name, Key, Pos) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:lookup_element(T, Key, Pos), Name), Name, [Name, Key, Pos]).
+    ?ANSWER_OR_EXIT(?READ(lookup_element, [Key, Pos], Name), Name, [Name, Key, Pos]).
 
 %% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
 -spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
           term() | [term()].
 lookup_element(Name, Key, Pos, Default) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:lookup_element(T, Key, Pos, Default), Name),
+    ?ANSWER_OR_EXIT(?READ(lookup_element, [Key, Pos, Default], Name),
                     Name, [Name, Key, Pos, Default]).
 
 %% @doc Returns several elements of the object with a key; see {@link ats:lookup_elements/3}.
 -spec lookup_elements(tab_name(), Key :: term(), Positions :: [pos_integer()]) ->
           [term()] | {error, reason()}.
 lookup_elements(Name, Key, Positions) ->
-    ?ANSWER(?READ(T, ats_nif:lookup_elements(T, Key, Positions), Name), Name,
-            [Name, Key, Positions]).
+    ?ANSWER(?READ(lookup_elements, [Key, Positions], Name), Name, [Name, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
 member(Name, Key) ->
-    ?ANSWER(?READ(T, ats_nif:member(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER(?READ(member, [Key], Name), Name, [Name, Key]).
 
 %% @doc Returns the first key of the table. The order of an `ordered_set' is that of Erlang's terms;
 %% that of the other types does not change, and means nothing.
 -spec first(tab_name()) -> Key :: term() | '$end_of_table'.
 first(Name) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:first/1, ?TABLE(Name), up), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(first, ?TABLE(Name), up), Name, [Name]).
 
 %% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
 -spec last(tab_name()) -> Key :: term() | '$end_of_table'.
 last(Name) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:last/1, ?TABLE(Name), down), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(last, ?TABLE(Name), down), Name, [Name]).
 
 %% @doc Returns the key after `Key', which itself need not be in the table.
 -spec next(tab_name(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
 next(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:next/2, ?TABLE(Name), up, Key),
-                    Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(next, ?TABLE(Name), up, Key), Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
 -spec prev(tab_name(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:prev/2, ?TABLE(Name), down, Key),
-                    Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(prev, ?TABLE(Name), down, Key), Name, [Name, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
 -spec first_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Name) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:first_lookup/1, ?TABLE(Name), up),
-                    Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(first_lookup, ?TABLE(Name), up), Name, [Name]).
 
 %% @doc Returns the last key together with its objects, in one step.
 -spec last_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 last_lookup(Name) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:last_lookup/1, ?TABLE(Name), down),
-                    Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(last_lookup, ?TABLE(Name), down), Name, [Name]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
 -spec next_lookup(tab_name(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:next_lookup/2, ?TABLE(Name), up, Key),
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(next_lookup, ?TABLE(Name), up, Key),
                     Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
 -spec prev_lookup(tab_name(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:prev_lookup/2, ?TABLE(Name), down, Key),
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(prev_lookup, ?TABLE(Name), down, Key),
                     Name, [Name, Key]).
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
@@ -570,20 +558,9 @@ safe_fixtable(Name, Fix) ->
 -spec slot(tab_name(), I :: non_neg_integer()) ->
           [tuple()] | '$end_of_table' | {error, reason()}.
 slot(Name, I) when is_integer(I), I >= 0 ->
-    try ?ANSWER(ats_disk_walk:slot(?TABLE(Name), I), Name, [Name, I])
-    catch
-        %% As in `dets', there is an end of the table beyond its end, too.
-        error:badarg when I > 0 -> beyond(Name, I)
-    end;
+    ?ANSWER(ats_disk_walk:slot(?TABLE(Name), I), Name, [Name, I]);
 slot(Name, I) ->
     erlang:error(badarg, [Name, I]).
-
--spec beyond(tab_name(), pos_integer()) -> '$end_of_table'.
-beyond(Name, I) ->
-    case info(Name, type) of
-        undefined -> erlang:error(badarg, [Name, I]);
-        _ -> '$end_of_table'
-    end.
 
 %% @doc Returns all objects as they are at one moment.
 -spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
@@ -814,7 +791,7 @@ continue(_, _) ->
     erlang:error({ats_error, none}).
 
 %% If a snapshot had to be read, what follows is read from the table itself.
--spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk)) -> Chunk
+-spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk | pending)) -> Chunk
               when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
 chunk_of(Table, Read) ->
     case ats_merge_access:live(Table, Read) of
@@ -842,7 +819,9 @@ repair_continuation(Given, MatchSpec) ->
 %% @doc Tells what it takes to run a match specification. See {@link ats:explain/2}.
 -spec explain(tab_name(), ats:match_spec()) -> ats_select:explanation() | {error, reason()}.
 explain(Name, MatchSpec) ->
-    ?ANSWER(?READ(T, ats_select:explain(T, MatchSpec), Name), Name, [Name, MatchSpec]).
+    ?ANSWER(ats_merge_access:live(?TABLE(Name),
+                                  fun(Table) -> ats_select:explain(Table, MatchSpec) end),
+            Name, [Name, MatchSpec]).
 
 %%--------------------------------------------------------------------------------------------
 %% Ranges of an ordered_set

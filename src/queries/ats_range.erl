@@ -18,6 +18,9 @@
       | {limit, pos_integer()}
       | objects | keys | {positions, [pos_integer()]}.
 
+-type found() :: [term()] | {[term()], ats:continuation()} | '$end_of_table' | pending.
+%% `pending' as in {@link ats_select}.
+
 -define(FOLDED_AT_ONCE, 100).
 %% A limit that no range reaches, nor a place, and the largest that the native library takes.
 -define(MAX_LIMIT, ((1 bsl 59) - 1)).
@@ -28,8 +31,7 @@
                 limit = infinity :: pos_integer() | infinity,
                 shape = objects :: objects | keys | {positions, [pos_integer()]}}).
 
--spec range(ats:table(), term(), term(), [option()]) ->
-          [term()] | {[term()], ats:continuation()} | '$end_of_table'.
+-spec range(ats:table(), term(), term(), [option()]) -> found().
 range(Table, Low, High, Options) ->
     Range = options(any, Options, Table, count),
     read(Table, from(Range, Low), to(Range, High), Range).
@@ -40,8 +42,7 @@ range(Table, Low, High, Options) ->
 chunk(Table, From, To, Limit) ->
     read(Table, From, To, #range{limit = Limit}).
 
--spec prefix(ats:table(), term(), [option()]) ->
-          [term()] | {[term()], ats:continuation()} | '$end_of_table'.
+-spec prefix(ats:table(), term(), [option()]) -> found().
 prefix(Table, Pattern, Options) ->
     Range = options(no_bounds, Options, Table, count),
     read(Table, {prefix, Pattern}, {prefix, Pattern}, Range).
@@ -111,8 +112,7 @@ fold_chunks(Function, Acc, {Terms, Continuation}, Left) ->
               end,
     fold_chunks(Function, NewAcc, ats_select:continue(Continuation), NewLeft).
 
--spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) ->
-          [term()] | {[term()], ats:continuation()} | '$end_of_table'.
+-spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) -> found().
 read(Table, From, To, #range{direction = Direction, limit = infinity, shape = Shape}) ->
     Selected = ats_nif:range_start(Table, what(Shape), From, To, Direction),
     ats_select:list_more(Selected, Direction);

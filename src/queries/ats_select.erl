@@ -7,7 +7,8 @@
 %% killed; and between two calls other processes have their turn.
 %%
 %% A slice of a snapshot of a table on disk may end before a key whose values a module has to merge
-%% first. They are merged between two calls, and the next slice begins with this key.
+%% first. They are merged between two calls, and the next slice begins with this key. A chunk of the
+%% table itself is `pending' then.
 -module(ats_select).
 
 -include_lib("kernel/include/logger.hrl").
@@ -38,7 +39,7 @@
 
 -define(OBJECTS, [{'_', [], ['$_']}]).
 
--type chunk() :: {[term()], continuation()} | '$end_of_table'.
+-type chunk() :: {[term()], continuation()} | '$end_of_table' | pending.
 
 %% The first slice. If it is the beginning of a full scan of which the owner of the table wants to
 %% hear, that is said first.
@@ -213,8 +214,11 @@ fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
         _ ->
             cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
     end;
-fill({pending, _, _, _, _} = Selected, Direction, Wanted, Limit, Parts) ->
-    fill(resolve_pending(Selected), Direction, Wanted, Limit, Parts);
+fill({pending, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
+    case ats_merge_pending:resolve(Id) of
+        ok -> fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts);
+        no_snapshot -> pending
+    end;
 fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
     cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->
@@ -278,25 +282,32 @@ run(List, Compiled) ->
     end.
 
 %% @doc Returns the cost of running a specification, and its causes: it is run, but nothing is made
-%% of its results.
--spec explain(ats:table(), ats:match_spec()) -> explanation().
+%% of its results. `pending' as a chunk is.
+-spec explain(ats:table(), ats:match_spec()) -> explanation() | pending.
 explain(Table, MatchSpec) ->
     {Access, Plan, Known, Nanoseconds, Compiled} = ats_nif:explain(Table, MatchSpec),
     Begun = erlang:monotonic_time(),
-    {Read, Returned} = rows(ats_nif:select_start(Table, Compiled, rows)),
-    Time = erlang:monotonic_time() - Begun,
-    #{access => Access,
-      plan => binary:split(Plan, <<"\n">>, [global, trim_all]),
-      known => Known,
-      compile_nanoseconds => Nanoseconds,
-      rows_read => Read,
-      rows_returned => Returned,
-      run_microseconds => erlang:convert_time_unit(Time, native, microsecond)}.
+    case rows(ats_nif:select_start(Table, Compiled, rows)) of
+        pending ->
+            pending;
+        {Read, Returned} ->
+            Time = erlang:monotonic_time() - Begun,
+            #{access => Access,
+              plan => binary:split(Plan, <<"\n">>, [global, trim_all]),
+              known => Known,
+              compile_nanoseconds => Nanoseconds,
+              rows_read => Read,
+              rows_returned => Returned,
+              run_microseconds => erlang:convert_time_unit(Time, native, microsecond)}
+    end.
 
--spec rows(ats_nif:selected()) -> ats_nif:rows().
+-spec rows(ats_nif:selected()) -> ats_nif:rows() | pending.
 rows({more, Id, Compiled, Place, Rows}) ->
     rows(ats_nif:select_more(Id, Compiled, Place, rows, Rows));
-rows({pending, _, _, _, _} = Selected) ->
-    rows(resolve_pending(Selected));
+rows({pending, Id, Compiled, Place, Rows}) ->
+    case ats_merge_pending:resolve(Id) of
+        ok -> rows({more, Id, Compiled, Place, Rows});
+        no_snapshot -> pending
+    end;
 rows({_Read, _Returned} = Rows) ->
     Rows.

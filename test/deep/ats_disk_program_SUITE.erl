@@ -12,6 +12,8 @@
     pending_keys_are_merged_in_the_background/1,
     the_background_goes_on_after_a_failure/1,
     writers_and_changes_at_the_same_time/1,
+    functions_that_meet_pending_keys/1,
+    filled_while_others_write/1,
     changes_of_objects_that_are_found/1,
     walks_over_many_pending_keys/1,
     objects_that_cannot_be_merged/1,
@@ -41,6 +43,8 @@ all() ->
         pending_keys_are_merged_in_the_background,
         the_background_goes_on_after_a_failure,
         writers_and_changes_at_the_same_time,
+        functions_that_meet_pending_keys,
+        filled_while_others_write,
         changes_of_objects_that_are_found,
         walks_over_many_pending_keys,
         objects_that_cannot_be_merged,
@@ -428,6 +432,119 @@ disturb_until_stopped(T, Keys) ->
             6 -> dats:delete_object(T, {Key, none})
         end,
     disturb_until_stopped(T, Keys).
+
+%% Each function is called when all keys have several values. The keys are words that tag answers.
+functions_that_meet_pending_keys(Config) ->
+    _ = ats_disk_tables:ensure_started(),
+    ok = load(sums, 1, "A + B"),
+    ok = suspend_merger(),
+    [
+        begin
+            T = open(Config, Type, [{type, Type}, {merge, {module, sums}}]),
+            [
+                begin
+                    ok = dats:delete_all_objects(T),
+                    [ok = dats:write(T, K, N) || N <- [1, 2], K <- [ok, pending, refused]],
+                    ?assertEqual([ok, pending, refused], lists:sort(pending(T))),
+                    ?assertEqual({I, Expected}, {I, Call(T)})
+                end
+             || {I, {Expected, Call}} <- lists:enumerate(reads() ++ changes() ++ ends(Type))
+            ],
+            ok = dats:close(T)
+        end
+     || Type <- [ordered_set, set]
+    ],
+    ok = sys:resume(ats_merge_background).
+
+reads() ->
+    Found = [{ok, 3}, {pending, 3}, {refused, 3}],
+    Objects = fun(Walk) -> fun(T) -> lists:sort(lists:append(Walk(T))) end end,
+    [
+        {true, fun(T) -> dats:member(T, pending) end},
+        {false, fun(T) -> dats:member(T, none) end},
+        {[{pending, 3}], fun(T) -> dats:lookup(T, pending) end},
+        {{ok, 3}, fun(T) -> dats:read(T, pending) end},
+        {pending, fun(T) -> dats:lookup_element(T, pending, 1) end},
+        {3, fun(T) -> dats:lookup_element(T, refused, 2, none) end},
+        {none, fun(T) -> dats:lookup_element(T, none, 2, none) end},
+        {badarg, failing(fun(T) -> dats:lookup_element(T, none, 2) end)},
+        {badarg, failing(fun(T) -> dats:lookup_element(T, pending, 3) end)},
+        {[3, pending], fun(T) -> dats:lookup_elements(T, pending, [2, 1]) end},
+        {badarg, failing(fun(T) -> dats:lookup_elements(T, pending, [1 | 2]) end)},
+        {Found, Objects(fun(T) -> walk(T, fun dats:first/1, fun dats:next/2) end)},
+        {Found, Objects(fun(T) -> walk(T, fun dats:last/1, fun dats:prev/2) end)},
+        {Found, Objects(fun(T) -> walk(T, fun dats:first_lookup/1, fun dats:next_lookup/2) end)},
+        {Found, Objects(fun(T) -> walk(T, fun dats:last_lookup/1, fun dats:prev_lookup/2) end)},
+        {Found, Objects(fun(T) -> [dats:slot(T, I) || I <- [0, 1, 2]] end)},
+        {'$end_of_table', fun(T) -> dats:slot(T, 3) end},
+        {'$end_of_table', fun(T) -> dats:slot(T, 1 bsl 70) end},
+        {Found, fun(T) -> lists:sort(chunks(dats:select(T, [{'$1', [], ['$1']}], 1))) end},
+        {3, fun(T) -> maps:get(rows_returned, dats:explain(T, [{'_', [], [true]}])) end},
+        %% What functions of a caller raise is not taken for an answer.
+        {thrown, fun(T) -> catch dats:foldl(fun(_, _) -> throw(thrown) end, [], T) end}
+    ].
+
+changes() ->
+    Then = fun(Change) -> fun(T) -> {Change(T), lists:sort(dats:tab2list(T))} end end,
+    With = fun(V) -> [{ok, 3}, {pending, V}, {refused, 3}] end,
+    Without = [{ok, 3}, {refused, 3}],
+    [
+        {{ok, With(x)}, Then(fun(T) -> dats:insert(T, {pending, x}) end)},
+        {{ok, [{new, 7} | With(x)]},
+         Then(fun(T) -> dats:insert(T, [{pending, x}, {new, 7}, {ok, 3}]) end)},
+        {{false, With(3)}, Then(fun(T) -> dats:insert_new(T, {pending, x}) end)},
+        {{false, With(3)}, Then(fun(T) -> dats:insert_new(T, [{new, 7}, {pending, x}]) end)},
+        {{ok, Without}, Then(fun(T) -> dats:delete(T, pending) end)},
+        {{ok, Without}, Then(fun(T) -> dats:delete_object(T, {pending, 3}) end)},
+        {{ok, With(3)}, Then(fun(T) -> dats:delete_object(T, {pending, 2}) end)},
+        {{[{pending, 3}], Without}, Then(fun(T) -> dats:take(T, pending) end)},
+        {{8, With(8)}, Then(fun(T) -> dats:update_counter(T, pending, 5) end)},
+        {{4.5, With(4.5)}, Then(fun(T) -> dats:update_counter(T, pending, {2, 1.5}) end)},
+        {{[4, 9], With(9)}, Then(fun(T) -> dats:update_counter(T, pending, [{2, 1}, {2, 5}]) end)},
+        {{4, With(4)}, Then(fun(T) -> dats:update_counter(T, pending, 1, {pending, 7}) end)},
+        {{badarg, With(3)}, Then(failing(fun(T) -> dats:update_counter(T, pending, x) end))},
+        {{badarg, With(3)}, Then(failing(fun(T) -> dats:update_counter(T, none, 1) end))},
+        {{true, With(x)}, Then(fun(T) -> dats:update_element(T, pending, {2, x}) end)},
+        {{true, With(x)}, Then(fun(T) -> dats:update_element(T, pending, {2, x}, {pending}) end)},
+        {{badarg, With(3)}, Then(failing(fun(T) -> dats:update_element(T, pending, {3, x}) end))}
+    ].
+
+ends(ordered_set) ->
+    [
+        {{[{ok, 3}], 2}, fun(T) -> {dats:take_first(T), dats:info(T, size)} end},
+        {{[{refused, 3}], 2}, fun(T) -> {dats:take_last(T), dats:info(T, size)} end}
+    ];
+ends(set) ->
+    %% Some object.
+    [{{1, 2}, fun(T) -> {length(Take(T)), dats:info(T, size)} end}
+     || Take <- [fun dats:take_first/1, fun dats:take_last/1]].
+
+failing(Call) ->
+    fun(T) -> try Call(T) catch error:Reason -> Reason end end.
+
+walk(T, First, Next) -> walk_from(First(T), T, Next).
+
+walk_from('$end_of_table', _T, _Next) -> [];
+walk_from({Key, Objects}, T, Next) -> [Objects | walk_from(Next(T, Key), T, Next)];
+walk_from(Key, T, Next) ->
+    [[{Key, dats:lookup_element(T, Key, 2)}] | walk_from(Next(T, Key), T, Next)].
+
+%% Objects behind the first 128 MiB are inserted into the table itself, where keys may be pending.
+filled_while_others_write(Config) ->
+    ok = numbers(Config, t, sums, []),
+    Bytes = binary:copy(<<0>>, 1 bsl 20),
+    Fill = fun
+        Fill(N) when N < 140 -> fun(read) -> {[{N, Bytes}], Fill(N + 1)} end;
+        Fill(_) ->
+            fun(read) ->
+                [ok = dats:write(t, k, N) || N <- [1, 2]],
+                ?assertEqual([k], pending(t)),
+                {[{k, 7}, {l, 8}], fun(read) -> end_of_input end}
+            end
+    end,
+    ?assertEqual(ok, dats:init_table(t, Fill(1))),
+    ?assertEqual([{k, 7}, {l, 8}], dats:range(t, k, l)),
+    ?assertEqual(141, dats:info(t, size)).
 
 changes_of_objects_that_are_found(Config) ->
     open(Config, t),

@@ -3,17 +3,21 @@
 //! The background is transparent and all colours are of medium lightness, so that a picture can be
 //! read on white and on black.
 
-use std::fmt::Write;
+use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::error::Error;
+use std::ops::Range;
 
-/// A curve, or single points.
+/// A curve, and single points in its colour.
 pub struct Series {
     /// What the picture calls it.
     pub name: String,
-    /// Positive numbers.
-    pub points: Vec<(f64, f64)>,
-    /// Whether to draw points without a line between them. They take the colour of the series
-    /// before.
-    pub dots: bool,
+    /// The corners of the curve: positive numbers.
+    pub line: Vec<(f64, f64)>,
+    /// The single points.
+    pub dots: Vec<(f64, f64)>,
     /// Whether the line is dashed.
     pub dashed: bool,
 }
@@ -24,176 +28,104 @@ pub struct Chart {
     pub title: String,
     /// The title of the x axis.
     pub x_title: String,
-    /// The unit of the y axis; its ticks are powers of two, times the `unit`.
+    /// The unit of the y axis.
     pub y_title: String,
     /// What is in it.
     pub series: Vec<Series>,
 }
 
-const WIDTH: f64 = 1040.0;
-const HEIGHT: f64 = 460.0;
-const LEFT: f64 = 72.0;
+const SIZE: (u32, u32) = (1080, 460);
 /// Room for the names of the series.
-const RIGHT: f64 = 350.0;
-const TOP: f64 = 60.0;
-const BOTTOM: f64 = 52.0;
-
-const INK: &str = "#7a7a7a";
-const COLOURS: [&str; 7] = [
-    "#1f7fd0", "#d0661f", "#2f9e4f", "#b04fc0", "#c03f4f", "#8a8a1f", "#1f9ea0",
+const NAMES: u32 = 380;
+const GRAY: RGBColor = RGBColor(0x7a, 0x7a, 0x7a);
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0x1f, 0x7f, 0xd0),
+    RGBColor(0xd0, 0x66, 0x1f),
+    RGBColor(0x2f, 0x9e, 0x4f),
+    RGBColor(0xb0, 0x4f, 0xc0),
+    RGBColor(0xc0, 0x3f, 0x4f),
+    RGBColor(0x8a, 0x8a, 0x1f),
+    RGBColor(0x1f, 0x9e, 0xa0),
 ];
-
-/// From numbers to places in the picture; the limits are powers of two.
-struct Scales {
-    x: (f64, f64),
-    y: (f64, f64),
-}
-
-impl Scales {
-    fn of(chart: &Chart) -> Self {
-        let all = || chart.series.iter().flat_map(|series| &series.points);
-        let limits = |values: &mut dyn Iterator<Item = f64>| {
-            let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
-                (low.min(value.log2()), high.max(value.log2()))
-            });
-            (low.floor(), high.ceil().max(low.floor() + 1.0))
-        };
-        Scales {
-            x: limits(&mut all().map(|point| point.0)),
-            y: limits(&mut all().map(|point| point.1)),
-        }
-    }
-
-    fn x(&self, value: f64) -> f64 {
-        let part = (value.log2() - self.x.0) / (self.x.1 - self.x.0);
-        LEFT + part * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        let part = (value.log2() - self.y.0) / (self.y.1 - self.y.0);
-        HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
-    }
-}
 
 impl Chart {
     /// The text of the picture.
-    pub fn to_svg(&self) -> String {
-        let scales = Scales::of(self);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             role=\"img\" font-family=\"sans-serif\" font-size=\"13\" \
-             fill=\"{INK}\">\n<title>{}</title>\n",
-            escaped(&self.title)
-        );
-        let bold = "font-size=\"15\" font-weight=\"bold\"";
-        text(&mut svg, (LEFT, 24.0), "start", bold, &self.title);
-        text(&mut svg, (LEFT, 46.0), "start", "", &self.y_title);
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        text(
-            &mut svg,
-            (middle, HEIGHT - 10.0),
-            "middle",
-            "",
-            &self.x_title,
-        );
-        self.axes(&mut svg, &scales);
-        let mut colour = 0;
-        for (index, series) in self.series.iter().enumerate() {
-            colour += usize::from(index > 0 && !series.dots);
-            self.draw(&mut svg, &scales, series, COLOURS[colour % COLOURS.len()]);
-        }
-        self.legend(&mut svg);
-        svg + "</svg>\n"
+    pub fn to_svg(&self) -> Result<String, Box<dyn Error>> {
+        let mut svg = String::new();
+        self.draw(&SVGBackend::with_string(&mut svg, SIZE).into_drawing_area())?;
+        Ok(svg)
     }
 
-    fn axes(&self, svg: &mut String, scales: &Scales) {
-        for power in scales.y.0 as i32..=scales.y.1 as i32 {
-            let y = scales.y(2_f64.powi(power));
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"{INK}\" \
-                 stroke-opacity=\"0.3\"/>",
-                WIDTH - RIGHT
-            );
-            text(svg, (LEFT - 8.0, y + 4.0), "end", "", &short(power));
-        }
-        for power in scales.x.0 as i32..=scales.x.1 as i32 {
-            let x = scales.x(2_f64.powi(power));
-            text(
-                svg,
-                (x, HEIGHT - BOTTOM + 18.0),
-                "middle",
-                "",
-                &short(power),
-            );
-        }
-    }
-
-    fn draw(&self, svg: &mut String, scales: &Scales, series: &Series, colour: &str) {
-        let places = series
-            .points
-            .iter()
-            .map(|(x, y)| (scales.x(*x), scales.y(*y)));
-        if series.dots {
-            for (x, y) in places {
-                let _ = writeln!(
-                    svg,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"
-                );
-            }
-            return;
-        }
-        let corners: Vec<String> = places.map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
-        let dashes = match series.dashed {
-            true => " stroke-dasharray=\"7 5\"",
-            false => "",
+    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
+        let text = ("sans-serif", 16, &GRAY).into_text_style(area);
+        let title = ("sans-serif", 18, FontStyle::Bold, &GRAY).into_text_style(area);
+        let points = || {
+            self.series
+                .iter()
+                .flat_map(|one| one.line.iter().chain(&one.dots))
         };
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
-             stroke-linejoin=\"round\"{dashes}/>",
-            corners.join("L")
-        );
-    }
-
-    /// The names, in the order of the ends of the curves.
-    fn legend(&self, svg: &mut String) {
-        let lines = self.series.iter().filter(|series| !series.dots);
-        let mut lines: Vec<_> = lines.enumerate().collect();
-        let end = |series: &Series| series.points.last().map_or(0.0, |point| point.1);
-        lines.sort_by(|(_, a), (_, b)| end(b).total_cmp(&end(a)));
-        for (place, (colour, series)) in lines.into_iter().enumerate() {
-            let colour = COLOURS[colour % COLOURS.len()];
-            let place = (WIDTH - RIGHT + 16.0, TOP + 12.0 + 22.0 * place as f64);
-            text(
-                svg,
-                place,
-                "start",
-                &format!("fill=\"{colour}\""),
-                &series.name,
-            );
+        let x = limits(points().map(|point| point.0));
+        let y = limits(points().map(|point| point.1));
+        // As many labels as there are steps, so that each power has one, and nothing else.
+        let labels = [&x, &y].map(|range| (range.end / range.start).log2() as usize);
+        let (x, y) = (x.log_scale().base(2.0), y.log_scale().base(2.0));
+        let (left, right) = area.split_horizontally(SIZE.0 - NAMES);
+        let mut chart = ChartBuilder::on(&left)
+            .caption(&self.title, title)
+            .margin(10)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x, y)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRAY.mix(0.3))
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRAY)
+            .label_style(text.clone())
+            .x_labels(labels[0])
+            .y_labels(labels[1])
+            .x_label_formatter(&|value| short(*value))
+            .y_label_formatter(&|value| short(*value))
+            .x_desc(&self.x_title)
+            .y_desc(&self.y_title)
+            .draw()?;
+        // The names are in the order of the ends of the curves.
+        let mut coloured: Vec<_> = self.series.iter().zip(COLOURS.iter().cycle()).collect();
+        let end = |series: &Series| series.line.last().map_or(0.0, |point| point.1);
+        coloured.sort_by(|(a, _), (b, _)| end(b).total_cmp(&end(a)));
+        for ((series, colour), y) in coloured.into_iter().zip((48..).step_by(22)) {
+            // A line without gaps is one dash.
+            let dash = if series.dashed { 9 } else { i32::MAX };
+            let style = colour.stroke_width(2);
+            chart.draw_series(DashedLineSeries::new(series.line.clone(), dash, 5, style))?;
+            let dots = series.dots.iter();
+            chart.draw_series(dots.map(|dot| Circle::new(*dot, 5, colour.filled())))?;
+            right.draw(&DashedPathElement::new([(0, y), (28, y)], dash, 5, style))?;
+            let name = text.color(colour).pos(Pos::new(HPos::Left, VPos::Center));
+            right.draw(&Text::new(series.name.as_str(), (36, y), name))?;
         }
+        Ok(area.present()?)
     }
+}
+
+/// The powers of two around all these numbers.
+fn limits(numbers: impl Iterator<Item = f64>) -> Range<f64> {
+    let (low, high) = numbers.fold((f64::MAX, f64::MIN), |(low, high), number| {
+        (
+            low.min(number.log2().floor()),
+            high.max(number.log2().ceil()),
+        )
+    });
+    low.exp2()..high.max(low + 1.0).exp2()
 }
 
 /// A power of two as axes show it.
-fn short(power: i32) -> String {
+fn short(power: f64) -> String {
     match power {
-        0.. => (1_u64 << power).to_string(),
-        _ => format!("1/{}", 1_u64 << -power),
+        1.0.. => power.to_string(),
+        _ => format!("1/{}", 1.0 / power),
     }
-}
-
-fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, attributes: &str, text: &str) {
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {attributes}>{}</text>",
-        escaped(text)
-    );
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 #[cfg(test)]
@@ -201,10 +133,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_shows_its_series_within_its_frame() {
-        let series = |dots| Series {
-            name: "a < b".to_string(),
-            points: vec![(1.0, 0.5), (128.0, 100.0)],
+    fn a_chart_shows_its_series() {
+        let series = |name: &str, dots| Series {
+            name: name.to_string(),
+            line: vec![(1.0, 0.3), (100.0, 100.0)],
             dots,
             dashed: false,
         };
@@ -212,14 +144,18 @@ mod tests {
             title: "title".to_string(),
             x_title: "cores".to_string(),
             y_title: "speed".to_string(),
-            series: vec![series(false), series(true)],
+            series: vec![series("a < b", vec![]), series("c", vec![(2.0, 3.0)])],
         };
-        let svg = chart.to_svg();
+        let svg = chart.to_svg().expect("a picture");
         assert!(svg.contains("a &lt; b"));
-        assert_eq!(svg.matches("<path").count(), 1);
-        assert_eq!(svg.matches("<circle").count(), 2);
-        let scales = Scales::of(&chart);
-        assert_eq!((scales.x(1.0), scales.x(128.0)), (LEFT, WIDTH - RIGHT));
-        assert_eq!((scales.y(0.5), scales.y(128.0)), (HEIGHT - BOTTOM, TOP));
+        assert_eq!(svg.matches("<circle").count(), 1);
+        let ticks = ["1/4", "1/2", "1", "2", "64", "128"];
+        assert!(
+            ticks
+                .iter()
+                .all(|tick| svg.contains(&format!(">\n{tick}\n<"))),
+            "{svg}"
+        );
+        assert!(!svg.contains("256"));
     }
 }

@@ -77,9 +77,8 @@ impl Data {
             ("scaling-prediction.svg", self.prediction_chart()),
             ("scaling-designs.svg", self.designs_chart()),
         ] {
-            let file = docs.join(name);
-            std::fs::write(&file, chart.to_svg())
-                .map_err(|error| format!("{}: {error}", file.display()))?;
+            let svg = chart.to_svg().map_err(|error| format!("{name}: {error}"))?;
+            std::fs::write(docs.join(name), svg).map_err(|error| format!("{name}: {error}"))?;
         }
         Ok(())
     }
@@ -185,8 +184,8 @@ impl Data {
         let series = TableKind::ALL.into_iter().flat_map(|kind| {
             mixes.map(|mix| Series {
                 name: format!("{}, {}", kind.id(), short_name(mix)),
-                points: curve(|cores| self.model(kind, mix, &LARGE, cores).unwrap_or(1.0) / 1e6),
-                dots: false,
+                line: curve(|cores| self.model(kind, mix, &LARGE, cores).unwrap_or(1.0) / 1e6),
+                dots: Vec::new(),
                 dashed: kind == TableKind::Hash,
             })
         });
@@ -203,21 +202,19 @@ impl Data {
             .into_iter()
             .map(|kind| Series {
                 name: format!("{}, ats", kind.id()),
-                points: speedup(|cores| {
-                    self.model(kind, Mix::Updates, &LARGE, cores).unwrap_or(1.0)
-                }),
-                dots: false,
+                line: speedup(|cores| self.model(kind, Mix::Updates, &LARGE, cores).unwrap_or(1.0)),
+                dots: Vec::new(),
                 dashed: false,
             })
             .collect();
         series.extend(Ets::ALL.map(|design| Series {
             name: design.name().to_string(),
-            points: speedup(|cores| {
+            line: speedup(|cores| {
                 let alone = published::alone(design, 1.0);
                 let operation = design.operation(1.0, alone, cores);
                 operation.throughput(&LARGE, cores)
             }),
-            dots: false,
+            dots: Vec::new(),
             dashed: true,
         }));
         Chart {
@@ -294,23 +291,17 @@ fn published_chart() -> Chart {
                 let operation = design.operation(writes, alone, threads);
                 operation.throughput(&PUBLISHED, threads) / 1e6
             };
-            let mut points = curve(model);
-            points.truncate(7);
-            series.push(Series {
-                name: format!("{}, {}", design.name(), name_of_writes(writes)),
-                points,
-                dots: false,
-                dashed: false,
-            });
+            let mut line = curve(model);
+            line.truncate(7);
             let published = FIGURES
                 .iter()
                 .filter(|figure| (figure.design, figure.writes) == (design, writes));
             series.push(Series {
-                name: String::new(),
-                points: published
+                name: format!("{}, {}", design.name(), name_of_writes(writes)),
+                line,
+                dots: published
                     .map(|figure| (figure.threads as f64, figure.per_second / 1e6))
                     .collect(),
-                dots: true,
                 dashed: false,
             });
         }

@@ -279,6 +279,8 @@ known_atoms! {
     Warn = "warn",
     /// `refuse`
     Refuse = "refuse",
+    /// `refused`: tag of the cause why a call was refused.
+    Refused = "refused",
     /// `prefix`
     Prefix = "prefix",
     /// `behind`

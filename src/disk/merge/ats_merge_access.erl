@@ -10,7 +10,7 @@
 %% <tr><td>another read of a key</td><td>is refused with the cause `pending', and reads a snapshot,
 %% which is told what the key has</td></tr>
 %% <tr><td>a walk</td><td>reads a snapshot, too, and goes on behind each pending key; see {@link
-%% ats_merge_pending}</td></tr>
+%% ats_merge_pending}. If it is a chunk, it answers `pending' first</td></tr>
 %% <tr><td>a change of keys that are known</td><td>is refused with the cause `pending'. Of each key
 %% what was written is replaced by what it is merged to, if nothing was written to it meanwhile, and
 %% the call is made again</td></tr>
@@ -19,8 +19,8 @@
 %% </table>
 -module(ats_merge_access).
 
--export([is_merged_by_program/1, write/6, lookup/2, live/2]).
--export([change/3, take/2, delete/2, replace/2, delete_range/4]).
+-export([is_merged_by_program/1, write/6, lookup/2, read/3, live/2]).
+-export([change/3, try_change/3, take/2, delete/2, replace/2, delete_range/4]).
 
 -export_type([decision/1]).
 
@@ -93,14 +93,29 @@ lookup(Table, Key) ->
             Objects
     end.
 
-%% @doc Has a function read a table, or a snapshot of it if it meets pending keys.
--spec live(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
-live(Table, Read) ->
-    try Read(Table)
-    catch
-        error:{ats_error, pending} ->
-            Answer = ats_disk_snapshot:of_key(Table, Read),
+%% @doc Has a native function read a key of a table, or of a snapshot of it if it is pending.
+-spec read(ats:tid(), ats_nif:disk_read(), Arguments :: [term()]) -> Answer :: term().
+read(Table, Function, Arguments) ->
+    case ats_nif:disk_try(Table, Function, Arguments) of
+        {ok, Answer} ->
+            Answer;
+        {refused, pending} ->
+            Answer = ats_disk_snapshot:of_key(Table, Function, Arguments),
             ok = ats_merge_background:pending(Table),
+            Answer;
+        {refused, Cause} ->
+            erlang:error({ats_error, Cause})
+    end.
+
+%% @doc Has a function walk through a table, or through a snapshot of it if it meets pending keys.
+-spec live(ats:tid(), fun((ats:tid()) -> Answer | pending)) -> Answer.
+live(Table, Walk) ->
+    case Walk(Table) of
+        pending ->
+            Answer = ats_disk_snapshot:of_table(Table, Walk),
+            ok = ats_merge_background:pending(Table),
+            Answer;
+        Answer ->
             Answer
     end.
 
@@ -108,23 +123,44 @@ live(Table, Read) ->
 %% Changing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Has a function change objects, the keys of which are known.
--spec change(ats:tid(), fun(() -> [Key :: term()]), fun((ats:tid()) -> Answer)) -> Answer.
-change(Table, Keys, Change) ->
-    change(Table, Keys, Change, ?ATTEMPTS).
-
--spec change(ats:tid(), fun(() -> [term()]), fun((ats:tid()) -> Answer), non_neg_integer()) ->
-          Answer.
-change(Table, Keys, Change, Attempts) ->
-    try Change(Table)
-    catch
-        error:{ats_error, pending} ->
-            Program = ats_merge_pending:program(Table),
-            [Key | _] = Known = Keys(),
-            _ = Attempts > 0 orelse fail_written_meanwhile(Program, Key),
-            lists:foreach(fun(Each) -> settle(Table, Program, Each) end, Known),
-            change(Table, Keys, Change, Attempts - 1)
+%% @doc Has a native function change objects, the keys of which are known.
+-spec change(ats:tid(), ats_nif:disk_change(), Arguments :: [term()]) -> Answer :: term().
+change(Table, Function, Arguments) ->
+    case try_change(Table, Function, Arguments) of
+        {ok, Answer} -> Answer;
+        {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
+
+%% @doc Like {@link change/3}, but returns why the function refuses to do it.
+-spec try_change(ats:tid(), ats_nif:disk_change(), Arguments :: [term()]) ->
+          ats_nif:tried(Answer :: term()).
+try_change(Table, Function, Arguments) ->
+    try_change(Table, Function, Arguments, ?ATTEMPTS).
+
+-spec try_change(ats:tid(), ats_nif:disk_change(), [term()], non_neg_integer()) ->
+          ats_nif:tried(term()).
+try_change(Table, Function, Arguments, Attempts) ->
+    case ats_nif:disk_try(Table, Function, Arguments) of
+        {refused, pending} ->
+            Program = ats_merge_pending:program(Table),
+            [Key | _] = Keys = keys(Function, Arguments),
+            _ = Attempts > 0 orelse fail_written_meanwhile(Program, Key),
+            lists:foreach(fun(Each) -> settle(Table, Program, Each) end, Keys),
+            try_change(Table, Function, Arguments, Attempts - 1);
+        Tried ->
+            Tried
+    end.
+
+%% The keys of what is changed: the first elements of objects.
+-spec keys(ats_nif:disk_change(), Arguments :: [term()]) -> [Key :: term()].
+keys(Function, [Objects])
+  when Function =:= insert; Function =:= insert_new; Function =:= delete_object ->
+    case is_list(Objects) of
+        true -> [element(1, Object) || Object <- Objects];
+        false -> [element(1, Objects)]
+    end;
+keys(_Function, [Key | _]) ->
+    [Key].
 
 -spec fail_written_meanwhile(ats_merge_pending:program(), Key :: term()) -> no_return().
 fail_written_meanwhile({{Module, _Version}, _Id}, Key) ->

@@ -23,10 +23,11 @@ program(Table) ->
     end.
 
 %% @doc Has the key merged that a walk of a snapshot has met, and some that come behind it. Fails
-%% with what the module has done wrong with the first.
--spec resolve(Snapshot :: ats:tid()) -> ok.
+%% with what the module has done wrong with the first. A table that is none is not changed.
+-spec resolve(Snapshot :: ats:tid()) -> ok | no_snapshot.
 resolve(Snapshot) ->
     case ats_nif:disk_pending(Snapshot) of
+        none -> no_snapshot;
         [] -> ok;
         [{_, Chain} | _] = Records -> resolve(Snapshot, program(Snapshot), Records, Chain)
     end.

@@ -89,7 +89,7 @@ pub(crate) struct Pool {
     left: Condvar,
     /// Members that wait for a long turn. Stored to by the holder of the lock.
     waiting: AtomicUsize,
-    /// See [`fork`].
+    /// See [`fork_detection`].
     fork_count: u64,
 }
 

@@ -157,7 +157,7 @@ struct Place {
     was_read: AtomicBool,
     /// Held while the file is opened.
     opening: Mutex<()>,
-    /// See [`fork`].
+    /// See [`fork_detection`].
     fork_count: u64,
 }
 

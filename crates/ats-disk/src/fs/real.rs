@@ -153,7 +153,7 @@ fn not_a_file(what: &'static str) -> io::Error {
 /// The lock of a directory.
 struct Locked {
     directory: Arc<Counted<OwnedFd>>,
-    /// See [`fork`].
+    /// See [`fork_detection`].
     fork_count: u64,
 }
 

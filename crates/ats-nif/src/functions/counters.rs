@@ -49,12 +49,20 @@ fn change<'e>(
     })
 }
 
-fn update_counter<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+#[inline]
+pub(super) fn update_counter<'e, const N: usize>(
+    env: Env<'e>,
+    args: [VmTerm<'e>; N],
+) -> NifResult<'e> {
     let (args, default) = with_default(&args);
     change(env, args, default, |target, ops| target.update(env, ops))
 }
 
-fn update_element<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+#[inline]
+pub(super) fn update_element<'e, const N: usize>(
+    env: Env<'e>,
+    args: [VmTerm<'e>; N],
+) -> NifResult<'e> {
     let (args, default) = with_default(&args);
     change(env, args, default, |target, specs| target.replace(specs))
 }

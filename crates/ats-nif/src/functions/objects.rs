@@ -33,12 +33,14 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+#[inline]
+pub(super) fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, ExistingKey::Accepted)?;
     Ok(KnownAtom::True.word())
 }
 
-fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+#[inline]
+pub(super) fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, ExistingKey::Refused).map(boolean)
 }
 
@@ -113,14 +115,19 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     object_list(env, &found)
 }
 
-fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+#[inline]
+pub(super) fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let found = look_up(shared, key, &guard)?;
     Ok(boolean(found.is_some()))
 }
 
-fn lookup_element<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+#[inline]
+pub(super) fn lookup_element<'e, const N: usize>(
+    env: Env<'e>,
+    args: [VmTerm<'e>; N],
+) -> NifResult<'e> {
     let ([table, key, position], default) = with_default(&args);
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -169,7 +176,10 @@ const FEW_POSITIONS: usize = 8;
 
 /// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such
 /// lists.
-fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+pub(super) fn lookup_elements<'e>(
+    env: Env<'e>,
+    [table, key, positions]: [VmTerm<'e>; 3],
+) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     proper_length(positions, usize::MAX).ok_or(KnownAtom::None)?;
@@ -214,7 +224,8 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     })
 }
 
-fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+#[inline]
+pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
     if shared.table.table_type().is_bag() {
@@ -241,7 +252,8 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     Ok(KnownAtom::True.word())
 }
 
-fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+#[inline]
+pub(super) fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, guard| {
         // More objects take long on a normal scheduler.
         let most = guard.map_or(usize::MAX, |_| LONG_LIST);

@@ -11,17 +11,17 @@ use ats::End;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!(
-            "take_first",
-            |env, [table]| take_end(env, table, End::First),
-            1
-        ),
-        nif!(
-            "take_last",
-            |env, [table]| take_end(env, table, End::Last),
-            1
-        ),
+        nif!("take_first", take_first, 1),
+        nif!("take_last", take_last, 1),
     ]
+}
+
+pub(super) fn take_first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    take_end(env, table, End::First)
+}
+
+pub(super) fn take_last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    take_end(env, table, End::Last)
 }
 
 fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {

@@ -20,41 +20,49 @@ use std::time::{Duration, Instant};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!("first", |env, [table]| end(env, table, Up, only_key), 1),
-        nif!("last", |env, [table]| end(env, table, Down, only_key), 1),
-        nif!(
-            "next",
-            |env, [table, key]| step_to_key(env, table, key, Up),
-            2
-        ),
-        nif!(
-            "prev",
-            |env, [table, key]| step_to_key(env, table, key, Down),
-            2
-        ),
-        nif!(
-            "first_lookup",
-            |env, [table]| end(env, table, Up, with_objects),
-            1
-        ),
-        nif!(
-            "last_lookup",
-            |env, [table]| end(env, table, Down, with_objects),
-            1
-        ),
-        nif!(
-            "next_lookup",
-            |env, [table, key]| step_to_objects(env, table, key, Up),
-            2
-        ),
-        nif!(
-            "prev_lookup",
-            |env, [table, key]| step_to_objects(env, table, key, Down),
-            2
-        ),
+        nif!("first", first, 1),
+        nif!("last", last, 1),
+        nif!("next", next, 2),
+        nif!("prev", prev, 2),
+        nif!("first_lookup", first_lookup, 1),
+        nif!("last_lookup", last_lookup, 1),
+        nif!("next_lookup", next_lookup, 2),
+        nif!("prev_lookup", prev_lookup, 2),
         nif!("slot", slot, 2),
         nif!("chunk", chunk, 3),
     ]
+}
+
+pub(super) fn first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    end(env, table, Up, only_key)
+}
+
+pub(super) fn last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    end(env, table, Down, only_key)
+}
+
+pub(super) fn next<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    step_to_key(env, table, key, Up)
+}
+
+pub(super) fn prev<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    step_to_key(env, table, key, Down)
+}
+
+pub(super) fn first_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    end(env, table, Up, with_objects)
+}
+
+pub(super) fn last_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    end(env, table, Down, with_objects)
+}
+
+pub(super) fn next_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    step_to_objects(env, table, key, Up)
+}
+
+pub(super) fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    step_to_objects(env, table, key, Down)
 }
 
 /// The form in which the key that was found is returned.
@@ -154,7 +162,7 @@ fn apply_shape<'e>(
     }
 }
 
-fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+pub(super) fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let index = index

@@ -69,13 +69,15 @@ pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
     version.ok_or(KnownAtom::None)
 }
 
-/// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met
-/// last, as a list of records `{Key, Value}`.
+/// `disk_pending(Table)`: some pending keys of a snapshot, from the one on that a read has met
+/// last, as a list of records `{Key, Value}`; `none` of a table that is no snapshot.
 fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    let snapshot = shared.pending_snapshot.clone().ok_or(KnownAtom::Pending)?;
+    let Some(snapshot) = shared.pending_snapshot.clone() else {
+        return Ok(KnownAtom::None.word());
+    };
     drop(guard);
     let records = snapshot.next_window(Some(may_block));
     let records = records.map_err(Error::from)?;

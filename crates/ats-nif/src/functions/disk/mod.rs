@@ -4,6 +4,7 @@
 //! [`access`] and [`terms`].
 
 mod access;
+mod attempt;
 mod closed;
 mod files;
 mod info;
@@ -26,6 +27,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     functions.extend(walk::functions());
     functions.extend(snapshot::functions());
     functions.extend(write::functions());
+    functions.extend(attempt::functions());
     functions.extend(stage::functions());
     functions.extend(merge::functions());
     functions.extend(files::functions());

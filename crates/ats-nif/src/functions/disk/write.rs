@@ -137,11 +137,12 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
 /// be merged, or is still to be.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        match scratch::with_workspace(|work| shared.table.delete(key, work)) {
-            Err(NoReply::Refused(KnownAtom::Pending | KnownAtom::MergeFailed)) => {
-                delete_unread(shared, key)?;
-            }
-            deleted => deleted?,
+        let is_deleted = scratch::with_workspace(|work| match shared.table.delete(key, work) {
+            Err(Error::Storage(ats_store::Error::Pending | ats_store::Error::Merge)) => Ok(false),
+            deleted => deleted.map(|()| true),
+        })?;
+        if !is_deleted {
+            delete_unread(shared, key)?;
         }
         Ok(KnownAtom::True.word())
     })

@@ -1,0 +1,78 @@
+//! Functions of all tables, whose refusals are answers.
+//!
+//! A table on disk refuses what it may do later: to read a key whose values a program has to merge
+//! first. So what calls such a table gets a tag and goes on, where other callers get an exception.
+
+use crate::atoms::{self, KnownAtom};
+use crate::call::{NifResult, NoReply};
+use crate::env::Env;
+use crate::functions::arguments::ListTerms;
+use crate::functions::{counters, objects, pop, walks};
+use crate::vm_term::VmTerm;
+use crate::{nif, sys};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![nif!("disk_try", disk_try, 3)]
+}
+
+/// More arguments behind the table than any of these functions has.
+const MANY: usize = 4;
+
+/// `disk_try(Table, Function, Arguments)`: calls a function with the arguments behind the table:
+/// `{ok, Answer}`, or `{refused, Cause}`.
+fn disk_try<'e>(env: Env<'e>, [table, function, arguments]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    if !function.is_atom() {
+        return Err(KnownAtom::None.into());
+    }
+    let (mut given, mut count) = ([table; MANY], 0);
+    for (place, argument) in given.iter_mut().zip(ListTerms(arguments)) {
+        *place = argument;
+        count += 1;
+    }
+    let (tag, answer) = match call(env, table, atoms::text(function.word()), &given[..count]) {
+        Ok(answer) => (KnownAtom::Ok, answer),
+        Err(NoReply::Refused(cause)) => (KnownAtom::Refused, cause.word()),
+        Err(later) => return Err(later),
+    };
+    Ok(env.tuple(&[tag.word(), answer]))
+}
+
+fn call<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    function: &str,
+    arguments: &[VmTerm<'e>],
+) -> NifResult<'e> {
+    match (function, arguments) {
+        ("member", &[key]) => objects::member(env, [table, key]),
+        ("lookup_element", &[key, at]) => objects::lookup_element(env, [table, key, at]),
+        ("lookup_element", &[key, at, default]) => {
+            objects::lookup_element(env, [table, key, at, default])
+        }
+        ("lookup_elements", &[key, at]) => objects::lookup_elements(env, [table, key, at]),
+        ("first", &[]) => walks::first(env, [table]),
+        ("last", &[]) => walks::last(env, [table]),
+        ("next", &[key]) => walks::next(env, [table, key]),
+        ("prev", &[key]) => walks::prev(env, [table, key]),
+        ("first_lookup", &[]) => walks::first_lookup(env, [table]),
+        ("last_lookup", &[]) => walks::last_lookup(env, [table]),
+        ("next_lookup", &[key]) => walks::next_lookup(env, [table, key]),
+        ("prev_lookup", &[key]) => walks::prev_lookup(env, [table, key]),
+        ("slot", &[place]) => walks::slot(env, [table, place]),
+        ("insert", &[objects]) => objects::insert(env, [table, objects]),
+        ("insert_new", &[objects]) => objects::insert_new(env, [table, objects]),
+        ("delete_object", &[object]) => objects::delete_object(env, [table, object]),
+        ("take", &[key]) => objects::take(env, [table, key]),
+        ("take_first", &[]) => pop::take_first(env, [table]),
+        ("take_last", &[]) => pop::take_last(env, [table]),
+        ("update_counter", &[key, how]) => counters::update_counter(env, [table, key, how]),
+        ("update_counter", &[key, how, default]) => {
+            counters::update_counter(env, [table, key, how, default])
+        }
+        ("update_element", &[key, how]) => counters::update_element(env, [table, key, how]),
+        ("update_element", &[key, how, default]) => {
+            counters::update_element(env, [table, key, how, default])
+        }
+        _ => Err(KnownAtom::None.into()),
+    }
+}
