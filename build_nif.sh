@@ -73,7 +73,8 @@ command -v cargo >/dev/null 2>&1 ||
     fail "Rust is needed to build ats: install it from https://rustup.rs"
 
 # shellcheck disable=SC2086 # Lists of words.
-cargo build --profile "$profile" --locked -p ats-nif --target-dir "$target" $features ${ATS_CARGO_FLAGS:-} >&2
+cargo build --profile "$profile" --locked -p ats-nif --target-dir "$target" \
+    $features ${ATS_CARGO_FLAGS:-} >&2
 
 case "$(uname -s)" in
     Darwin) built=libats_nif.dylib ;;

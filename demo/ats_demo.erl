@@ -2,8 +2,8 @@
 %%
 %% First both hold the Unicode Character Database and answer the same questions about it; then
 %% several processes fill one ordered table at the same time, an experiment that the OTP team
-%% published when ets learned to use many cores. Last, tables on disk outlive a virtual machine that is
-%% killed.
+%% published when ets learned to use many cores. Last, tables on disk outlive a virtual machine that
+%% is killed.
 -module(ats_demo).
 
 -export([main/1]).
@@ -22,7 +22,9 @@ main([Kind, DataFile]) ->
     case {Equal, Kept} of
         {true, true} -> halt(0);
         {false, _} -> ats_demo_terminal:line("ats and ets did NOT agree; see above.", []), halt(1);
-        {true, false} -> ats_demo_terminal:line("Something was lost on disk; see above.", []), halt(1)
+        {true, false} ->
+            ats_demo_terminal:line("Something was lost on disk; see above.", []),
+            halt(1)
     end.
 
 -spec kind(string()) -> terminal | plain.

@@ -1,5 +1,5 @@
-%% @doc Tables on disk: another virtual machine writes the Unicode Character Database, is killed, and
-%% this one asks what is there.
+%% @doc Tables on disk: another virtual machine writes the Unicode Character Database, is killed,
+%% and this one asks what is there.
 %%
 %% One table has the characters. The other counts the words of their names, each by a write that
 %% merges: nothing is read until the sum is asked for.
@@ -16,7 +16,8 @@ run(DataFile, Characters) ->
     ats_demo_terminal:heading("4. On disk"),
     ats_demo_terminal:line(
       "Another virtual machine writes the characters to one table of dats, and the words of their~n"
-      "names to another, which counts them by merging. Then it is killed (kill -9), and the tables~n"
+      "names to another, which counts them by merging. Then it is killed (kill -9), and "
+      "the tables~n"
       "are opened here.", []),
     Directory = filename:join(os:getenv("TMPDIR", "/tmp"), "ats-demo-" ++ os:getpid()),
     ok = file:make_dir(Directory),
@@ -93,7 +94,8 @@ ask(Directory, Characters, WriteTime) ->
     Add = fun(Word, Sums) -> maps:update_with(Word, fun(N) -> N + 1 end, 1, Sums) end,
     Equal = Objects =:= Expected
         andalso maps:from_list(Counts) =:= lists:foldl(Add, #{}, Words),
-    ats_demo_terminal:line("  ~ts characters and ~ts words written in ~ts, opened after that in ~ts: ~ts",
+    ats_demo_terminal:line("  ~ts characters and ~ts words written in ~ts, opened after that in "
+                           "~ts: ~ts",
                            [ats_demo_terminal:count(length(Objects)),
                             ats_demo_terminal:count(length(Words)),
                             ats_demo_terminal:seconds(WriteTime),
@@ -104,6 +106,7 @@ ask(Directory, Characters, WriteTime) ->
                             element(2, lists:last(Currencies))]),
     Most = lists:sublist(lists:reverse(lists:keysort(2, Counts)), ?SHOWN),
     ats_demo_terminal:line("  the most frequent words: ~ts",
-                           [lists:join(", ", [io_lib:format("~ts ~ts", [Word, ats_demo_terminal:count(N)])
+                           [lists:join(", ",
+                                       [io_lib:format("~ts ~ts", [Word, ats_demo_terminal:count(N)])
                                               || {Word, N} <- Most])]),
     Equal.

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Looks at the code without running it: formatting, lints, documentation, layers, cross references, types.
-# Goes through all checks even if one fails, and fails at the end. Each check says "ok: NAME" or "not ok: NAME".
+# Looks at the code without running it: formatting, lints, documentation, layers, cross references,
+# types. Goes through all checks even if one fails, and fails at the end. Each check says "ok: NAME"
+# or "not ok: NAME".
 set -u
 cd "$(dirname "$0")/.."
 
@@ -38,8 +39,8 @@ check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
     cargo clippy --manifest-path bench/Cargo.toml -p ats-bench-scaling --all-targets --locked \
     --target-dir "$target/counted" -- -D warnings
 # Without RocksDB, which takes a quarter of an hour to build.
-check "clippy of the benchmarks" cargo clippy --manifest-path bench/Cargo.toml --workspace --no-default-features \
-    --all-targets --locked --target-dir "$target/bench" -- -D warnings
+check "clippy of the benchmarks" cargo clippy --manifest-path bench/Cargo.toml --workspace \
+    --no-default-features --all-targets --locked --target-dir "$target/bench" -- -D warnings
 check "formatting of the benchmarks" cargo fmt --manifest-path bench/Cargo.toml --all --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
     cargo doc --workspace --no-deps --document-private-items --locked
@@ -52,6 +53,8 @@ layers() {
 }
 check "layers" layers
 check "prose" ./scripts/prose.sh
+check "labels of invariants" ./scripts/labels.sh
+check "length of lines" ./scripts/lines.sh
 check "links" ./scripts/links.sh
 if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \

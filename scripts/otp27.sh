@@ -215,7 +215,8 @@ check_built_here() {
 
 compile() {
     inside sh -c 'cd /ats &&
-        erlc -Werror -pa ebin +debug_info +warn_missing_spec +warn_export_vars -DFORCING -I include \
+        erlc -Werror -pa ebin +debug_info +warn_missing_spec +warn_export_vars -DFORCING \
+            -I include \
             -o ebin src/*/*/*.erl src/*.erl src/*/*.erl &&
         erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test \
             test/*/*.erl'

@@ -43,9 +43,9 @@ cargo_test() {
     done
 }
 
-# The standard library is built with instrumentation, too, for which its sources are needed. As it is
-# shipped, the sanitizer does not see how a Mutex, a channel or the end of a thread orders what it
-# guards, and takes correct programs for racy ones.
+# The standard library is built with instrumentation, too, for which its sources are needed. As it
+# is shipped, the sanitizer does not see how a Mutex, a channel or the end of a thread orders what
+# it guards, and takes correct programs for racy ones.
 thread() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ] || {
         echo "sanitize: please run: rustup component add rust-src" >&2
@@ -54,9 +54,9 @@ thread() {
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread --cfg tsan" cargo_test thread -Zbuild-std "$@"
 }
 
-# With `--cfg watched` every record and node comes from the allocator that the tool watches, instead of
-# from our slabs. Leaks are not looked for unless asked (ASAN_OPTIONS=detect_leaks=1): what waits for
-# its epoch when a test ends may be reached only by the tagged pointers of a hash table.
+# With `--cfg watched` every record and node comes from the allocator that the tool watches, instead
+# of from our slabs. Leaks are not looked for unless asked (ASAN_OPTIONS=detect_leaks=1): what waits
+# for its epoch when a test ends may be reached only by the tagged pointers of a hash table.
 address() {
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=0}" \
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg watched" cargo_test address "$@"

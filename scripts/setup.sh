@@ -1,9 +1,9 @@
 #!/bin/sh
 # Makes sure that everything needed to build and test ats is on this machine.
 #
-# On Debian and its relatives missing Erlang packages are installed from the distribution;
-# elsewhere the script says what is missing and fails. It never asks anything, changes nothing
-# when nothing is missing, and may be run any number of times. Without Elixir a few tests cannot be run, which
+# On Debian and its relatives missing Erlang packages are installed from the distribution; elsewhere
+# the script says what is missing and fails. It never asks anything, changes nothing when nothing is
+# missing, and may be run any number of times. Without Elixir a few tests cannot be run, which
 # `scripts/test.sh` counts; so it is installed where that is possible, and not asked for elsewhere.
 set -eu
 
@@ -125,4 +125,5 @@ if [ -n "$packages" ]; then
 fi
 check_otp
 has_elixir || install_elixir
-say "Erlang/OTP $otp_version, $(rebar3 --version 2>/dev/null | cut -d ' ' -f 1,2), Rust $rust_version: complete"
+rebar3_version=$(rebar3 --version 2>/dev/null | cut -d ' ' -f 1,2)
+say "Erlang/OTP $otp_version, $rebar3_version, Rust $rust_version: complete"

@@ -5,10 +5,12 @@
 #
 # A third of the time goes to each of these, with other random numbers each time:
 #
-# stops      a simulated machine stops at every call of random histories, and anything may survive of
-#            what was not synced (tests/crash.rs)
-# programs   random programs run on a store and on a plain map (tests/model, and `atomic` of tests/store)
-# kills      a process that writes is killed, and the next goes on with what it has left (tests/kill)
+# stops      a simulated machine stops at every call of random histories, and anything may survive
+#            of what was not synced (tests/crash.rs)
+# programs   random programs run on a store and on a plain map (tests/model, and `atomic` of
+#            tests/store)
+# kills      a process that writes is killed, and the next goes on with what it has left
+#            (tests/kill)
 #
 # Ends at the first failure, whose last lines say what was wrong.
 set -u

@@ -1,14 +1,16 @@
 #!/bin/sh
-# Runs tests of the project, and prints as its last line how many passed and failed, and how many could not be run on
-# this machine, if any: "N passed, N failed, N skipped". The lines before it name them.
+# Runs tests of the project, and prints as its last line how many passed and failed, and how many
+# could not be run on this machine, if any: "N passed, N failed, N skipped". The lines before it
+# name them.
 #
-#   scripts/test.sh PART...     PART is quick, usual, deep or check: what `make test-quick`, `make test`,
-#                               `make test-deep` and `make check` run
+#   scripts/test.sh PART...     PART is quick, usual, deep or check: what `make test-quick`,
+#                               `make test`, `make test-deep` and `make check` run
 #
-# Each stage of a part is one run of a test tool. Its output goes to a log, which is printed when the stage is done,
-# and from which the tool's own summary lines are counted. A stage that ends badly without naming a failed test (it did
-# not compile, it crashed) counts as one failure, and so does a stage in which no test ran at all: silence is not
-# success. A stage that ends with the status 77 cannot be run on this machine, and its log says why.
+# Each stage of a part is one run of a test tool. Its output goes to a log, which is printed when
+# the stage is done, and from which the tool's own summary lines are counted. A stage that ends
+# badly without naming a failed test (it did not compile, it crashed) counts as one failure, and so
+# does a stage in which no test ran at all: silence is not success. A stage that ends with the
+# status 77 cannot be run on this machine, and its log says why.
 #
 # Two rows of stages run beside each other, because much of what tests and compilers do keeps one
 # processor busy or waits. What measures how long something takes comes after them, alone.
@@ -52,27 +54,30 @@ quick_programs="all associative disk model store"
 # These, the tests of the crates' interfaces, and the examples in the documentation.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
-    limited 1200 cargo test --workspace --locked --no-fail-fast --lib --bins $(printf -- '--test %s ' $quick_programs)
+    limited 1200 cargo test --workspace --locked --no-fail-fast --lib --bins \
+        $(printf -- '--test %s ' $quick_programs)
     tests=$?
     limited 600 cargo test --workspace --locked --no-fail-fast --doc && return "$tests"
 }
 
-# All others: long histories in which machines stop, processes are killed and disks fail or are full, and
-# programs that look at the memory and the open files of a process of their own.
+# All others: long histories in which machines stop, processes are killed and disks fail or are
+# full, and programs that look at the memory and the open files of a process of their own.
 stops_stage() {
     # shellcheck disable=SC2046 # A list of words.
     limited 1200 cargo test --workspace --locked --no-fail-fast $(
-        find crates/*/tests -path '*/tests/*.rs' ! -path '*/tests/*/*' -o -path '*/tests/*/main.rs' |
+        find crates/*/tests -path '*/tests/*.rs' ! -path '*/tests/*/*' \
+            -o -path '*/tests/*/main.rs' |
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
     )
 }
 
-# The lock, the epochs, and the tree where its parts are split and joined, under a model checker that
-# tries all interleavings with a few switches, and what weak memory makes of them. It needs a build of
-# its own, kept apart so that neither build undoes the other, and an optimised one.
+# The lock, the epochs, and the tree where its parts are split and joined, under a model checker
+# that tries all interleavings with a few switches, and what weak memory makes of them. It needs a
+# build of its own, kept apart so that neither build undoes the other, and an optimised one.
 models_stage() {
-    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals --lib --locked \
+    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals \
+        --lib --locked \
         --profile models --target-dir "$target/loom" models
 }
 
@@ -83,8 +88,8 @@ schedules_stage() {
         --test shuttle --test linear --target-dir "$target/shuttle"
 }
 
-# The build that counts what operations cost other processors, and the model of how tables scale. In the end operations
-# that only read must have written no memory that threads share.
+# The build that counts what operations cost other processors, and the model of how tables scale. In
+# the end operations that only read must have written no memory that threads share.
 counts_stage() {
     limited 600 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
         --target-dir "$target/counted" count:: &&
@@ -113,7 +118,8 @@ erlang_stage() {
 # What takes long, and random programs beside `ets` once more, now many.
 long_stage() {
     limited 600 rebar3 compile &&
-        erlang 2400 '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
+        erlang 2400 \
+            '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
 }
 
 # How long others wait, or how long it takes until tables have adapted to what is done to them.
@@ -171,11 +177,12 @@ check_stage() {
 
 # ----- counting -----
 
-# Reads a log. Prints a line for each test that failed or was not run, and in the end "PASSED FAILED". Understood are
+# Reads a log. Prints a line for each test that failed or was not run, and in the end "PASSED
+# FAILED". Understood are
 # - cargo: "test result: ok. 12 passed; 0 failed; ...";
-# - common_test: "All 3 tests passed." or "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.", maybe in colour.
-#   Tests that were skipped because their preparation failed (the second number in the brackets) have failed; those
-#   that skip themselves have not;
+# - common_test: "All 3 tests passed." or "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.",
+#   maybe in colour. Tests that were skipped because their preparation failed (the second number in
+#   the brackets) have failed; those that skip themselves have not;
 # - our own scripts: "ok: what", "not ok: what" and "not run: what".
 read_log() {
     sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' | awk -v stage="$2" '
@@ -194,7 +201,9 @@ read_log() {
         }
         /^ok: / { passed++ }
         /^not ok: / { failed++ }
-        /^test .* FAILED$/ || /==> .*: FAILED/ || /^not ok: / { printf "failed: %s: %s\n", stage, $0 }
+        /^test .* FAILED$/ || /==> .*: FAILED/ || /^not ok: / {
+            printf "failed: %s: %s\n", stage, $0
+        }
         /==> .*: SKIPPED/ { test = $0; sub(/^.*%%% /, "", test); sub(/: SKIPPED.*/, "", test) }
         /==> \{tc_user_skip,/ && !/==> (init|end)_per_/ {
             sub(/^.*\{tc_user_skip,/, "")
@@ -206,7 +215,8 @@ read_log() {
         END { print passed + 0, failed + 0 }'
 }
 
-# What came of a stage is left in NAME.counts and NAME.named, which say that it was ended from outside until it is done.
+# What came of a stage is left in NAME.counts and NAME.named, which say that it was ended from
+# outside until it is done.
 stage() {
     name=$1
     log=$logs/$name.log
@@ -252,8 +262,14 @@ rows() {
 }
 
 running_rows=""
-# shellcheck disable=SC2086 # A list of words.
-trap 'trap - INT TERM HUP; [ -z "$running_rows" ] || kill $running_rows; wait; exit 130' INT TERM HUP
+interrupted() {
+    trap - INT TERM HUP
+    # shellcheck disable=SC2086 # A list of words.
+    [ -z "$running_rows" ] || kill $running_rows
+    wait
+    exit 130
+}
+trap interrupted INT TERM HUP
 for part; do
     case $part in
         quick) rows units contract ;;

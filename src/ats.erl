@@ -755,8 +755,8 @@ select(Table, MatchSpec, Limit) ->
 select(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
-%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered bag
-%% it is the exact reverse, also among the objects of a key.
+%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered
+%% bag it is the exact reverse, also among the objects of a key.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1108,8 +1108,8 @@ rank(Table, Key) ->
 %%
 %% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is
 %% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
-%% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about a
-%% nanosecond for each.
+%% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about
+%% a nanosecond for each.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1484,8 +1484,9 @@ take_all_objects(Table) ->
 %% is a priority queue, of any number of producers and consumers. O(log size of the table).
 %%
 %% From an ordered bag it takes the oldest object of the first key: among equal priorities, first in
-%% is first out. From types without order it takes some object, from a bag the oldest one of some key. There the list is
-%% empty only if no object was in the table during all of the call. O(1), amortised.
+%% is first out. From types without order it takes some object, from a bag the oldest one of some
+%% key. There the list is empty only if no object was in the table during all of the call. O(1),
+%% amortised.
 %%
 %% ```
 %% 1> ats:new(jobs, [ordered_bag, named_table]).
@@ -1501,8 +1502,8 @@ take_all_objects(Table) ->
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
-%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order the
-%% same. From an ordered bag it takes the newest object of the last key.
+%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order
+%% the same. From an ordered bag it takes the newest object of the last key.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),

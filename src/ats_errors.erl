@@ -183,8 +183,8 @@ table(_Table, _Cause) ->
 
 -spec backend() -> message().
 backend() ->
-    <<"invalid options: `backend' names no store of this build; stores for comparison are in builds "
-      "with the cargo feature `rivals' (rebar3 as bench)">>.
+    <<"invalid options: `backend' names no store of this build; stores for comparison are in "
+      "builds with the cargo feature `rivals' (rebar3 as bench)">>.
 
 -spec new_messages(term(), term(), cause()) -> [message()].
 new_messages(Name, Options, Cause) ->

@@ -1,10 +1,10 @@
 %% @private
 %% @doc The description of a table, as `ats:info/1,2' shows it.
 %%
-%% The native library describes a table in one tuple, taken at one moment; this module picks
-%% items out of it and lists them in the order that programs know from `ets'. The numbers `size' and
-%% `memory', each of which is that of one moment, and `stats' and `binary' are asked for by themselves,
-%% because they take longer.
+%% The native library describes a table in one tuple, taken at one moment; this module picks items
+%% out of it and lists them in the order that programs know from `ets'. The numbers `size' and
+%% `memory', each of which is that of one moment, and `stats' and `binary' are asked for by
+%% themselves, because they take longer.
 -module(ats_info).
 
 -export([all/1, item/2, fixation/2]).

@@ -17,7 +17,8 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-export([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
+         chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
 -export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -41,7 +42,8 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-nifs([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
+       chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
 -nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -456,8 +458,9 @@ disk_sync(_Table) -> ?NOT_LOADED.
         | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
-%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it. If
-%% that is given, it is one of so many at most: of more, those expire that were not used for longest.
+%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it.
+%% If that is given, it is one of so many at most: of more, those expire that were not used for
+%% longest.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
@@ -485,9 +488,10 @@ disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
         | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
 disk_program(_Table) -> ?NOT_LOADED.
 
-%% Writes an object to a key that is merged by a module, without reading what is there: one with which
-%% nothing older is merged, or an operand that is an object if it is alone, or may be missing then. Says
-%% whether a key has many values now, or so many that they should be merged before more is written.
+%% Writes an object to a key that is merged by a module, without reading what is there: one with
+%% which nothing older is merged, or an operand that is an object if it is alone, or may be missing
+%% then. Says whether a key has many values now, or so many that they should be merged before more
+%% is written.
 -spec disk_operand(ats:tid(), tuple(), object | present | undefined,
                    Version :: non_neg_integer()) ->
           written | hot | long | {other_version, OfTable :: non_neg_integer()}.
@@ -572,8 +576,8 @@ disk_repair(_Directory, _Told) -> ?NOT_LOADED.
 -spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()] | {pending, disk_record()}.
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
-%% The objects of some keys behind this one, as the external term format of a list, and the last of the
-%% keys; and whether there are more, or the values of the next key have to be merged first.
+%% The objects of some keys behind this one, as the external term format of a list, and the last of
+%% the keys; and whether there are more, or the values of the next key have to be merged first.
 -spec disk_chunk(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
 disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.

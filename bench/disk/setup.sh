@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes sure that what RocksDB needs to be built is on this machine: a C++ compiler, and libclang, with which
-# its header is read. Installs both on Debian and its relatives, and says what is missing elsewhere.
+# Makes sure that what RocksDB needs to be built is on this machine: a C++ compiler, and libclang,
+# with which its header is read. Installs both on Debian and its relatives, and says what is missing
+# elsewhere.
 set -eu
 
 say() { echo "bench-disk: $*"; }

@@ -1,12 +1,13 @@
 %% @doc Measures the stores that a table can have beside one another, and beside `ets'.
 %%
-%% A mix of operations is run on a table in each store, with one process and with more, in turn, several
-%% rounds. What counts is the median over the rounds of the ratio over `ets' with `write_concurrency' and
-%% `read_concurrency' within a round. Keys are integers, drawn evenly from a range of 2^20, half of
-%% which is in the table.
+%% A mix of operations is run on a table in each store, with one process and with more, in turn,
+%% several rounds. What counts is the median over the rounds of the ratio over `ets' with
+%% `write_concurrency' and `read_concurrency' within a round. Keys are integers, drawn evenly from a
+%% range of 2^20, half of which is in the table.
 %%
-%% Good for: what each structure gives, all else being the same, since the calls go the same way up to the
-%% store. Not good for: more processors than the machine has; see docs/inside/scaling.md for these.
+%% Good for: what each structure gives, all else being the same, since the calls go the same way up
+%% to the store. Not good for: more processors than the machine has; see docs/inside/scaling.md for
+%% these.
 -module(ats_bench_backends).
 
 -export([main/1]).
@@ -20,9 +21,9 @@
 
 -define(OPERATIONS, 1 bsl 17).
 
-%% @doc Measures all mixes on all stores, prints a table for each type, and stops the virtual machine. Arguments:
-%% `--quick', `--rounds N', `--ms N' (length of a run), `--processes N' (1, 2 and so many), `--only TEXT'
-%% (rows whose title, such as `ordered_set, 100 % lookup', contains it).
+%% @doc Measures all mixes on all stores, prints a table for each type, and stops the virtual
+%% machine. Arguments: `--quick', `--rounds N', `--ms N' (length of a run), `--processes N' (1, 2
+%% and so many), `--only TEXT' (rows whose title, such as `ordered_set, 100 % lookup', contains it).
 -spec main([string()]) -> no_return().
 main(Args) ->
     Usage = "ats_bench_backends [--quick] [--rounds N] [--ms N] [--processes N] [--only TEXT]",
@@ -48,9 +49,11 @@ measure(Options) ->
     ats_bench_report:print_facts(ats_bench_report:machine_facts()),
     lists:foreach(fun(Type) -> measure_type(Type, Options) end, [ordered_set, set]).
 
-%% The sides of a type: what they are called, the module with their loops, and the options of their tables.
+%% The sides of a type: what they are called, the module with their loops, and the options of their
+%% tables.
 sides(Type) ->
-    Ats = [{atom_to_list(Backend), ats_bench_ats, [{backend, Backend}]} || Backend <- backends(Type)],
+    Ats = [{atom_to_list(Backend), ats_bench_ats, [{backend, Backend}]}
+           || Backend <- backends(Type)],
     Wc = [{write_concurrency, true}, {read_concurrency, true}],
     [{"ets wc", ats_bench_ets, Wc}, {"ets", ats_bench_ets, []} | Ats].
 
@@ -116,7 +119,8 @@ measure_round({Name, {_, _, Chains}}, P, Round, Handles, Sides, Tables, Options)
     Numbered = lists:zip3(lists:seq(1, length(Sides)), Sides, Tables),
     {Before, After} = lists:split(Round rem length(Sides), Numbered),
     Rates = [begin
-                 ats_bench_report:progress("~s, ~b process(es), round ~b: ~s", [Name, P, Round, Side]),
+                 ats_bench_report:progress("~s, ~b process(es), round ~b: ~s",
+                                           [Name, P, Round, Side]),
                  Of = lists:sublist(Handles, P),
                  {N, ats_bench_run:rate(Loops, Loop, Table, Of, Options#options.run_ms)}
              end || {N, {Side, Loops, _}, Table} <- After ++ Before],

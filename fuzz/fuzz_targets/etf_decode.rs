@@ -6,7 +6,8 @@ use ats_term::etf::{Atoms, Options, decode_first, encode};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    // A fuzzer would fill the atom table in the long run; node and module names must be new at times.
+    // A fuzzer would fill the atom table in the long run; node and module names must be new at
+    // times.
     let options = Options {
         atoms: Atoms::New { limit: 2 },
     };

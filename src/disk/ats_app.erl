@@ -2,7 +2,8 @@
 %% @doc The application: one supervisor, of the process that owns open tables on disk, and of those
 %% that merge their values by modules of programs.
 %%
-%% Tables in memory need no process, so a program that has only those need not start the application.
+%% Tables in memory need no process, so a program that has only those need not start the
+%% application.
 -module(ats_app).
 
 -behaviour(application).

@@ -42,8 +42,8 @@ of_call({error, merge, _Text}, _Directory) ->
 of_call({error, Cause, Text}, Directory) ->
     {error, reason(Cause, Directory, Text)}.
 
-%% @doc The answer for a cause that a native function has raised, unless the cause is that the caller
-%% was wrong.
+%% @doc The answer for a cause that a native function has raised, unless the cause is that the
+%% caller was wrong.
 -spec of_cause(ats_errors:cause(), Directory :: term()) -> {error, reason()} | refused.
 of_cause({merge_failed, Key, Failure}, Directory) ->
     {error, {merge_failed, Directory, Key, Failure}};
@@ -140,7 +140,8 @@ format({unsupported, {Function, _}})
 format(incompatible_arguments) ->
     "the table is open with other options";
 format({needs_repair, Directory}) ->
-    io_lib:format("~ts: files of the table are damaged, and the option repair says not to repair it",
+    io_lib:format("~ts: files of the table are damaged, and the option repair says not to "
+                  "repair it",
                   [Directory]);
 format({damaged_bchunk, What}) ->
     io_lib:format("the chunks of a table are damaged: ~ts", [What]);

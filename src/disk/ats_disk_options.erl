@@ -4,9 +4,9 @@
 %% Later options replace earlier ones, and what is not given is what `dets' takes: a `set' with its
 %% keys at position 1.
 %%
-%% An option that is none, or has a wrong value, is an error of the caller, `badarg'. One that `dets'
-%% has and `dats' cannot serve is an answer, `{error, {unsupported, Option}}': the program may be right,
-%% but not here.
+%% An option that is none, or has a wrong value, is an error of the caller, `badarg'. One that
+%% `dets' has and `dats' cannot serve is an answer, `{error, {unsupported, Option}}': the program
+%% may be right, but not here.
 -module(ats_disk_options).
 
 -export([parse/2, parse_made/1, native/1, fits/2, describe/1, check_modules/1]).
@@ -63,8 +63,8 @@ set_shared_memory(Other) ->
 -spec is_bag(ats:table_type()) -> boolean().
 is_bag(Type) -> Type =/= set andalso Type =/= ordered_set.
 
-%% @doc Reads the options of a table. Its name is the directory, if that is not given. An option that
-%% is no list is the only one.
+%% @doc Reads the options of a table. Its name is the directory, if that is not given. An option
+%% that is no list is the only one.
 -spec parse(Name :: term(), Options :: term()) ->
           {ok, parsed()} | badarg | {error, term()}.
 parse(Name, Options) when is_list(Options) ->
@@ -321,9 +321,9 @@ formats(default) -> default;
 formats(none) -> <<>>;
 formats(Formats) -> term_to_binary(Formats, [{minor_version, 2}]).
 
-%% @doc Checks that the modules are there that a table remembers, unless options name others. A table
-%% can be opened if the module that merges has another version: keys that are merged can be read, and
-%% `dats:upgrade_merge/2' merges the others.
+%% @doc Checks that the modules are there that a table remembers, unless options name others. A
+%% table can be opened if the module that merges has another version: keys that are merged can be
+%% read, and `dats:upgrade_merge/2' merges the others.
 -spec check_modules(parsed()) -> ok | {error, reason, term()}.
 check_modules(#{directory := Directory, merge := Merge, formats := Formats}) ->
     case ats_nif:disk_describe(native_name(Directory)) of

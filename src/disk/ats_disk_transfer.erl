@@ -2,14 +2,16 @@
 %% @doc Objects of tables on disk to tables in memory, and the other way round.
 %%
 %% They go in lists, so that the caller needs no more memory for more objects. After each list a
-%% function is told how many objects there were so far, and how many there will be, if that is known.
+%% function is told how many objects there were so far, and how many there will be, if that is
+%% known.
 -module(ats_disk_transfer).
 
 -export([out/3, in/3, init/2]).
 
 -export_type([progress/0]).
 
--type progress() :: fun((Done :: non_neg_integer(), Total :: non_neg_integer() | unknown) -> term()).
+-type progress() :: fun((Done :: non_neg_integer(), Total :: non_neg_integer() | unknown) ->
+                        term()).
 -type target() :: {ats | ets, Table :: term()}.
 -type source() :: {ats | ets | dets, Table :: term()}.
 

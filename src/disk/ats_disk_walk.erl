@@ -39,8 +39,8 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
             chunks(Function, Acc, Snapshot, Direction, Next)
     end.
 
-%% @doc The objects of some keys behind one, as the external term format of a list, as they are at the
-%% moment.
+%% @doc The objects of some keys behind one, as the external term format of a list, as they are at
+%% the moment.
 -spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
           {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
 chunk(Table, Direction, Last) ->

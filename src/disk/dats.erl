@@ -1,9 +1,10 @@
 %% @doc Tables on disk: what `dets' is to `ets', `dats' is to `ats'.
 %%
 %% This module is a drop-in for `dets': the same functions with the same arguments, results and
-%% errors. Change `dets:' to `dats:' and the program does what it did before, on another file format.
-%% A table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges, match
-%% specifications that read no more than they need, and functions that do several things as one.
+%% errors. Change `dets:' to `dats:' and the program does what it did before, on another file
+%% format. A table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges,
+%% match specifications that read no more than they need, and functions that do several things as
+%% one.
 %%
 %% Good for: tables larger than memory, many writes in any order, ranges and prefixes of keys, data
 %% that must be there after a crash. Not good for: single reads right after many writes of the same
@@ -16,8 +17,8 @@
 %% As those of `dets'. A function that only does something returns `ok'. What is wrong with the
 %% arguments is the exception `badarg', which says in words what it is; so is a table that is not
 %% open. What is wrong with the files is an answer, `{error, Reason}' (see {@link reason()}), and
-%% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1}, exit
-%% with that answer instead, since it could be a key.
+%% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1},
+%% exit with that answer instead, since it could be a key.
 -module(dats).
 
 -export([open_file/1, open_file/2, close/1, is_dats_file/1, is_dets_file/1, all/0]).
@@ -87,7 +88,8 @@
 -define(ANSWER(Call, Name, Arguments),
         ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> FilesFailed)).
 -define(ANSWER_OR_EXIT(Call, Name, Arguments),
-        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> exit(FilesFailed))).
+        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed ->
+            exit(FilesFailed))).
 -define(DONE(Call, Name, Arguments),
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
@@ -122,8 +124,8 @@ open_file(Directory) ->
 %%
 %% <dl>
 %% <dt>`{file, Directory}'</dt><dd>where the table is. The directory is made if it is not there,
-%% in one that is. If the option is missing, the name of the table is taken, which must be an atom or
-%% a string then</dd>
+%% in one that is. If the option is missing, the name of the table is taken, which must be an atom
+%% or a string then</dd>
 %% <dt>`{type, Type}'</dt><dd>`set', which is the default, `ordered_set', `bag',
 %% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
 %% type, if it is given</dd>
@@ -138,12 +140,13 @@ open_file(Directory) ->
 %% <dt>`{durability, system}'</dt><dd>when the system does that: some 30 seconds on Linux.
 %% `{auto_save, infinity}' means the same</dd>
 %% <dt>`{merge, Merge}'</dt><dd>how the values are merged that {@link write/3} writes to the same
-%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the default,
-%% keeps the last. Not for bags. A table that is there must have it, if it is given</dd>
+%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
+%% default, keeps the last. Not for bags. A table that is there must have it, if it is given</dd>
 %% <dt>`{block_size, Bytes}'</dt><dd>about how much is read from disk at once; 4096</dd>
 %% <dt>`{compressed, true}'</dt><dd>what is written from now on to sorted files is compressed with
-%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the files
-%% are often half as large. `false' is the default. Either reads what the other has written</dd>
+%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the
+%% files are often half as large. `false' is the default. Either reads what the other has
+%% written</dd>
 %% <dt>`{memory, Bytes}'</dt><dd>how much memory the table takes at most for what was written
 %% last, and for what was read; 320 MiB</dd>
 %% <dt>`{snapshot_age, Ms}'</dt><dd>what the table was at a moment is kept for a call that reads
@@ -151,8 +154,8 @@ open_file(Directory) ->
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
 %% never</dd>
 %% <dt>`{repair, true}'</dt><dd>if files are damaged so that the table cannot be opened, what can
-%% be read is written to new files, and the table is opened. The damaged files are kept in a directory
-%% beside, and a warning is logged that says what was lost</dd>
+%% be read is written to new files, and the table is opened. The damaged files are kept in a
+%% directory beside, and a warning is logged that says what was lost</dd>
 %% <dt>`{repair, false}'</dt><dd>such a table is answered by `{error, {needs_repair,
 %% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</dd>
 %% <dt>`{repair, force}'</dt><dd>all files are read and written anew, also if nothing shows yet
@@ -194,9 +197,9 @@ open_parsed(Name, Options) ->
 maybe_ok(ok, Answer) -> Answer();
 maybe_ok({error, _} = Failed, _Answer) -> Failed.
 
-%% @doc Closes a table for the caller. When no process has it open any more, what was written last is
-%% moved from the journal to sorted files, so that the next opening need not. The table is not fixed by
-%% the caller any more, as in `dets'.
+%% @doc Closes a table for the caller. When no process has it open any more, what was written last
+%% is moved from the journal to sorted files, so that the next opening need not. The table is not
+%% fixed by the caller any more, as in `dets'.
 -spec close(tab_name()) -> ok | {error, reason()}.
 close(Name) ->
     Table = try ?TABLE(Name)
@@ -244,9 +247,9 @@ is_dats_file(Directory) ->
 is_dets_file(Directory) ->
     is_dats_file(Directory).
 
-%% @doc Removes a table that is not open, and its directory. Other files in the directory stay, and so
-%% does that then: the answer is `{ok, Names}' with the names of those. A table whose files are damaged
-%% can be removed, too. After a crash in between the same call goes on.
+%% @doc Removes a table that is not open, and its directory. Other files in the directory stay, and
+%% so does that then: the answer is `{ok, Names}' with the names of those. A table whose files are
+%% damaged can be removed, too. After a crash in between the same call goes on.
 -spec destroy(Directory :: file:name_all()) ->
           ok | {ok, Foreign :: [file:filename_all()]} | {error, reason()}.
 destroy(Directory) ->
@@ -255,9 +258,9 @@ destroy(Directory) ->
         Answer -> Answer
     end.
 
-%% @doc Gives the directory of a table that is not open another name, in the same file system. A table
-%% that has that name is removed: from one moment on the name is that of the renamed table, also after
-%% a crash, and if there is one, `From' may have what is left of the other.
+%% @doc Gives the directory of a table that is not open another name, in the same file system. A
+%% table that has that name is removed: from one moment on the name is that of the renamed table,
+%% also after a crash, and if there is one, `From' may have what is left of the other.
 -spec rename_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
 rename_table(From, To) ->
     case ats_disk_closed:rename(From, To) of
@@ -265,8 +268,8 @@ rename_table(From, To) ->
         Answer -> Answer
     end.
 
-%% @doc Copies a table that is not open for writing to a directory that is empty or not there. The copy
-%% is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
+%% @doc Copies a table that is not open for writing to a directory that is empty or not there. The
+%% copy is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -308,8 +311,8 @@ all() ->
 info(Name) ->
     ?ANSWER(ats_disk_info:all(Name), Name, [Name]).
 
-%% @doc Returns one item of the description of a table; `undefined' if the table is not open, or there
-%% is no such item.
+%% @doc Returns one item of the description of a table; `undefined' if the table is not open, or
+%% there is no such item.
 %%
 %% <dl>
 %% <dt>`type', `keypos', `access', `durability', `compressed'</dt><dd>as it was opened</dd>
@@ -371,8 +374,8 @@ flush(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
 
 %% @doc Returns the memory in bytes that tables share which were opened without the option `memory':
-%% the budget, which is the parameter `disk_memory' that the application had when it was started,
-%% or 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
+%% the budget, which is the parameter `disk_memory' that the application had when it was started, or
+%% 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
 %% read. While the first is more than its part, the largest tables write theirs to files, and writes
 %% are slowed down. What only snapshots read comes besides.
 %%
@@ -385,9 +388,9 @@ flush(Name) ->
 shared_memory() ->
     ats_nif:disk_memory().
 
-%% @doc Merges all sorted files into one, of which then nothing is left that was replaced or deleted.
-%% Others go on meanwhile. The table does this by itself, a part at a time; a call takes as long as
-%% to read and write all of it.
+%% @doc Merges all sorted files into one, of which then nothing is left that was replaced or
+%% deleted. Others go on meanwhile. The table does this by itself, a part at a time; a call takes as
+%% long as to read and write all of it.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -413,8 +416,8 @@ write_runs(Name, Write) ->
 
 %% @doc Gives a table whose values a module merges the version that the module has now.
 %%
-%% Values that were written under one version are merged by no other: until this is called, keys that
-%% are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
+%% Values that were written under one version are merged by no other: until this is called, keys
+%% that are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
 %% OfModule}}}', and so do writes to all keys. So first these keys are merged:
 %%
 %% <dl>
@@ -424,8 +427,8 @@ write_runs(Name, Write) ->
 %% oldest first, and returns `{value, Value}' or `delete'</dd>
 %% </dl>
 %%
-%% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that is
-%% the answer, and the table has the version that it had. It takes as long as to read all of it.
+%% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
+%% is the answer, and the table has the version that it had. It takes as long as to read all of it.
 -spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
     ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
@@ -935,8 +938,8 @@ select(Name, MatchSpec) ->
 select(Name, MatchSpec, Limit) ->
     ?ANSWER(chunk(Name, select, MatchSpec, up, Limit), Name, [Name, MatchSpec, Limit]).
 
-%% @doc Goes on where {@link select/3}, {@link select_reverse/3}, {@link range/4} or {@link prefix/3}
-%% stopped.
+%% @doc Goes on where {@link select/3}, {@link select_reverse/3}, {@link range/4} or
+%% {@link prefix/3} stopped.
 -spec select(continuation()) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select(Continuation) ->
@@ -1383,9 +1386,9 @@ init_table(Name, InitFun) ->
 %% the function fails, or provides what is no object. Of a fixed table the answer is `{error,
 %% {fixed_table, Name}}'.
 %%
-%% With `{format, bchunk}' it provides what {@link bchunk/2} returned, of a table of the same type and
-%% with its keys at the same position. If a piece of that is missing, spoilt, or of something else,
-%% the answer is `{error, {damaged_bchunk, What}}' or `{error, {incompatible_bchunk, What}}'.
+%% With `{format, bchunk}' it provides what {@link bchunk/2} returned, of a table of the same type
+%% and with its keys at the same position. If a piece of that is missing, spoilt, or of something
+%% else, the answer is `{error, {damaged_bchunk, What}}' or `{error, {incompatible_bchunk, What}}'.
 %%
 %% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
 %% from_ets/2} and the like, too. See the page `docs/use/tables-on-disk.md' for more of them.
@@ -1424,8 +1427,8 @@ unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
 unless_fixed(_Name, Done) -> Done.
 
 %% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
-%% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a moment
-%% of its own.
+%% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
+%% moment of its own.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1496,9 +1499,9 @@ to_ets(Name, EtsTable) ->
 
 %% @doc Inserts the objects, as they are at one moment, into a table of `ets', and returns that.
 %%
-%% With the option `{progress, Fun}', `Fun(Done, Total)' is called again and again, at the latest after
-%% some thousand objects, with the number of those so far, and of all, or `unknown'. The same holds for
-%% the other functions that take this option.
+%% With the option `{progress, Fun}', `Fun(Done, Total)' is called again and again, at the latest
+%% after some thousand objects, with the number of those so far, and of all, or `unknown'. The same
+%% holds for the other functions that take this option.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1627,8 +1630,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% <dt>`{format, {Key, Value, BlockSize}}'</dt><dd>`Key' is `term', `binary' or `string_vector'.
 %% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
 %% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of so many numbers; or
-%% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also be
-%% `{module, Module}', a format of the program: see {@link ats_format}</dd>
+%% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also
+%% be `{module, Module}', a format of the program: see {@link ats_format}</dd>
 %% <dt>`{format, #osmos_table_format{}}'</dt><dd>a record of osmos, from
 %% `include/ats_osmos.hrl', with exported functions. `key_less' is
 %% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
@@ -1646,12 +1649,12 @@ progress(_) -> erlang:error({ats_error, options}).
 %% program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
-%% `{max_selects, N}' is the number of selects that the table continues: of more, those that were not
-%% continued for longest are given up. `{max_memory_entries, N}' is the number of keys in memory with
-%% which they go to a file, if the memory that they take does not do it before. Without these two
-%% there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at a
-%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too; `{compressed,
-%% true}' is the default here.
+%% `{max_selects, N}' is the number of selects that the table continues: of more, those that were
+%% not continued for longest are given up. `{max_memory_entries, N}' is the number of keys in memory
+%% with which they go to a file, if the memory that they take does not do it before. Without these
+%% two there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at
+%% a time. All options of {@link open_file/2} but `type' and `keypos' can be given, too;
+%% `{compressed, true}' is the default here.
 %%
 %% ```
 %% 1> dats:open(hits, [{directory, "hits"}, {format, {term, uint64_sum_delete, 4096}}]).
@@ -1702,10 +1705,10 @@ write(Name, Key, Value) ->
 %%
 %% `Lower(Key)' says whether a key is below the range, `Upper(Key)' whether it is below the end of
 %% the range: in the order of the keys, both are true for the first ones only, if for any. The
-%% beginning of the range is searched, so `Lower' is called O(log n) times, and of each sorted file two
-%% blocks are read at most for each call. Both can also be told as `{key, Key}', which belongs to the
-%% range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key and a
-%% value, or with a pair of them.
+%% beginning of the range is searched, so `Lower' is called O(log n) times, and of each sorted file
+%% two blocks are read at most for each call. Both can also be told as `{key, Key}', which belongs
+%% to the range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key
+%% and a value, or with a pair of them.
 %%
 %% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are
 %% those of one moment, also those that {@link select_continue/3} returns. The table keeps what it
@@ -1718,7 +1721,8 @@ write(Name, Key, Value) ->
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.
 select_range(Name, Lower, Upper, Select, N) ->
-    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_tables:max_selects(Name), Lower, Upper, Select, N),
+    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_tables:max_selects(Name), Lower, Upper,
+                                   Select, N),
             Name, [Name, Lower, Upper, Select, N]).
 
 %% @doc Returns the next rows of a range.

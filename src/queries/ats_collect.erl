@@ -98,9 +98,9 @@ room(unknown) ->
 room(Expected) ->
     #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = element(1, heap())}.
 
-%% If a collection has made room, has the next one make more, in proportion to what is in use. A heap that is smaller than before
-%% either has become full already, and what comes is put aside until it is collected; or it was
-%% collected as a whole, and has not got what was wanted.
+%% If a collection has made room, has the next one make more, in proportion to what is in use. A
+%% heap that is smaller than before either has become full already, and what comes is put aside
+%% until it is collected; or it was collected as a whole, and has not got what was wanted.
 -spec enlarged(#room{} | none) -> #room{} | none.
 enlarged(none) ->
     none;

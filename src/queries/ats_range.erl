@@ -98,7 +98,8 @@ fold(_Function, _Acc, Table, _Low, _High, _Options) ->
     refuse(Table, count, function).
 
 -spec fold_chunks(fun((term(), Acc) -> Acc), Acc,
-                  {[term()], ats:continuation()} | '$end_of_table', pos_integer() | infinity) -> Acc.
+                  {[term()], ats:continuation()} | '$end_of_table', pos_integer() | infinity) ->
+                      Acc.
 fold_chunks(_Function, Acc, '$end_of_table', _Left) ->
     Acc;
 fold_chunks(Function, Acc, {Terms, _Continuation}, Left) when length(Terms) >= Left ->

@@ -43,7 +43,8 @@ queries(_) ->
     ],
     ok.
 
-%% Since Erlang/OTP 29 `ets' refuses such a name as well. What `qlc' shows is the name that was given.
+%% Since Erlang/OTP 29 `ets' refuses such a name as well. What `qlc' shows is the name that was
+%% given.
 no_table_to_query(_) ->
     ?assertError(badarg, ats:table(?NAME)),
     ?assertError(badarg, ats:table(?NAME, [])),

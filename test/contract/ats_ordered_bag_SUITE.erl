@@ -266,8 +266,8 @@ places_count_objects(_) ->
     ],
     ok.
 
-%% A continuation is a place, among the objects of a key as well: those that are there throughout are
-%% met once.
+%% A continuation is a place, among the objects of a key as well: those that are there throughout
+%% are met once.
 walks_that_go_on_after_changes(_) ->
     Objects = [{Key, N} || Key <- [1, 2], N <- lists:seq(1, 400)],
     [

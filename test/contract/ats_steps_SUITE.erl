@@ -98,8 +98,8 @@ deleting(T, Key, Step) ->
     true = ats:delete(T, Key),
     [Key | deleting(T, ats:Step(T, Key), Step)].
 
-%% One process makes floats of integers and integers of floats, another one walks. What it meets is one of
-%% both; and what the first one has put is what it finds.
+%% One process makes floats of integers and integers of floats, another one walks. What it meets is
+%% one of both; and what the first one has put is what it finds.
 floats_come_beside_steps(_) ->
     T = ats:new(both, [ordered_set, public]),
     Keys = lists:seq(1, 500),
@@ -134,7 +134,8 @@ walks(T, Keys, Monitor) ->
 
 %% Both walks of a table that is filled in a random order, in which leaves have tails.
 same_walks(Objects) ->
-    Shuffled = [Object || {_, Object} <- lists:sort([{rand:uniform(), Object} || Object <- Objects])],
+    Sorted = lists:sort([{rand:uniform(), Object} || Object <- Objects]),
+    Shuffled = [Object || {_, Object} <- Sorted],
     [Ets, Ats] = [begin
                       T = M:new(walked, [ordered_set, public]),
                       [true = M:insert(T, Object) || Object <- Shuffled],

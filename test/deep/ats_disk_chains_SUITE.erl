@@ -150,7 +150,8 @@ fill(Directory) ->
     ok = sys:suspend(ats_merge_background),
     many = open(many, Directory, [{memory, 12 * ?MB}]),
     Filling = binary:copy(<<7>>, ?BYTES),
-    [ok = dats:write(many, K, <<K:32, N, Filling/binary>>) || N <- [1, 2], K <- lists:seq(1, ?KEYS)],
+    [ok = dats:write(many, K, <<K:32, N, Filling/binary>>)
+     || N <- [1, 2], K <- lists:seq(1, ?KEYS)],
     ok.
 
 walk(Directory, Walk) ->

@@ -30,7 +30,8 @@ every_function_is_told(_) ->
                  lists:sort(ats_disk_functions:documented() -- Exported)),
     [?assertNot(lists:member(F, Exported)) || {F, _} <- ats_disk_functions:undocumented()],
     Counterparts = ats_disk_functions:osmos() ++ ats_disk_functions:tcerl(),
-    ?assertEqual([], [F || {_, F, _} <- Counterparts, F =/= none] -- lists:append(lists:duplicate(9, Exported))).
+    Named = [F || {_, F, _} <- Counterparts, F =/= none],
+    ?assertEqual([], Named -- lists:append(lists:duplicate(9, Exported))).
 
 every_function_is_called(_) ->
     Uncalled = [F || F <- ats_disk_functions:documented(), ats_disk_functions:cases(F) =:= []],
@@ -75,7 +76,8 @@ introduction() ->
         "`dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
         "Those of osmos and\n"
         "tcerl follow.\n\n",
-        "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
+        "This page is written by `make functions`, and `make test-deep` fails if it is out of "
+        "date.\n\n"
     ].
 
 row({F, A} = Function) ->
@@ -87,7 +89,8 @@ row({F, A} = Function) ->
             Judged = [{judge(Function, Case, V), Case, V}
                       || Case <- Cases, V <- [ats_disk_functions:compare(Case)]],
             Reasons = lists:usort([Reason || {{allowed, Reason}, _, _} <- Judged]),
-            Cells = ["yes", cell(result, Judged), cell(exception, Judged), lists:join("; ", Reasons)],
+            Cells = ["yes", cell(result, Judged), cell(exception, Judged),
+                     lists:join("; ", Reasons)],
             #{
                 calls => length(Cases),
                 unexplained => [{Case, V} || {unexplained, Case, V} <- Judged],
@@ -139,7 +142,8 @@ is_item_of_slots(#{args := [tab, {raw, Item}], dats := {undefined, _}}) ->
 is_item_of_slots(_) ->
     false.
 
-fails_in_function(#{dets := {{raised, throw, Reason}, _}, dats := {{raised, _, Reason}, {After, _}}}) ->
+fails_in_function(#{dets := {{raised, throw, Reason}, _},
+                    dats := {{raised, _, Reason}, {After, _}}}) ->
     length(After) =:= 3;
 fails_in_function(_) ->
     false.

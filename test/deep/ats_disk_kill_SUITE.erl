@@ -1,8 +1,8 @@
-%% A virtual machine that writes to tables on disk is killed, again and again: what it had been told to be written is
-%% there, each list as a whole, and nothing that was not written.
+%% A virtual machine that writes to tables on disk is killed, again and again: what it had been told
+%% to be written is there, each list as a whole, and nothing that was not written.
 %%
-%% Writers note each answer in a file, by a write of the system, which outlives them. ATS_KILL_ROUNDS says how often
-%% the machine is killed for each durability: 10 times by default.
+%% Writers note each answer in a file, by a write of the system, which outlives them.
+%% ATS_KILL_ROUNDS says how often the machine is killed for each durability: 10 times by default.
 -module(ats_disk_kill_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -13,7 +13,8 @@
 
 -define(WRITERS, 3).
 -define(DURABILITIES, [sync, {interval, 20}, system]).
-%% After so many rounds others begin with an empty directory: each round reads all that was written before.
+%% After so many rounds others begin with an empty directory: each round reads all that was written
+%% before.
 -define(ROUNDS_ON_ONE, 20).
 
 suite() -> [{timetrap, {minutes, 5 + rounds()}}].
@@ -38,7 +39,8 @@ runs(Config, Durability, Left) ->
     ok = file:del_dir_r(Directory),
     [Written | runs(Config, Durability, Left - Rounds)].
 
-%% `Done' is what each writer is known to have written before this round, of which nothing may ever be lost.
+%% `Done' is what each writer is known to have written before this round, of which nothing may ever
+%% be lost.
 round(Directory, Durability, Left, Done) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),

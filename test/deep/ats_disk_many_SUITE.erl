@@ -30,8 +30,8 @@ restart_with(Bytes) ->
     ok = application:set_env(ats, disk_memory, Bytes),
     application:start(ats).
 
-%% Opening takes no longer and no more threads the more there are, and a table that is not in use has
-%% two descriptors at most: that of its directory, and that of a file that was read lately.
+%% Opening takes no longer and no more threads the more there are, and a table that is not in use
+%% has two descriptors at most: that of its directory, and that of a file that was read lately.
 many_tables(Config) ->
     Wanted = list_to_integer(os:getenv("ATS_TABLES", "500")),
     %% Each that was just written to has five.
@@ -86,7 +86,8 @@ many_tables(Config) ->
 tables_share_memory(Config) ->
     ok = restart_with(12000000),
     #{budget := 12000000} = dats:shared_memory(),
-    Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)), [{type, ordered_set}])
+    Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)),
+                               [{type, ordered_set}])
              || N <- lists:seq(1, 20)],
     Own = ats_disk_lib:open(Config, own, [{memory, 50000000}]),
     Value = binary:copy(<<"x">>, 500),

@@ -3,7 +3,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
 -export([
     against_a_model/1,
     a_module_is_checked/1,
@@ -207,7 +208,8 @@ compare(Name, Type, Model) ->
     Read = fun(Objects) -> case Type of ordered_set -> Objects; set -> lists:sort(Objects) end end,
     case rand:uniform(8) of
         1 -> ?assertEqual(Sorted, Read(dats:tab2list(Name)));
-        2 -> ?assertEqual(Sorted, Read(lists:reverse(dats:foldl(fun(O, Os) -> [O | Os] end, [], Name))));
+        2 -> ?assertEqual(Sorted,
+                          Read(lists:reverse(dats:foldl(fun(O, Os) -> [O | Os] end, [], Name))));
         3 -> ?assertEqual(Sorted, Read(walk(Name, dats:first(Name))));
         4 -> ?assertEqual(Sorted, Read(chunks(dats:select(Name, [{'$1', [], ['$1']}], 3))));
         5 -> ?assertEqual(length(Sorted), dats:select_count(Name, [{'_', [], [true]}]));
@@ -236,7 +238,8 @@ ranges(Name, Sorted) ->
     ?assertEqual(Expected, chunks(dats:range(Name, Low, High, [{limit, 2}]))),
     Last = case Sorted of [] -> '$end_of_table'; _ -> element(1, lists:last(Sorted)) end,
     ?assertEqual(Last, dats:last(Name)),
-    {ok, Rows, _} = dats:select_range(Name, {key, Low}, {key, High + 1}, fun(_, _) -> true end, 100),
+    All = fun(_, _) -> true end,
+    {ok, Rows, _} = dats:select_range(Name, {key, Low}, {key, High + 1}, All, 100),
     ?assertEqual(Expected, Rows).
 
 walk(_Name, '$end_of_table') -> [];
@@ -334,7 +337,9 @@ failures_are_of_one_key(Config) ->
     open(Config, t, [{type, ordered_set}]),
     Check(),
     %% What failed was not lost: with another module it can be read.
-    without_raising(fun() -> ?assertEqual([{{fails, raise}, {4, 4}}], dats:lookup(t, {fails, raise})) end),
+    without_raising(fun() ->
+        ?assertEqual([{{fails, raise}, {4, 4}}], dats:lookup(t, {fails, raise}))
+    end),
     %% And it can be written over.
     [ok = dats:delete(t, Key) || Key <- Bad],
     ?assertEqual(Good, dats:tab2list(t)).
@@ -574,7 +579,8 @@ walks_over_many_pending_keys(Config) ->
     ?assertEqual([{K, {4, 4}} || K <- lists:seq(1, Keys)], All),
     ct:pal("~b keys in ~b us", [Keys, Time]),
     ?assertEqual(Keys, dats:foldl(fun({_, {4, 4}}, N) -> N + 1 end, 0, t)),
-    ?assertEqual(lists:seq(Keys, 1, -1), [K || {K, _} <- dats:select_reverse(t, [{'$1', [], ['$1']}])]),
+    ?assertEqual(lists:seq(Keys, 1, -1),
+                 [K || {K, _} <- dats:select_reverse(t, [{'$1', [], ['$1']}])]),
     Ets = ets:new(t, []),
     Ets = dats:to_ets(t, Ets),
     ?assertEqual(Keys, ets:info(Ets, size)),
@@ -721,7 +727,9 @@ an_upgrade_that_fails(Config) ->
     [
         ?assertMatch({error, {merge_failed, _, b, _}}, dats:upgrade_merge(t, {convert, Convert}))
      || Convert <- [
-            fun(K, V) -> case K of b -> exit(self(), kill), timer:sleep(infinity); _ -> {value, lists:sum(V)} end end,
+            fun(b, _) -> exit(self(), kill), timer:sleep(infinity);
+               (_, V) -> {value, lists:sum(V)}
+            end,
             fun(K, V) -> case K of b -> error(no); _ -> {value, lists:sum(V)} end end,
             fun(K, V) -> case K of b -> V; _ -> {value, lists:sum(V)} end end
         ]
@@ -757,15 +765,19 @@ walks_meet_pending_keys_in_their_place(Config) ->
                 end
              || {K, V} <- Objects
             ],
-            [[ok = dats:write(Name, K + Part, N) || N <- [-1, 1]] || {K, _} <- Objects, Part <- [0.25, 0.5]],
-            Sorted = fun(Found) -> case Type of ordered_set -> Found; set -> lists:sort(Found) end end,
+            [[ok = dats:write(Name, K + Part, N) || N <- [-1, 1]]
+             || {K, _} <- Objects, Part <- [0.25, 0.5]],
+            Sorted = fun(Found) when Type =:= ordered_set -> Found;
+                        (Found) -> lists:sort(Found)
+                     end,
             All = [{'$1', [], ['$1']}],
             ?assertEqual(Objects, Sorted(dats:tab2list(Name))),
             ?assertEqual(Objects, Sorted(dats:select(Name, All))),
             ?assertEqual(500, dats:select_count(Name, [{'_', [], [true]}])),
             Some = [{{'$1', '$2'}, [{'>', '$2', 110}, {'=<', '$2', 120}], ['$2']}],
             ?assertEqual(lists:seq(111, 120), lists:sort(dats:select(Name, Some))),
-            [?assertEqual(Objects, Sorted(chunks(dats:select(Name, All, Limit)))) || Limit <- [1, 7, 499, 501]],
+            [?assertEqual(Objects, Sorted(chunks(dats:select(Name, All, Limit))))
+             || Limit <- [1, 7, 499, 501]],
             #{rows_returned := 500} = dats:explain(Name, All),
             ?assertEqual([{77, 87}], dats:slot(Name, position(Name, 77))),
             Type =:= ordered_set andalso
@@ -776,8 +788,10 @@ walks_meet_pending_keys_in_their_place(Config) ->
                     ?assertEqual(lists:reverse(Range), dats:range(Name, 100, 300, [reverse])),
                     ?assertEqual(201, dats:range_count(Name, 99.5, 300.5)),
                     ?assertEqual(Range, chunks(dats:range(Name, 100, 300, [{limit, 3}]))),
-                    ?assertEqual(lists:reverse(Range), chunks(dats:range(Name, 100, 300, [{limit, 3}, reverse]))),
-                    ?assertEqual(lists:reverse(Range), dats:range_fold(fun(O, Os) -> [O | Os] end, [], Name, 100, 300)),
+                    ?assertEqual(lists:reverse(Range),
+                                 chunks(dats:range(Name, 100, 300, [{limit, 3}, reverse]))),
+                    ?assertEqual(lists:reverse(Range),
+                                 dats:range_fold(fun(O, Os) -> [O | Os] end, [], Name, 100, 300)),
                     Rows = fun(Low, High, Yes) ->
                         rows(Name, dats:select_range(Name, Low, High, Yes, 11))
                     end,
@@ -785,7 +799,8 @@ walks_meet_pending_keys_in_their_place(Config) ->
                     IsBelow = fun(K) -> K < 100 end,
                     IsWithin = fun(K) -> K =< 300 end,
                     ?assertEqual(Range, Rows(IsBelow, IsWithin, fun(_) -> true end)),
-                    ?assertEqual({500, 510}, begin K = dats:last(Name), {K, dats:lookup_element(Name, K, 2)} end),
+                    Last = dats:last(Name),
+                    ?assertEqual({500, 510}, {Last, dats:lookup_element(Name, Last, 2)}),
                     ?assertEqual({77, [{77, 87}]}, dats:next_lookup(Name, 76)),
                     ?assertEqual({75, [{75, 85}]}, dats:prev_lookup(Name, 76))
                 end,
@@ -820,7 +835,8 @@ keys_that_count_as_missing_are_passed_once(Config) ->
 counted_merges(Test, Most) ->
     Counter = counters:new(1, []),
     persistent_term:put(?MODULE, Counter),
-    ok = load(sums, 1, "begin counters:add(persistent_term:get(" ++ ?MODULE_STRING ++ "), 1, 1), A + B end"),
+    CountCall = "counters:add(persistent_term:get(" ++ ?MODULE_STRING ++ "), 1, 1)",
+    ok = load(sums, 1, "begin " ++ CountCall ++ ", A + B end"),
     Test(),
     Merges = counters:get(Counter, 1),
     ct:pal("~b merges", [Merges]),
@@ -855,7 +871,9 @@ what_hangs_on_the_way_gets_shorter(Config) ->
     ok = dats:write(t, k, hang),
     [ok = dats:write(t, k, 1) || _ <- lists:seq(1, 100)],
     Failed = fun() ->
-        timer:tc(fun() -> {error, {merge_failed, _, k, {sums, any, {took_longer, ?MS}}}} = dats:read(t, k) end)
+        timer:tc(fun() ->
+            {error, {merge_failed, _, k, {sums, any, {took_longer, ?MS}}}} = dats:read(t, k)
+        end)
     end,
     {Slow, _} = Failed(),
     {Fast, _} = Failed(),

@@ -108,7 +108,8 @@ introduction() ->
         "arguments that the shell prints. \"More\" says that there are the same texts, and "
         "others where `ets`\n"
         "explains nothing.\n\n",
-        "This page is written by `make functions`, and `make test-deep` fails if it is out of date.\n\n"
+        "This page is written by `make functions`, and `make test-deep` fails if it is out of "
+        "date.\n\n"
     ].
 
 table_of(Lines) ->

@@ -32,7 +32,8 @@ on_rivals(_) ->
         Rivals
     ).
 
-%% A good half, on tables on disk, which are closed, killed, opened, flushed and merged all the time.
+%% A good half, on tables on disk, which are closed, killed, opened, flushed and merged all the
+%% time.
 on_disk(_) ->
     on(ats_on_disk, btree, 10 / 19).
 

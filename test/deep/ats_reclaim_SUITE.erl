@@ -284,7 +284,8 @@ all_memory() ->
     erlang:garbage_collect(),
     erlang:memory(system).
 
-%% No object is kept: they are of a megabyte at least. What is measured next begins with none of them, too.
+%% No object is kept: they are of a megabyte at least. What is measured next begins with none of
+%% them, too.
 assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before, ?MEGABYTE).
 
 %% Less than so many bytes are kept.

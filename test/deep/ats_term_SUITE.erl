@@ -165,8 +165,8 @@ check_image_keys(Term) ->
         Other -> {different_keys, Term, Keys, Other}
     end.
 
-%% A term of a kind that the library does not know comes back, stands between tuples and maps, and is
-%% told apart from others: alone, within other terms, and kept by a closure.
+%% A term of a kind that the library does not know comes back, stands between tuples and maps, and
+%% is told apart from others: alone, within other terms, and kept by a closure.
 unknown_kinds(_) ->
     Unknown = 4711.25,
     Around = [

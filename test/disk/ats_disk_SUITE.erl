@@ -1,4 +1,5 @@
-%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a new start finds.
+%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a
+%% new start finds.
 -module(ats_disk_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -82,11 +83,12 @@ end_per_testcase(_, _) ->
 
 %% ----- as dets -----
 
-%% What both answer, with the names of files left out. Not asked is what `dets' does wrong: it lets a counter be the
-%% key, leaves a table fixed after a function has failed and unusable after another has, and spoils one that it may only read when it deletes all
-%% objects.
+%% What both answer, with the names of files left out. Not asked is what `dets' does wrong: it lets
+%% a counter be the key, leaves a table fixed after a function has failed and unusable after another
+%% has, and spoils one that it may only read when it deletes all objects.
 as_dets_does(Config) ->
-    Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module))) || Module <- [dets, dats]],
+    Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module)))
+               || Module <- [dets, dats]],
     [Expected, Got] = Answers,
     ?assertEqual([], [{E, G} || {E, G} <- lists:zip(Expected, Got), E =/= G]).
 
@@ -316,7 +318,8 @@ objects_survive(Config) ->
     [
         begin
             Name = {t, Type},
-            Options = [{file, ats_disk_lib:file(Config, atom_to_list(Type))}, {type, Type}, {keypos, 2}],
+            Options = [{file, ats_disk_lib:file(Config, atom_to_list(Type))}, {type, Type},
+                       {keypos, 2}],
             {ok, Name} = dats:open_file(Name, Options),
             Objects = [{N rem 10, {key, N div 2}, <<"value">>} || N <- lists:seq(1, 1000)],
             ok = dats:insert(Name, Objects),
@@ -680,8 +683,12 @@ lists_are_one(Config) ->
 
 %% Keys of which one begins with the other, objects longer than what is read at once, and both ways.
 folds_go_through_everything(Config) ->
-    Keys = [<<0:(8 * Zeros)>> || Zeros <- lists:seq(0, 300)] ++ lists:seq(1, 3000) ++ [{a, K} || K <- lists:seq(1, 50)],
-    Size = fun(<<_, _, _>>) -> 3000000; (K) when is_integer(K), K rem 500 =:= 0 -> 150000; (_) -> 20 end,
+    Keys = [<<0:(8 * Zeros)>> || Zeros <- lists:seq(0, 300)] ++ lists:seq(1, 3000) ++
+        [{a, K} || K <- lists:seq(1, 50)],
+    Size = fun(<<_, _, _>>) -> 3000000;
+              (K) when is_integer(K), K rem 500 =:= 0 -> 150000;
+              (_) -> 20
+           end,
     [
         begin
             ats_disk_lib:open(Config, Type, [{type, Type}, {memory, 1000000}]),
@@ -697,16 +704,20 @@ folds_go_through_everything(Config) ->
             ?assertEqual(Up, dats:tab2list(Type)),
             _ = Type =:= ordered_set andalso ?assertEqual(lists:sort(Objects), Up),
             %% Those of one key are in the order in which they were inserted.
-            [?assertEqual(dats:lookup(Type, K), [O || O <- Up, element(1, O) =:= K]) || K <- [1, <<0, 0>>, {a, 7}]],
+            [?assertEqual(dats:lookup(Type, K), [O || O <- Up, element(1, O) =:= K])
+             || K <- [1, <<0, 0>>, {a, 7}]],
             %% What the function does to the table is not seen.
-            Seen = dats:foldl(fun(O, N) -> ok = dats:delete(Type, element(1, O)), N + 1 end, 0, Type),
+            Delete = fun(O, N) -> ok = dats:delete(Type, element(1, O)), N + 1 end,
+            Seen = dats:foldl(Delete, 0, Type),
             ?assertEqual(length(Objects), Seen),
             ?assertEqual([], dats:tab2list(Type)),
-            ats_test_lib:until(fun() -> maps:get(snapshots, dats:info(Type, stats)) =:= 0 end, 5000),
+            ats_test_lib:until(fun() -> maps:get(snapshots, dats:info(Type, stats)) =:= 0 end,
+                               5000),
             ok = dats:close(Type),
             ok = file:del_dir_r(ats_disk_lib:file(Config, Type))
         end
-     || Type <- [set, ordered_set, bag, duplicate_bag], Arrange <- [fun dats:flush/1, fun dats:compact/1]
+     || Type <- [set, ordered_set, bag, duplicate_bag],
+         Arrange <- [fun dats:flush/1, fun dats:compact/1]
     ],
     ok.
 
@@ -771,7 +782,8 @@ chunks(Config) ->
     ?assertError(badarg, dats:select(Continuation)).
 
 chunks_of(_, '$end_of_table', Results) -> Results;
-chunks_of(F, {Chunk, Continuation}, Results) -> chunks_of(F, dats:F(Continuation), Results ++ Chunk).
+chunks_of(F, {Chunk, Continuation}, Results) ->
+    chunks_of(F, dats:F(Continuation), Results ++ Chunk).
 
 queries(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
@@ -975,7 +987,8 @@ spoilt_files(Config) ->
 element_of({error, Reason}) -> element(1, Reason);
 element_of(_) -> none.
 
-%% Slices that are made again elsewhere, because something was not in memory, count and return each object once.
+%% Slices that are made again elsewhere, because something was not in memory, count and return each
+%% object once.
 counts_of_slices(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     Options = [{file, Directory}, {type, ordered_set}, {memory, 65536}, {block_size, 64}],
@@ -1013,14 +1026,14 @@ hidden_from_ats(Config) ->
 
 %% ----- what is read -----
 
-%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one more of each run:
-%% whatever the head or the guards say that with.
+%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one
+%% more of each run: whatever the head or the guards say that with.
 prefixes_read_few_blocks(Config) ->
     ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Digits = lists:seq(1, 5),
     _ = [
-        ok = dats:insert(t, [{{A, B, C, D, E, F, G, H, I}, A + I} || E <- Digits, F <- Digits, G <- Digits,
-                                                                     H <- Digits, I <- Digits])
+        ok = dats:insert(t, [{{A, B, C, D, E, F, G, H, I}, A + I}
+                             || E <- Digits, F <- Digits, G <- Digits, H <- Digits, I <- Digits])
      || A <- Digits, B <- Digits, C <- Digits, D <- Digits
     ],
     ok = dats:compact(t),
@@ -1035,7 +1048,8 @@ prefixes_read_few_blocks(Config) ->
         {Found, Blocks}
     end,
     Keys = fun(Known) ->
-        list_to_tuple(Known ++ [list_to_atom([$$ | integer_to_list(N)]) || N <- lists:seq(length(Known) + 1, 9)])
+        list_to_tuple(Known ++ [list_to_atom([$$ | integer_to_list(N)])
+                                || N <- lists:seq(length(Known) + 1, 9)])
     end,
     [
         begin
@@ -1046,7 +1060,8 @@ prefixes_read_few_blocks(Config) ->
             Most = Needed + Runs + (1 + Needed div 50),
             InHead = [{{Keys(Known), '_'}, [], [true]}],
             All = Keys([]),
-            InGuards = [{{All, '_'}, [{'=:=', element(N, All), lists:nth(N, Known)} || N <- lists:seq(1, Length)], [true]}],
+            InGuards = [{{All, '_'}, [{'=:=', element(N, All), lists:nth(N, Known)}
+                                      || N <- lists:seq(1, Length)], [true]}],
             [
                 begin
                     {Found, Count} = Read(Select),

@@ -1,8 +1,8 @@
 %% The same programs on `dets' and on `dats', whose answers must be the same.
 %%
-%% A program gets a module and asks it, in a directory that is empty for each. Compared are the answers,
-%% with the process that owns tables as a role and what comes in no order in one. A difference that is
-%% meant is told by docs/use/tables-on-disk.md and is not asked about here.
+%% A program gets a module and asks it, in a directory that is empty for each. Compared are the
+%% answers, with the process that owns tables as a role and what comes in no order in one. A
+%% difference that is meant is told by docs/use/tables-on-disk.md and is not asked about here.
 -module(ats_disk_as_dets_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -58,7 +58,8 @@ end_per_testcase(_, _) ->
 
 sees_differences(Config) ->
     ?assertError(_, same(Config, fun(M, Ask) -> Ask(name, fun() -> M end) end)),
-    ?assertError(_, same(Config, fun(M, Ask) -> Ask(one, fun() -> M =:= dets andalso error(M) end) end)).
+    Fails = fun(M, Ask) -> Ask(one, fun() -> M =:= dets andalso error(M) end) end,
+    ?assertError(_, same(Config, Fails)).
 
 names(Config) ->
     same(Config, fun(_, Ask) ->
@@ -237,7 +238,8 @@ init_table(Config) ->
         Ask(open_file, [t, []]),
         [
             begin
-                Ask(init_table, [t, noted({[{1, a}, {2, b}], noted({[{1, c}], noted(end_of_input)})}), Options]),
+                Ask(init_table, [t, noted({[{1, a}, {2, b}],
+                                           noted({[{1, c}], noted(end_of_input)})}), Options]),
                 Ask(foldl, [fun(Object, Objects) -> [Object | Objects] end, [], t])
             end
          || Options <- [
@@ -260,8 +262,8 @@ init_table(Config) ->
         Ask(init_table, [t, foo, []])
     end).
 
-%% `dets' leaves its table unusable; what is compared is what the program is told, as a `catch' tells
-%% it.
+%% `dets' leaves its table unusable; what is compared is what the program is told, as a `catch'
+%% tells it.
 what_fails_in_init_table(Config) ->
     Ends = [
         fun() -> error(oops) end,
@@ -356,7 +358,8 @@ continuations(Config) ->
             Repaired = M:repair_continuation(Copy(Continuation), Select),
             lists:sort(Results ++ Rest(select, M:select(Repaired)))
         end),
-        [Ask(F, [Wrong]) || F <- [select, match, match_object], Wrong <- ['$end_of_table', foo, {t}]],
+        [Ask(F, [Wrong])
+         || F <- [select, match, match_object], Wrong <- ['$end_of_table', foo, {t}]],
         Ask(repair_continuation, [foo, Select]),
         %% Of a table that was closed.
         Ask(close, [t]),
@@ -365,7 +368,8 @@ continuations(Config) ->
 
 counters(Config) ->
     Adds = [
-        1, 0, -1, 1.5, -0.5, 0.0, 1 bsl 70, foo, {}, {2, 1}, {2, 1.5}, {2, foo}, {a, 1}, {0, 1}, {3, 1},
+        1, 0, -1, 1.5, -0.5, 0.0, 1 bsl 70, foo, {}, {2, 1}, {2, 1.5}, {2, foo}, {a, 1}, {0, 1},
+        {3, 1},
         {3, 2.5}, {4, 1}, {-1, 1}, {1.0, 1}, {2}, 1.0e308
     ],
     Objects = [
@@ -409,7 +413,8 @@ functions_that_are_none(Config) ->
         [
             begin
                 [Ask(Fold, [Function, acc, t]) || Function <- Wrong, Fold <- [foldl, foldr]],
-                [Ask(traverse, [t, Function]) || Function <- [foo, fun() -> foo end, fun(_, _) -> foo end]],
+                [Ask(traverse, [t, Function])
+                 || Function <- [foo, fun() -> foo end, fun(_, _) -> foo end]],
                 %% `dets' stays fixed when a function fails.
                 Ask(insert, [t, [{1, a}]])
             end
@@ -468,7 +473,8 @@ random_call() ->
         3 -> {info, [t, random_of([size, no_keys, type, keypos, access, users, fixed, foo])]};
         4 -> {select, [t, [{'_', [], [true]}]]};
         5 -> {init_table, [t, noted({random_objects(), noted(end_of_input)})]};
-        6 -> {update_counter, [t, random_key(), random_of([1, 1.5, {2, 1}, {2, -2.5}, {3, 1}, foo])]};
+        6 -> {update_counter,
+              [t, random_key(), random_of([1, 1.5, {2, 1}, {2, -2.5}, {3, 1}, foo])]};
         7 -> {select, [t, random_of([[], [{'_', [], ['$_']}], [{{'$1', 1}, [], ['$1']}]])]};
         8 -> {select_delete, [t, [{{'_', random_value()}, [], [true]}]]};
         9 -> {match, [t, {'$1', random_value()}]};
@@ -543,7 +549,8 @@ close(M, Name) ->
         Failed -> Failed
     end.
 
-answer(M, F, Arguments) when is_list(Arguments) -> answer(M, F, fun() -> apply(M, F, Arguments) end);
+answer(M, F, Arguments) when is_list(Arguments) ->
+    answer(M, F, fun() -> apply(M, F, Arguments) end);
 answer(_, _, Call) ->
     try
         Call()

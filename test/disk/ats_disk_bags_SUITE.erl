@@ -44,7 +44,8 @@ end_per_testcase(_, _) ->
 %%--------------------------------------------------------------------------------------------
 
 inserted() ->
-    [{k, 2}, {k, 1}, {k, 2}, {1, int}, {1.0, float}, {"list", #{a => 1}}, {{tuple, 1}, <<"binary">>}] ++
+    [{k, 2}, {k, 1}, {k, 2}, {1, int}, {1.0, float}, {"list", #{a => 1}},
+     {{tuple, 1}, <<"binary">>}] ++
         [{1, again} | [{many, N rem 50} || N <- lists:seq(1, 100)]].
 
 golden_tables(Config) ->
@@ -266,7 +267,8 @@ ordered_bags(Config) ->
             Prefix = [O || {{a, _}, _} = O <- InOrder],
             ?assertEqual(Prefix, dats:select(T, [{{{a, '_'}, '_'}, [], ['$_']}])),
             ?assertEqual(Prefix, dats:prefix(T, {a, '_'})),
-            ?assertEqual([O || {K, _} = O <- InOrder, K >= b, K =< {a, 2}], dats:range(T, b, {a, 2})),
+            ?assertEqual([O || {K, _} = O <- InOrder, K >= b, K =< {a, 2}],
+                         dats:range(T, b, {a, 2})),
             reopen(Config, T, Type),
             ?assertEqual(InOrder, dats:select(T, ?ALL)),
             ?assertEqual(Type, dats:info(T, type)),

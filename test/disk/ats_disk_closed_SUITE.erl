@@ -251,7 +251,8 @@ repaired(Config) ->
             ?assertEqual({error, {needs_repair, Directory}}, Open(false)),
             Log = start_log(),
             {ok, Type} = Open(true),
-            [#{repaired := Directory, records := Records, damaged_files := Kept, faults := Faults}] =
+            [#{repaired := Directory, records := Records, damaged_files := Kept,
+               faults := Faults}] =
                 stop_log(Log),
             ?assertEqual(dats:info(Type, size), Records),
             ?assertEqual([<<"manifest: it is missing">>], Faults),
@@ -337,7 +338,8 @@ logged() ->
     after 0 -> []
     end.
 
-log(#{msg := {report, #{repaired := _} = Report}, meta := #{report_cb := Format}}, #{config := Pid}) ->
+log(#{msg := {report, #{repaired := _} = Report}, meta := #{report_cb := Format}},
+    #{config := Pid}) ->
     {Words, Arguments} = Format(Report),
     [_ | _] = lists:flatten(io_lib:format(Words, Arguments)),
     Pid ! {logged, Report};
@@ -349,7 +351,8 @@ log(_, _) ->
 chunks(Config) ->
     [
         begin
-            Objects = [{K rem 1000, {key, K div 2}, binary:copy(<<K>>, 100)} || K <- lists:seq(1, Size)],
+            Objects = [{K rem 1000, {key, K div 2}, binary:copy(<<K>>, 100)}
+                       || K <- lists:seq(1, Size)],
             Options = [{type, Type}, {keypos, 2}],
             T = ats_disk_lib:open(Config, from, Options),
             Copy = ats_disk_lib:open(Config, copy, Options),
@@ -451,14 +454,16 @@ wrong_chunks(Config) ->
         end
      || Chunks <- Incompatible
     ],
-    ?assertEqual({error, {init_fun, foo}}, dats:init_table(Copy, fun(_) -> foo end, {format, bchunk})),
+    ?assertEqual({error, {init_fun, foo}},
+                 dats:init_table(Copy, fun(_) -> foo end, {format, bchunk})),
     Improper = fun(read) -> {[Format | First], fun(_) -> end_of_input end} end,
     ?assertMatch({error, {init_fun, _}}, dats:init_table(Copy, Improper, {format, bchunk})),
     [?assertError(badarg, dats:bchunk(T, {T, bchunk, Wrong}))
      || Wrong <- [foo, {}, {start, 0, 0}, {start, 1, -1}, {1, 1, 1}, {<<>>, a, 0}]],
     ?assertEqual(true, dats:is_compatible_bchunk_format(Copy, Format)),
     [?assertEqual(false, dats:is_compatible_bchunk_format(Copy, Wrong))
-     || Wrong <- [foo, <<>>, First, Flip(Format, 25), dats:info(Bag, bchunk_format), dats:info(Other, bchunk_format)]],
+     || Wrong <- [foo, <<>>, First, Flip(Format, 25), dats:info(Bag, bchunk_format),
+                  dats:info(Other, bchunk_format)]],
     {Continuation, _} = dats:bchunk(T, start),
     [?assertError(badarg, dats:bchunk(Name, Wrong))
      || {Name, Wrong} <- [{none, start}, {Copy, Continuation}, {T, foo}, {T, '$end_of_table'}]],

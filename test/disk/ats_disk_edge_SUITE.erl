@@ -39,7 +39,8 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
-%% The table stays in the directory that it was opened in, and the one to which its path leads later is not touched.
+%% The table stays in the directory that it was opened in, and the one to which its path leads later
+%% is not touched.
 a_link_is_turned(Config) ->
     [A, B, Link] = [ats_disk_lib:file(Config, Name) || Name <- [a, b, link]],
     ok = file:make_dir(A),
@@ -64,7 +65,8 @@ a_link_is_turned(Config) ->
     {ok, t} = dats:open_file(t, [{file, Data(A)}]),
     ?assertEqual([{N, of_a} || N <- [1, 2, 3]], lists:sort(dats:tab2list(t))).
 
-%% Removing files from the directory does not unlock it, for this virtual machine and for another one.
+%% Removing files from the directory does not unlock it, for this virtual machine and for another
+%% one.
 the_lock_is_that_of_the_directory(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     Directory = ats_disk_lib:file(Config, t),
@@ -134,7 +136,8 @@ what_is_no_file(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     ?assertEqual([{1, one}], dats:tab2list(T)).
 
-%% A table that was left by a machine that was killed is read as it is, also where nothing may be written.
+%% A table that was left by a machine that was killed is read as it is, also where nothing may be
+%% written.
 reading_writes_nothing(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     ok = in_another_vm(fill_and_die, Directory),
@@ -210,7 +213,8 @@ errors_of_the_system_are_told(Config) ->
 %% Where no more files can be opened, that is told, and other tables go on.
 descriptors_are_used_up(Config) ->
     Answers = in_another_vm(open_many, ats_disk_lib:file(Config, many), "ulimit -n 60; "),
-    {Opened, [_ | _] = Failed} = lists:partition(fun({_, Answer}) -> Answer =:= written end, Answers),
+    {Opened, [_ | _] = Failed} =
+        lists:partition(fun({_, Answer}) -> Answer =:= written end, Answers),
     ?assert(length(Opened) > 3),
     ?assertEqual([emfile], lists:usort([Posix || {_, {error, {file_error, _, Posix}}} <- Failed])).
 
@@ -245,7 +249,8 @@ content(Directory) ->
         {ok, Bytes} <- [file:read_file(filename:join(Directory, Name))]
     ].
 
-%% What a function of this module returns in another virtual machine, which ends without closing its tables.
+%% What a function of this module returns in another virtual machine, which ends without closing its
+%% tables.
 in_another_vm(Function, Directory) ->
     in_another_vm(Function, Directory, "").
 

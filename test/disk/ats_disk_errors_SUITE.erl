@@ -139,7 +139,8 @@ handles(Config) ->
         {select, {}, [], {x, none, unbounded, Yes}}, {select, {}, [], {Ref, none, unbounded, Yes}},
         {select, {1, 2, 3, 4, 5}, [], {Ref, none, unbounded, Yes}},
         {select, '$end_of_table', [], {Ref, none, unbounded, x}}, setelement(3, Handle, x),
-        setelement(4, Handle, x), With(1, Ref), With(2, x), With(2, {x, term}), With(3, x), With(4, x),
+        setelement(4, Handle, x), With(1, Ref), With(2, x), With(2, {x, term}), With(3, x),
+        With(4, x),
         erlang:append_element(Handle, x)
     ],
     [

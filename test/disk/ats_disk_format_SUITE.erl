@@ -118,7 +118,8 @@ values_are_merged_as_the_program_has_them(Config) ->
     Check(7),
     %% A sum of which there are no bytes.
     _ = [ok = dats:write(T, Key(1), 4000000000) || _ <- [1, 2]],
-    ?assertMatch({error, {merge_failed, _, {1, 0, 0, 0}, {ats_number_format, encode, {raised, _, _, _}}}},
+    ?assertMatch({error, {merge_failed, _, {1, 0, 0, 0},
+                          {ats_number_format, encode, {raised, _, _, _}}}},
                  dats:read(T, Key(1))),
     ?assertEqual({ok, 7}, dats:read(T, Key(2))),
     ok = dats:delete(T, ats_address_format:encode(Key(1))),
@@ -173,7 +174,8 @@ another_version(Config) ->
     ok = persistent_term:put(ats_address_format, 2),
     ?assertEqual({error, {format_mismatch, Directory}}, open(Config, [?FORMAT])),
     Failed = dats:open_file(Directory),
-    ?assertMatch({error, {format, {failed, {ats_address_format, version, {other_version, 1, 2}}}}}, Failed),
+    ?assertMatch({error, {format, {failed, {ats_address_format, version, {other_version, 1, 2}}}}},
+                 Failed),
     ?assertMatch({match, _}, re:run(dats:format_error(Failed), "of version 1")),
     ok = persistent_term:put(ats_address_format, 1),
     {ok, t} = open(Config, [?FORMAT]),
@@ -207,7 +209,8 @@ bytes_that_nobody_wrote(Config) ->
     ok = dats:write(T, {1, 2, 3, 4}, 5),
     ok = dats:insert(T, {<<4, 3, 2, 2>>, <<"no number">>}),
     Failed = dats:read(T, {2, 2, 3, 4}),
-    ?assertMatch({error, {format_failed, _, {ats_number_format, decode, {raised, error, _, _}}}}, Failed),
+    ?assertMatch({error, {format_failed, _, {ats_number_format, decode, {raised, error, _, _}}}},
+                 Failed),
     ?assertMatch({match, _}, re:run(dats:format_error(Failed), "ats_number_format:decode")),
     ?assertMatch({error, {format_failed, _, _}},
                  dats:select_range(T, unbounded, unbounded, fun(_, _) -> true end, 10)),
@@ -219,7 +222,8 @@ modules_that_are_none(Config) ->
     Missing = Open({module, no_such_module}, term_replace),
     ?assertMatch({error, {format, {not_loaded, no_such_module, nofile}}}, Missing),
     ?assertMatch({match, _}, re:run(dats:format_error(Missing), "no_such_module cannot be loaded")),
-    ?assertMatch({error, {format, {not_exported, lists, [{encode, 1} | _]}}}, Open(term, {module, lists})),
+    ?assertMatch({error, {format, {not_exported, lists, [{encode, 1} | _]}}},
+                 Open(term, {module, lists})),
     ?assertError(badarg, Open({module, 1}, term_replace)),
     ?assertNot(filelib:is_dir(ats_disk_lib:file(Config, t))).
 
@@ -228,7 +232,8 @@ number_format() ->
                   from_binary = fun ats_number_format:from_binary/1}.
 
 term_format() ->
-    #osmos_format{to_binary = fun erlang:term_to_binary/1, from_binary = fun erlang:binary_to_term/1}.
+    #osmos_format{to_binary = fun erlang:term_to_binary/1,
+                  from_binary = fun erlang:binary_to_term/1}.
 
 replacing() ->
     #osmos_table_format{block_size = 512,
@@ -251,7 +256,8 @@ records_of_osmos(Config) ->
     Formats = [
         {replacing(), [a, b], b, {<<7:32>>, b}},
         {(replacing())#osmos_table_format{key_less = Less}, [a, b], b, {7, b}},
-        {(replacing())#osmos_table_format{value_format = number_format()}, [1, 2], 2, {<<7:32>>, <<2:32>>}},
+        {(replacing())#osmos_table_format{value_format = number_format()}, [1, 2], 2,
+         {<<7:32>>, <<2:32>>}},
         {Sum#osmos_table_format{block_size = 512, key_format = number_format(), key_less = bytes,
                                 value_format = number_format()},
          [1, 2], 3, {<<7:32>>, 3}},
@@ -312,15 +318,18 @@ functions_of_several_modules(Config) ->
     ok = dats:write(T, 200, 13),
     ok = dats:write(T, 200, 14),
     Failed = dats:read(T, 200),
-    ?assertMatch({error, {merge_failed, _, _, {ats_number_format, larger, {raised, error, unlucky, _}}}}, Failed),
+    ?assertMatch({error, {merge_failed, _, _,
+                          {ats_number_format, larger, {raised, error, unlucky, _}}}}, Failed),
     ?assertMatch({match, _}, re:run(dats:format_error(Failed), "ats_number_format:larger")),
     ?assertEqual({ok, Largest(9)}, dats:read(T, 9)).
 
 records_that_cannot_be_kept(Config) ->
     Above = fun(A, B) -> A > B end,
     Wrong = [
-        {(replacing())#osmos_table_format{key_less = Above}, key_less, "whose bytes have that order"},
-        {(replacing())#osmos_table_format{key_less = fun erlang:'>'/2}, key_less, "whose bytes have that order"},
+        {(replacing())#osmos_table_format{key_less = Above}, key_less,
+         "whose bytes have that order"},
+        {(replacing())#osmos_table_format{key_less = fun erlang:'>'/2}, key_less,
+         "whose bytes have that order"},
         {(replacing())#osmos_table_format{merge = fun(_, _, B) -> B end}, merge, "exported"},
         {(replacing())#osmos_table_format{delete = fun(_, _) -> false end}, delete, "exported"},
         {(replacing())#osmos_table_format{short_circuit = fun osmos_table_format:sometimes/2},

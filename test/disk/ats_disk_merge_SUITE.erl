@@ -1,4 +1,5 @@
-%% Tables on disk whose writes merge, the functions of osmos, and tables that are filled from others.
+%% Tables on disk whose writes merge, the functions of osmos, and tables that are filled from
+%% others.
 -module(ats_disk_merge_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -139,8 +140,8 @@ operands_that_are_refused(Config) ->
     Sum = ats_disk_lib:open(Config, sum, [{merge, sum}]),
     [?assertError(badarg, dats:write(Sum, k, Wrong)) || Wrong <- [a, [], {1}, <<"1">>, self()]],
     ?assertEqual(not_found, dats:read(Sum, k)),
-    %% What was inserted need not be a value of the merge. Then what is written cannot be merged with it, which the
-    %% key says, and no other.
+    %% What was inserted need not be a value of the merge. Then what is written cannot be merged
+    %% with it, which the key says, and no other.
     ok = dats:insert(Sum, {k, atom}),
     ok = dats:write(Sum, k, 1),
     ok = dats:write(Sum, other, 1),
@@ -206,8 +207,10 @@ sums_of_many_passes(Config) ->
     [?assert(is_integer(dats:info(T, Item))) || Item <- [files, file_entries]].
 
 vectors_against_a_model(Config) ->
-    T = ats_disk_lib:open(Config, t, [{merge, {vector, [sum, sum]}}, {type, ordered_set}, {memory, 100000}]),
-    Writes = [{rand:uniform(500), {rand:uniform(100), -rand:uniform(100)}} || _ <- lists:seq(1, 20000)],
+    T = ats_disk_lib:open(Config, t,
+                          [{merge, {vector, [sum, sum]}}, {type, ordered_set}, {memory, 100000}]),
+    Writes = [{rand:uniform(500), {rand:uniform(100), -rand:uniform(100)}}
+              || _ <- lists:seq(1, 20000)],
     Model = lists:foldl(
         fun({N, {K, {A, B}}}, Sums) ->
             ok = dats:write(T, K, {A, B}),

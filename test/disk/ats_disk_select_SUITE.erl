@@ -147,7 +147,8 @@ slow_folds(Config) ->
 
 %% The bounds of the key in the head or the guards decide how many blocks are read, also where the
 %% objects are deleted. The table is opened anew for each call, so none of its blocks is in memory.
-%% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or more.
+%% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or
+%% more.
 deletes_read_what_selects_read(Config) ->
     Between = [{'>=', '$1', {{b, 100}}}, {'<', '$1', {{b, 150}}}],
     Few = [
@@ -271,7 +272,9 @@ functions_are_asked_rarely(Config) ->
     Keys = 20000,
     Runs = 2,
     Key = fun(N) -> <<"a long beginning of keys", N:32>> end,
-    Write = fun(First) -> [ok = dats:write(T, Key(N), <<N:32>>) || N <- lists:seq(First, Keys, Runs)] end,
+    Write = fun(First) ->
+        [ok = dats:write(T, Key(N), <<N:32>>) || N <- lists:seq(First, Keys, Runs)]
+    end,
     _ = [begin Write(First), ok = dats:flush(T) end || First <- lists:seq(1, Runs)],
     ok = dats:close(T),
     Halvings = ceil(math:log2(Keys)),
@@ -287,7 +290,8 @@ functions_are_asked_rarely(Config) ->
             ok = dats:close(T),
             ct:log("~b calls and ~b reads", [counters:get(Calls, 1), After - Before]),
             ?assert(counters:get(Calls, 1) =< Found * (Halvings + 2)),
-            %% A block of the index and one of records of each run, each time, and the chunk of rows.
+            %% A block of the index and one of records of each run, each time, and the chunk of
+            %% rows.
             ?assert(After - Before > 0),
             ?assert(After - Before =< 2 * Found * (Halvings + 2))
         end
@@ -301,7 +305,8 @@ functions_are_asked_rarely(Config) ->
         end,
         lists:nth(10, lists:sort(lists:map(Once, lists:seq(1, 21))))
     end,
-    ct:log("~b us by a function, ~b us by a key", [Time(fun(K) -> K < Bound end), Time({key, Bound})]).
+    ct:log("~b us by a function, ~b us by a key",
+           [Time(fun(K) -> K < Bound end), Time({key, Bound})]).
 
 %% A search may ask about keys that the module cannot merge, which are not in the range.
 pending_keys_beside_a_range(Config) ->

@@ -151,7 +151,8 @@ selects_merge_what_several_files_have(Config) ->
 the_first_row_is_merged(Config) ->
     T = open(Config, {term, uint64_sum_delete, 256}),
     From = fun(N) -> rows(T, fun(K) -> K < N end, unbounded, 1) end,
-    _ = [begin _ = [ok = dats:write(T, K, 1) || K <- [1, 2, 3]], ok = dats:flush(T) end || _ <- [1, 2]],
+    _ = [begin _ = [ok = dats:write(T, K, 1) || K <- [1, 2, 3]], ok = dats:flush(T) end
+         || _ <- [1, 2]],
     ok = dats:write(T, 2, 1),
     ?assertEqual([{2, 3}, {3, 2}], From(2)),
     ok = dats:write(T, 2, delete),
@@ -329,7 +330,8 @@ a_slow_function_delays_nobody(Config) ->
     ?assertEqual(100, length(all_rows(T))),
     Pid ! go_on,
     receive
-        {rows, {ok, Rows, '$end_of_table'}} -> ?assertEqual([{N, N} || N <- lists:seq(1, 100)], Rows)
+        {rows, {ok, Rows, '$end_of_table'}} ->
+            ?assertEqual([{N, N} || N <- lists:seq(1, 100)], Rows)
     end.
 
 %% What a merge has left that was not completed is removed.
@@ -354,7 +356,8 @@ one_table_in_a_directory(Config) ->
     ?assertEqual({error, incompatible_arguments}, dats:open(t, [{directory, Directory}, Other])),
     ok = dats:close(t),
     ok = dats:close(t),
-    ?assertEqual({error, {merge_mismatch, Directory}}, dats:open(t, [{directory, Directory}, Other])).
+    ?assertEqual({error, {merge_mismatch, Directory}},
+                 dats:open(t, [{directory, Directory}, Other])).
 
 %% The spelling that was written last is the one that is read, however files are merged.
 numbers_that_are_one_key(Config) ->
@@ -419,13 +422,15 @@ most_entries_in_memory(Config) ->
     ?assertEqual(1001, length(all_rows(T))).
 
 until_flushed(T) ->
-    ok = ats_test_lib:until(fun() -> dats:info(T, files) > 0 andalso dats:info(T, tree_entries) < 200 end,
+    IsFlushed = fun() -> dats:info(T, files) > 0 andalso dats:info(T, tree_entries) < 200 end,
+    ok = ats_test_lib:until(IsFlushed,
                             20000),
     dats:info(T, stats).
 
 wrong_options(Config) ->
     Open = fun(Option) ->
-        dats:open(t, [{directory, ats_disk_lib:file(Config, t)}, {format, {term, term_replace, 512}}, Option])
+        dats:open(t, [{directory, ats_disk_lib:file(Config, t)},
+                      {format, {term, term_replace, 512}}, Option])
     end,
     [
         ?assertError(badarg, Open({Option, N}))
@@ -439,8 +444,8 @@ wrong_options(Config) ->
 %%--------------------------------------------------------------------------------------------
 
 %% A file of osmos has of each record what its key has not in common with the key before, the value,
-%% and three bytes of lengths; no filter, no checksums, and no types. Without compression, a table of
-%% the same records takes 2.2 to 4.4 times as many bytes.
+%% and three bytes of lengths; no filter, no checksums, and no types. Without compression, a table
+%% of the same records takes 2.2 to 4.4 times as many bytes.
 formats_are_compact(Config) ->
     _ = rand:seed(exsss, 7),
     Random = fun(_) -> base64:encode(rand:bytes(11)) end,

@@ -90,7 +90,8 @@ same({Ets, _Config}, {Function, Recipes}) ->
 
 same(Ets, Function, Args) ->
     Expected = outcome(ets, Function, [Ets | Args]),
-    ?assertEqual({Function, Args, Expected}, {Function, Args, outcome(dats, Function, [?NAME | Args])}).
+    ?assertEqual({Function, Args, Expected},
+                 {Function, Args, outcome(dats, Function, [?NAME | Args])}).
 
 %% ----- steps and folds -----
 
@@ -135,7 +136,8 @@ folds(Config) ->
             (Object) -> {continue, Object}
         end,
         ?assertEqual(
-            [O || O <- Objects, tuple_size(O) rem 2 =:= 0], lists:reverse(dats:traverse(?NAME, Skip))
+            [O || O <- Objects, tuple_size(O) rem 2 =:= 0],
+            lists:reverse(dats:traverse(?NAME, Skip))
         ),
         put(seen, 0),
         UpTo = fun(Object) ->
@@ -273,8 +275,8 @@ modelled(_, {raised, Reason, _}) -> {error, Reason}.
 
 %% ----- whole tables -----
 
-%% A table of `ets' and back. What the other one had before is gone on the way to the disk, and stays
-%% on the way back.
+%% A table of `ets' and back. What the other one had before is gone on the way to the disk, and
+%% stays on the way back.
 transfers(Config) ->
     Property = ?FORALL({Old, New}, {objects(), objects()}, begin
         {Ets, _} = Pair = both(Config, 1),

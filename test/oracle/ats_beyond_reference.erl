@@ -352,8 +352,8 @@ simply(append, A, B) when is_binary(A), is_binary(B) -> {ok, <<A/binary, B/binar
 simply(append, A, B) when is_list(A), is_list(B) -> {ok, A ++ B};
 simply(union, A, B) when is_map(A), is_map(B) -> {ok, maps:merge(A, B)};
 simply(union, A, B) when is_list(A), is_list(B) -> {ok, lists:umerge(A, B)};
-%% `maps:intersect/2', but with keys of the later map. It takes those of the smaller one, which shows where 0.0 and -0.0
-%% are the same.
+%% `maps:intersect/2', but with keys of the later map. It takes those of the smaller one, which
+%% shows where 0.0 and -0.0 are the same.
 simply(intersection, A, B) when is_map(A), is_map(B) ->
     {ok, maps:filter(fun(Key, _) -> is_map_key(Key, A) end, B)};
 %% Which of two elements that are `==' is in `ordsets:intersection/2' depends on their neighbours.

@@ -112,7 +112,8 @@ osmos() ->
         {{select_range, 5}, {select_range, 5}, "bounds can be told as keys, too"},
         {{select_continue, 3}, {select_continue, 3}, "the same"},
         {{info, 1}, {info, 1}, "items are those of `dets`"},
-        {{info, 2}, {info, 2}, "`files`, `file_entries` and `tree_entries` are there; `stats` has more"}
+        {{info, 2}, {info, 2},
+         "`files`, `file_entries` and `tree_entries` are there; `stats` has more"}
     ].
 
 %% All functions of the module `tcbdbets' of tcerl, with those that `dats' has instead.
@@ -137,7 +138,8 @@ tcerl() ->
         {{init_table, 3}, {init_table, 3}, Same},
         {{insert, 2}, {insert, 2}, "a list is one step"},
         {{insert_new, 2}, {insert_new, 2}, "one step"},
-        {{is_compatible_bchunk_format, 2}, {is_compatible_bchunk_format, 2}, "chunks are of another format"},
+        {{is_compatible_bchunk_format, 2}, {is_compatible_bchunk_format, 2},
+         "chunks are of another format"},
         {{is_tcbdbets_file, 1}, {is_dats_file, 1}, "of a directory"},
         {{unlink, 1}, {destroy, 1}, "refuses tables that are open"},
         {{last, 1}, {last, 1}, Same},
@@ -233,9 +235,9 @@ calls() ->
         [
             {info, [tab, {raw, Item}]}
          || Item <- [
-                access, auto_save, bchunk_format, fixed, hash, file_size, filename, keypos, memory, no_keys,
-                no_objects, no_slots, owner, ram_file, safe_fixed, safe_fixed_monotonic_time, size, type,
-                users, version
+                access, auto_save, bchunk_format, fixed, hash, file_size, filename, keypos, memory,
+                no_keys, no_objects, no_slots, owner, ram_file, safe_fixed,
+                safe_fixed_monotonic_time, size, type, users, version
             ]
         ] ++
         [

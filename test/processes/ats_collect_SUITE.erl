@@ -67,7 +67,8 @@ a_large_heap_stays_as_it_is(_) ->
     true = ats:delete(T),
     ok.
 
-%% Binaries that a list shares with others make the virtual machine collect a heap that is all but empty, again and again.
+%% Binaries that a list shares with others make the virtual machine collect a heap that is all but
+%% empty, again and again.
 shared_binaries_take_no_room(Config) ->
     Objects = 100000,
     Insert = fun(Table, Write) ->

@@ -1,12 +1,14 @@
-%% Numbers and lists that are those of one moment while processes write: the size of a table, its memory, all
-%% tables; and what becomes of many tables when the process ends that they have to do with.
+%% Numbers and lists that are those of one moment while processes write: the size of a table, its
+%% memory, all tables; and what becomes of many tables when the process ends that they have to do
+%% with.
 -module(ats_moments_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0]).
 -export([sizes_have_lists_whole/1, sizes_count_what_was_seen/1, sizes_beside_takes/1,
-         memory_never_falls_while_objects_come/1, memory_returns/1, memory_behind_a_file/1, listings_are_of_one_moment/1,
+         memory_never_falls_while_objects_come/1, memory_returns/1, memory_behind_a_file/1,
+         listings_are_of_one_moment/1,
          names_and_listings_agree/1, many_tables_end/1, many_tables_are_inherited/1,
          many_fixations_end/1, watches_follow_gifts/1]).
 
@@ -15,12 +17,13 @@
 
 all() ->
     [sizes_have_lists_whole, sizes_count_what_was_seen, sizes_beside_takes,
-     memory_never_falls_while_objects_come, memory_returns, memory_behind_a_file, listings_are_of_one_moment,
+     memory_never_falls_while_objects_come, memory_returns, memory_behind_a_file,
+     listings_are_of_one_moment,
      names_and_listings_agree, many_tables_end, many_tables_are_inherited, many_fixations_end,
      watches_follow_gifts].
 
-%% A list of ten objects is in no size or in all, and the end of all objects takes them together. No two lists
-%% have a key in common, so ten objects are ten more in tables of all types.
+%% A list of ten objects is in no size or in all, and the end of all objects takes them together. No
+%% two lists have a key in common, so ten objects are ten more in tables of all types.
 sizes_have_lists_whole(_Config) ->
     [begin
          Table = ats:new(table, [Type, public, {write_concurrency, true}]),
@@ -40,7 +43,8 @@ sizes_count_what_was_seen(_Config) ->
          Told = atomics:new(2, []),
          Write = fun(Writer) ->
                      fun(N) ->
-                         true = ats:insert(Table, {Writer + 2 * (N rem 1000) + 2000 * (N div 1000), N}),
+                         true = ats:insert(Table,
+                                           {Writer + 2 * (N rem 1000) + 2000 * (N div 1000), N}),
                          atomics:put(Told, Writer, N)
                      end
                  end,
@@ -75,7 +79,9 @@ memory_never_falls_while_objects_come(_Config) ->
          Table = ats:new(table, [Type, public, {write_concurrency, true}]),
          Least = atomics:new(1, []),
          Write = fun(Writer) ->
-                     fun(N) -> ats:insert(Table, {{Writer, N rem 997, N}, lists:seq(1, N rem 7)}) end
+                     fun(N) ->
+                         ats:insert(Table, {{Writer, N rem 997, N}, lists:seq(1, N rem 7)})
+                     end
                  end,
          Look = fun() ->
                     Memory = ats:info(Table, memory),
@@ -91,7 +97,8 @@ memory_returns(_Config) ->
     [begin
          Table = ats:new(table, [Type, public]),
          Round = fun() ->
-                     ats:insert(Table, [{I rem 50, I, lists:seq(1, I rem 9)} || I <- lists:seq(1, 3000)]),
+                     ats:insert(Table,
+                                [{I rem 50, I, lists:seq(1, I rem 9)} || I <- lists:seq(1, 3000)]),
                      [ats:insert(Table, {key, I}) || I <- lists:seq(1, 500)],
                      [ats:update_counter(Table, counter, 1, {counter, 0})
                       || Type =:= set orelse Type =:= ordered_set],
@@ -108,7 +115,8 @@ memory_returns(_Config) ->
          ats:delete(Table)
      end || Type <- ?TYPES].
 
-%% A table that was written to a file and read again takes at most a tenth more, whatever its history.
+%% A table that was written to a file and read again takes at most a tenth more, whatever its
+%% history.
 memory_behind_a_file(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "table"),
     [begin
@@ -137,10 +145,12 @@ listings_are_of_one_moment(_Config) ->
            end,
     Look = fun() ->
                All = ats:all(),
-               [?assert(lists:member(One, All) orelse lists:member(Other, All)) || {One, Other} <- Pairs]
+               [?assert(lists:member(One, All) orelse lists:member(Other, All))
+                || {One, Other} <- Pairs]
            end,
     beside([Turn(Pair) || Pair <- Pairs], Look),
-    [ats:delete(Name) || {One, Other} <- Pairs, Name <- [One, Other], ats:whereis(Name) =/= undefined].
+    [ats:delete(Name)
+     || {One, Other} <- Pairs, Name <- [One, Other], ats:whereis(Name) =/= undefined].
 
 %% A named table that is found by its name is in the listings that begin later.
 names_and_listings_agree(_Config) ->
@@ -159,8 +169,11 @@ names_and_listings_agree(_Config) ->
                 end
             end,
     Look = fun() ->
-               Found = [Name || Name <- [ats_moments_a, ats_moments_b], ats:whereis(Name) =/= undefined],
-               Listed = [Name || Name <- ats:all(), is_atom(Name), lists:prefix("ats_moments_", atom_to_list(Name))],
+               Found = [Name
+                        || Name <- [ats_moments_a, ats_moments_b], ats:whereis(Name) =/= undefined],
+               Listed = [Name
+                         || Name <- ats:all(), is_atom(Name),
+                            lists:prefix("ats_moments_", atom_to_list(Name))],
                ?assert(length(Listed) =< 1),
                length(Found)
            end,
@@ -171,7 +184,8 @@ many_tables_end(_Config) ->
     Before = length(ats:all()),
     {Owner, Monitor} = spawn_monitor(fun() ->
         Tables = [ats:new(table, [public]) || _ <- lists:seq(1, 1000)],
-        [ats:new(list_to_atom("ats_moments_" ++ integer_to_list(I)), [named_table]) || I <- lists:seq(1, 300)],
+        [ats:new(list_to_atom("ats_moments_" ++ integer_to_list(I)), [named_table])
+         || I <- lists:seq(1, 300)],
         exit({made, Tables})
     end),
     receive
@@ -187,7 +201,9 @@ many_tables_are_inherited(_Config) ->
     Owner = spawn(fun() ->
         [ats:new(table, [public, {heir, Heir, I}]) || I <- lists:seq(1, 500)]
     end),
-    Tables = [receive {'ETS-TRANSFER', Table, Owner, I} -> Table after 10000 -> error({missing, I}) end
+    Tables = [receive {'ETS-TRANSFER', Table, Owner, I} -> Table
+              after 10000 -> error({missing, I})
+              end
               || I <- lists:seq(1, 500)],
     ?assertEqual(500, length(lists:usort(Tables))),
     [?assertEqual(Heir, ats:info(Table, owner)) || Table <- Tables],
@@ -195,15 +211,20 @@ many_tables_are_inherited(_Config) ->
 
 many_fixations_end(_Config) ->
     Tables = [ats:new(table, [public]) || _ <- lists:seq(1, 300)],
-    {Fixer, Monitor} = spawn_monitor(fun() -> [ats:safe_fixtable(Table, true) || Table <- Tables] end),
+    Fix = fun() -> [ats:safe_fixtable(Table, true) || Table <- Tables] end,
+    {Fixer, Monitor} = spawn_monitor(Fix),
     receive {'DOWN', Monitor, process, Fixer, normal} -> ok end,
-    ats_test_lib:until(fun() -> [] =:= [Table || Table <- Tables, ats:info(Table, fixed)] end, 10000),
+    ats_test_lib:until(fun() -> [] =:= [Table || Table <- Tables, ats:info(Table, fixed)] end,
+                       10000),
     [ats:delete(Table) || Table <- Tables].
 
 %% A table that was given away ends with its new owner, and not with the old one.
 watches_follow_gifts(_Config) ->
     Self = self(),
-    Receiver = spawn(fun() -> receive {'ETS-TRANSFER', _, _, gift} -> Self ! got, receive stop -> ok end end end),
+    Receiver = spawn(fun() ->
+        receive {'ETS-TRANSFER', _, _, gift} -> Self ! got end,
+        receive stop -> ok end
+    end),
     {Giver, Monitor} = spawn_monitor(fun() ->
         Table = ats:new(table, [public]),
         ats:give_away(Table, Receiver, gift),

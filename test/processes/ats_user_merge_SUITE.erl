@@ -119,7 +119,9 @@ wrong_versions(_) ->
 
 %% Values of a key as the store has them.
 chain(Key, [First | Operands]) ->
-    Operand = fun(Value) -> [<<16#FFFFFFFF:32/little>>, ats_merge_operands:object({Key, Value})] end,
+    Operand = fun(Value) ->
+        [<<16#FFFFFFFF:32/little>>, ats_merge_operands:object({Key, Value})]
+    end,
     iolist_to_binary([ats_merge_operands:object({Key, First}) | lists:map(Operand, Operands)]).
 
 collapse(Module, Version, Key, Values) ->
@@ -192,7 +194,8 @@ exceptions(_) ->
         Reason <- [badarg, {ats_merge, x}, kill]
     ],
     ?assertMatch(
-        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}}, none},
+        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}},
+         none},
         Run({raise_in, delete})
     ),
     ?assertEqual(
@@ -209,7 +212,8 @@ exceptions(_) ->
         collapse(?MODULE_UNDER_TEST, 7, key, [a, b])
     ).
 
-%% What was merged takes the place of what it was made of, so the chain says the same and is shorter.
+%% What was merged takes the place of what it was made of, so the chain says the same and is
+%% shorter.
 what_fails_on_the_way(_) ->
     ats_test_lib:load_module(
         poisoned,

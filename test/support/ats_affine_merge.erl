@@ -1,6 +1,6 @@
-%% A merge that does not commute: values are maps {A, B} of numbers, X -> A * X + B modulo a prime, and merged one after
-%% the other. The map that is none, {1, 0}, counts as missing, and one with A = 0 hides all before it. A key can tell
-%% it to fail.
+%% A merge that does not commute: values are maps {A, B} of numbers, X -> A * X + B modulo a prime,
+%% and merged one after the other. The map that is none, {1, 0}, counts as missing, and one with A =
+%% 0 hides all before it. A key can tell it to fail.
 -module(ats_affine_merge).
 
 -behaviour(ats_merge).

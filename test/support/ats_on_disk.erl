@@ -1,11 +1,13 @@
-%% The module `ats' with tables on disk, on which as much happens in a few calls as otherwise in days: what the oracle
-%% runs when ATS_SUBJECT names this module. Directories are made where the system keeps files in memory, if it does.
+%% The module `ats' with tables on disk, on which as much happens in a few calls as otherwise in
+%% days: what the oracle runs when ATS_SUBJECT names this module. Directories are made where the
+%% system keeps files in memory, if it does.
 -module(ats_on_disk).
 
 -export([new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) when is_list(Options) ->
-    ats_subject:call(?MODULE, new, [Name, [{backend, {disk, directory()}} | Options]], [Name, Options]);
+    ats_subject:call(?MODULE, new, [Name, [{backend, {disk, directory()}} | Options]],
+                     [Name, Options]);
 new(Name, Options) ->
     ats_subject:call(?MODULE, new, [Name, Options], [Name, Options]).
 

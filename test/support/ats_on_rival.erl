@@ -1,11 +1,12 @@
-%% The module `ats' with tables in the stores for comparison that suit their types: what the oracle runs when
-%% ATS_SUBJECT names this module. ATS_RIVAL names the store of an `ordered_set'.
+%% The module `ats' with tables in the stores for comparison that suit their types: what the oracle
+%% runs when ATS_SUBJECT names this module. ATS_RIVAL names the store of an `ordered_set'.
 -module(ats_on_rival).
 
 -export([ordered/0, new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) ->
-    ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]], [Name, Options]).
+    ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]],
+                     [Name, Options]).
 
 '$handle_undefined_function'(Function, Arguments) ->
     ats_subject:call(?MODULE, Function, Arguments, Arguments).

@@ -1,10 +1,11 @@
-%% What modules share that stand for `ats' with tables of another kind, for the oracle: see ats_on_btree and ats_on_disk.
+%% What modules share that stand for `ats' with tables of another kind, for the oracle: see
+%% ats_on_btree and ats_on_disk.
 -module(ats_subject).
 
 -export([call/4]).
 
-%% Calls a function of `ats' for a module that was called with other arguments. An exception looks as if it came from
-%% there.
+%% Calls a function of `ats' for a module that was called with other arguments. An exception looks
+%% as if it came from there.
 -spec call(module(), atom(), [term()], [term()]) -> term().
 call(Module, Function, Arguments, Told) ->
     try

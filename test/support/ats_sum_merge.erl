@@ -1,5 +1,5 @@
-%% A merge that adds numbers, unless the key tells it to do harm. Long binaries may stand for numbers: the last one is
-%% kept.
+%% A merge that adds numbers, unless the key tells it to do harm. Long binaries may stand for
+%% numbers: the last one is kept.
 -module(ats_sum_merge).
 
 -behaviour(ats_merge).

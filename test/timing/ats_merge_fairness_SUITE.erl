@@ -58,7 +58,8 @@ latencies(Directory, Harm) ->
 %% Over more than the time that the key hangs, and fails fast.
 read_round(Round) ->
     timer:sleep(?MS div 2),
-    [ok = dats:write(T, {K, Round}, 1) || _ <- [1, 2], T <- [bad, good], K <- lists:seq(1, ?KEYS div 2)],
+    [ok = dats:write(T, {K, Round}, 1)
+     || _ <- [1, 2], T <- [bad, good], K <- lists:seq(1, ?KEYS div 2)],
     [begin
          {Us, {ok, 2}} = timer:tc(fun() -> dats:read(T, {K, Round}) end),
          Us

@@ -24,8 +24,8 @@ pub fn fixed(number: f64, digits: i32) -> Value {
     json!((number * scale).round() / scale)
 }
 
-/// Writes one JSON object a line: the machine first, then every row. The name of the file begins with the kind of
-/// measurement and ends with the date.
+/// Writes one JSON object a line: the machine first, then every row. The name of the file begins
+/// with the kind of measurement and ends with the date.
 ///
 /// # Errors
 /// Those of the file system.

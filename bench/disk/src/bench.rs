@@ -33,8 +33,8 @@ impl Bench {
         }
     }
 
-    /// Measures everything, in rounds. The engines take turns within a group; another one begins in each
-    /// round.
+    /// Measures everything, in rounds. The engines take turns within a group; another one begins in
+    /// each round.
     ///
     /// # Errors
     /// If there is no place for the stores. An engine that fails is left out of the group.

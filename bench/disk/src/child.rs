@@ -1,7 +1,8 @@
-//! A child process: it opens a store of one engine, measures a group of rows on it, and prints the figures.
+//! A child process: it opens a store of one engine, measures a group of rows on it, and prints the
+//! figures.
 //!
-//! Each group has a process of its own, so that memory, caches and what `/proc` says of the process are its
-//! own.
+//! Each group has a process of its own, so that memory, caches and what `/proc` says of the process
+//! are its own.
 
 use crate::data::{self, MISSING};
 use crate::engine::{self, Engine, Merging, Outcome, Profile};
@@ -228,7 +229,8 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Looks at every record of a store: that it is there, once, in order, with its value, and no other.
+/// Looks at every record of a store: that it is there, once, in order, with its value, and no
+/// other.
 ///
 /// # Errors
 /// If it is not so.

@@ -1,8 +1,8 @@
-//! Keys and values, computed from a number so that nothing needs to be remembered to check what an engine
-//! returns.
+//! Keys and values, computed from a number so that nothing needs to be remembered to check what an
+//! engine returns.
 //!
-//! The first eight bytes of a key are a bijection of its number. They tell which record it is, and order keys
-//! as the whole key does.
+//! The first eight bytes of a key are a bijection of its number. They tell which record it is, and
+//! order keys as the whole key does.
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 24;
@@ -34,8 +34,8 @@ fn unmix(mut word: u64) -> u64 {
     word ^ (word >> 30) ^ (word >> 60)
 }
 
-/// The multiplicative inverse of an odd number, by Newton's iteration: each step doubles the bits that are
-/// right.
+/// The multiplicative inverse of an odd number, by Newton's iteration: each step doubles the bits
+/// that are right.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;
@@ -100,8 +100,8 @@ pub fn value(prefix: u64, version: u64) -> Value {
     value
 }
 
-/// Whether a value looks like that of a key: its length and its first word, which is what a timed loop can
-/// afford.
+/// Whether a value looks like that of a key: its length and its first word, which is what a timed
+/// loop can afford.
 pub fn looks_like_value(bytes: &[u8], prefix: u64, version: u64) -> bool {
     bytes.len() == VALUE_BYTES && bytes[..8] == stamp(prefix, version).to_le_bytes()
 }

@@ -50,8 +50,8 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// An open store. A write is handed to the system before it returns: if the process is killed, it is not
-/// lost. A durable one is on the device.
+/// An open store. A write is handed to the system before it returns: if the process is killed, it
+/// is not lost. A durable one is on the device.
 pub trait Engine: Send + Sync {
     /// Gives a key a value.
     ///
@@ -65,7 +65,8 @@ pub trait Engine: Send + Sync {
     /// Removes a key.
     fn remove(&self, key: &[u8]) -> Outcome<()>;
 
-    /// Merges an operand with the value of a key. An engine without merge operators reads and writes.
+    /// Merges an operand with the value of a key. An engine without merge operators reads and
+    /// writes.
     fn merge(&self, key: &[u8], operand: &[u8]) -> Outcome<()>;
 
     /// Shows the value of a key; false if there is none.
@@ -87,8 +88,8 @@ pub struct Profile {
     pub name: &'static str,
     /// The package whose version counts.
     pub package: &'static str,
-    /// Whether a write survives when the process is killed, and can be made durable. Others do not count as
-    /// the best of the peers where something is written.
+    /// Whether a write survives when the process is killed, and can be made durable. Others do not
+    /// count as the best of the peers where something is written.
     pub keeps_writes: bool,
     /// Whether it merges without reading.
     pub merges: bool,

@@ -15,7 +15,8 @@ mod writes;
 /// Measures the rows of a group.
 ///
 /// # Errors
-/// Those of the engine and of the system, and if the engine returns something else than was written.
+/// Those of the engine and of the system, and if the engine returns something else than was
+/// written.
 pub fn run(task: &Task) -> Outcome<()> {
     match task.group {
         Group::Load => load::run(task),

@@ -1,8 +1,8 @@
 //! Measures tables on disk beside other embedded stores.
 //!
-//! Every engine has the same memory, the same data, no compression, and the same durability in a row. Each
-//! group of rows is measured in a process of its own, and the engines take turns; see `results` for what is
-//! made of the figures.
+//! Every engine has the same memory, the same data, no compression, and the same durability in a
+//! row. Each group of rows is measured in a process of its own, and the engines take turns; see
+//! `results` for what is made of the figures.
 
 mod bench;
 mod child;

@@ -1,7 +1,8 @@
-//! Figures, and what is made of them: medians over the rounds, ratios within a round, tables, a file.
+//! Figures, and what is made of them: medians over the rounds, ratios within a round, tables, a
+//! file.
 //!
-//! Absolute figures drift with the machine; ratios of what was measured side by side do less so. So a ratio
-//! is taken in each round, and of these the median counts.
+//! Absolute figures drift with the machine; ratios of what was measured side by side do less so. So
+//! a ratio is taken in each round, and of these the median counts.
 
 use crate::engine::ENGINES;
 use crate::row::{Better, Group, ROWS, Row};
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 /// The engine that the others are compared with.
 pub const OURS: &str = "ats";
 
-/// What was measured of an engine in a row: one figure for each round, and none in a round that failed.
+/// What was measured of an engine in a row: one figure for each round, and none in a round that
+/// failed.
 struct Figures {
     row: &'static str,
     engine: &'static str,

@@ -34,8 +34,8 @@ pub fn forget_peak() -> Outcome<()> {
     Ok(fs::write("/proc/self/clear_refs", "5")?)
 }
 
-/// Bytes that this process has caused to be written to a device so far, including those that the system has
-/// not written yet.
+/// Bytes that this process has caused to be written to a device so far, including those that the
+/// system has not written yet.
 ///
 /// # Errors
 /// If the system does not say.
@@ -82,8 +82,9 @@ pub fn how_files_are_forgotten() -> &'static str {
     }
 }
 
-/// Makes the system forget what it has cached of the files of a folder: all caches if this process may, else
-/// those files. What a hypervisor has cached stays, and the program itself is not forgotten.
+/// Makes the system forget what it has cached of the files of a folder: all caches if this process
+/// may, else those files. What a hypervisor has cached stays, and the program itself is not
+/// forgotten.
 ///
 /// # Errors
 /// If there are files that it cannot be asked to forget.

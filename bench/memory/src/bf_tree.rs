@@ -1,18 +1,19 @@
 //! The Bf-Tree of the crate `bf-tree`, cache-only.
 //!
-//! All its pages are in one buffer, and there is no file. When the buffer is full it evicts a page, and the
-//! records of the page are lost. So the buffer is larger than any workload needs, and a tree that has evicted a
-//! page panics when it is dropped.
+//! All its pages are in one buffer, and there is no file. When the buffer is full it evicts a page,
+//! and the records of the page are lost. So the buffer is larger than any workload needs, and a
+//! tree that has evicted a page panics when it is dropped.
 
 use crate::maps::Map;
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
 use std::thread;
 
-/// The size of the buffer, a power of two. Ascending inserts leave pages half full, so that 4 million records
-/// of 16 bytes take 200 MiB of it. What was never used takes no memory.
+/// The size of the buffer, a power of two. Ascending inserts leave pages half full, so that 4
+/// million records of 16 bytes take 200 MiB of it. What was never used takes no memory.
 const BUFFER: usize = 512 << 20;
 
-/// A tree that has its buffer only. Keys are eight bytes, most significant first; the value is one word.
+/// A tree that has its buffer only. Keys are eight bytes, most significant first; the value is one
+/// word.
 pub struct CacheOnly(BfTree);
 
 impl Default for CacheOnly {

@@ -1,8 +1,8 @@
 //! Unordered maps of other crates, each with two kinds of keys.
 //!
-//! Eight bytes in a box of their own are what such a map needs for keys that are byte strings of any
-//! length, as all keys of ats are. Numbers, which lie in the map itself, are for orientation: what can be
-//! gained where all keys are of one small type.
+//! Eight bytes in a box of their own are what such a map needs for keys that are byte strings of
+//! any length, as all keys of ats are. Numbers, which lie in the map itself, are for orientation:
+//! what can be gained where all keys are of one small type.
 
 use crate::maps::Map;
 use dashmap::DashMap;

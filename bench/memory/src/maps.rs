@@ -1,8 +1,8 @@
 //! The maps that are compared, behind one small trait.
 //!
-//! Each is used as its documentation shows: an operation pins, or locks, for itself, as a caller does
-//! that has one thing to do. [`Map::lookups`] is the other way round: many lookups under one guard,
-//! or one lock, which is the best each can do.
+//! Each is used as its documentation shows: an operation pins, or locks, for itself, as a caller
+//! does that has one thing to do. [`Map::lookups`] is the other way round: many lookups under one
+//! guard, or one lock, which is the best each can do.
 
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox};
 use crossbeam_skiplist::SkipMap;
@@ -28,8 +28,8 @@ pub trait Map: Default + Send + Sync + 'static {
     /// The sum of the values of these keys, under one guard or lock.
     fn lookups(&self, keys: &[u32]) -> u64;
 
-    /// The sum of the values of up to `count` keys above `key`, and how many there were; `None` of a
-    /// map without order.
+    /// The sum of the values of up to `count` keys above `key`, and how many there were; `None` of
+    /// a map without order.
     fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let _ = (key, count);
         None

@@ -1,21 +1,22 @@
 //! A number behind a queueing lock: what one hot record is measured against.
 //!
-//! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node of
-//! its own to a queue and looks at nothing but that node until its predecessor hands the lock over. So
-//! waiting threads do not contend for one cache line, and no thread overtakes another.
+//! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node
+//! of its own to a queue and looks at nothing but that node until its predecessor hands the lock
+//! over. So waiting threads do not contend for one cache line, and no thread overtakes another.
 //!
 //! Invariants:
-//! - M1. A node is in the queue from the swap of `tail` until its thread has handed the lock over, or has
-//!   taken the node out as the only one. It lives on the stack of its thread, which does not return before.
-//! - M2. The thread at the head of the queue holds the lock. It alone accesses `value`.
+//! - MCS-1. A node is in the queue from the swap of `tail` until its thread has handed the lock
+//!   over, or has taken the node out as the only one. It lives on the stack of its thread, which
+//!   does not return before.
+//! - MCS-2. The thread at the head of the queue holds the lock. It alone accesses `value`.
 
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::thread;
 
-/// How often a waiting thread looks at its node before it offers its processor to others, which it must
-/// do where there are more threads than processors: the next in the queue may not be running.
+/// How often a waiting thread looks at its node before it offers its processor to others, which it
+/// must do where there are more threads than processors: the next in the queue may not be running.
 const SPINS: u32 = 200;
 
 #[repr(align(128))]
@@ -31,7 +32,7 @@ pub struct McsWord {
     value: UnsafeCell<u64>,
 }
 
-// SAFETY: `value` is accessed only by the thread that holds the lock (M2).
+// SAFETY: `value` is accessed only by the thread that holds the lock (MCS-2).
 unsafe impl Sync for McsWord {}
 
 impl McsWord {
@@ -45,11 +46,12 @@ impl McsWord {
         let me = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(me, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: the node before is in the queue until it has handed the lock to this one (M1).
+            // SAFETY: the node before is in the queue until it has handed the lock to this one
+            // (MCS-1).
             unsafe { (*before).next.store(me, Ordering::Release) };
             wait_until(|| !node.waiting.load(Ordering::Acquire));
         }
-        // SAFETY: this thread holds the lock (M2).
+        // SAFETY: this thread holds the lock (MCS-2).
         let sum = unsafe {
             *self.value.get() += 1;
             *self.value.get()
@@ -74,7 +76,8 @@ impl McsWord {
             wait_until(|| !node.next.load(Ordering::Acquire).is_null());
         }
         let next = node.next.load(Ordering::Acquire);
-        // SAFETY: the next thread waits in `increment`, with its node, until it is told this (M1).
+        // SAFETY: the next thread waits in `increment`, with its node, until it is told this
+        // (MCS-1).
         unsafe { (*next).waiting.store(false, Ordering::Release) };
     }
 }

@@ -44,8 +44,8 @@ impl Operation {
     }
 }
 
-/// For each thread `count` operations on keys below `range`, of which `percent` are updates: inserts
-/// and removals in equal parts.
+/// For each thread `count` operations on keys below `range`, of which `percent` are updates:
+/// inserts and removals in equal parts.
 pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Operation>> {
     each_thread(threads, count, u64::from(percent) + 1, |random| {
         let key = random.u32(..range);

@@ -1,7 +1,8 @@
-//! Rates, and what is made of them: ratios within a round, medians over the rounds, a table, a file.
+//! Rates, and what is made of them: ratios within a round, medians over the rounds, a table, a
+//! file.
 //!
-//! Absolute numbers drift with the machine and its mood; ratios of what was measured side by side do
-//! not. So the ratio is taken in each round, and of these the median counts.
+//! Absolute numbers drift with the machine and its mood; ratios of what was measured side by side
+//! do not. So the ratio is taken in each round, and of these the median counts.
 
 use ats_bench_common::{Facts, fixed, median};
 use serde_json::{Value, json};

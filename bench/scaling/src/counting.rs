@@ -24,7 +24,8 @@ pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
                 let shared = counts.figures[SHARED];
                 if mix.writes_nothing_shared() && shared > 0.0 {
                     wrong.push(format!(
-                        "{}, {}, {threads} threads: {shared} shared lines written per operation, not 0",
+                        "{}, {}, {threads} threads: {shared} shared lines written per operation, \
+                         not 0",
                         kind.id(),
                         mix.name()
                     ));

@@ -1,4 +1,5 @@
-//! What an operation costs other processors: counted by threads, added up, and extrapolated to more cores.
+//! What an operation costs other processors: counted by threads, added up, and extrapolated to more
+//! cores.
 
 use crate::mixes::Mix;
 use crate::tables::TableKind;
@@ -83,7 +84,8 @@ impl Counts {
         Some(counts)
     }
 
-    /// Lines fetched from other cores, if so many work; between the numbers of [`CORES`], in proportion.
+    /// Lines fetched from other cores, if so many work; between the numbers of [`CORES`], in
+    /// proportion.
     pub fn fetched_with(&self, cores: usize) -> f64 {
         let above = CORES.iter().position(|known| *known >= cores);
         let above = above.unwrap_or(CORES.len() - 1);
@@ -117,12 +119,13 @@ pub struct Share {
 
 #[cfg(any(counted, test))]
 impl Share {
-    /// How many of the accesses of this thread find the line in the cache of another core, if the others are
-    /// `more` times as many as those that were counted.
+    /// How many of the accesses of this thread find the line in the cache of another core, if the
+    /// others are `more` times as many as those that were counted.
     ///
-    /// Accesses come in any order, each order as likely as any other. A read finds the line elsewhere if another
-    /// thread has written it since this thread had it, a write if another thread has had it at all. The last access
-    /// that matters is one of the others as often as theirs are among all that matter.
+    /// Accesses come in any order, each order as likely as any other. A read finds the line
+    /// elsewhere if another thread has written it since this thread had it, a write if another
+    /// thread has had it at all. The last access that matters is one of the others as often as
+    /// theirs are among all that matter.
     pub fn fetches(&self, more: f64) -> f64 {
         let own = self.reads + self.writes;
         let part = |others: f64| match others > 0.0 {

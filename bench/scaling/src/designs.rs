@@ -1,7 +1,7 @@
 //! What the model is told of each design: its operations, in terms of lines and stations.
 //!
-//! For our tables the lines are counted. For those of `ets` they follow from how `ets` works, and the comments say
-//! how. Seconds alone are measured or published in all cases.
+//! For our tables the lines are counted. For those of `ets` they follow from how `ets` works, and
+//! the comments say how. Seconds alone are measured or published in all cases.
 
 use crate::counts::{BARRIERS, Counts, LOCKS, SLAB};
 use crate::mixes::Mix;
@@ -78,7 +78,8 @@ impl Ets {
         }
     }
 
-    /// An operation of a mix with this part of inserts and deletes, half of which find what they do done.
+    /// An operation of a mix with this part of inserts and deletes, half of which find what they do
+    /// done.
     pub fn operation(self, writes: f64, alone: f64, threads: usize) -> Operation {
         let (fetched, stations) = match self {
             Ets::Tree21 => (0.0, one_tree(writes, alone)),
@@ -95,9 +96,9 @@ impl Ets {
     }
 }
 
-/// Readers count themselves in one word, when they come and when they go. A writer is alone. The lock goes to the
-/// thread that has waited longest: once for a write, and once more if a reader comes next. Readers that wait are
-/// woken one by one.
+/// Readers count themselves in one word, when they come and when they go. A writer is alone. The
+/// lock goes to the thread that has waited longest: once for a write, and once more if a reader
+/// comes next. Readers that wait are woken one by one.
 fn one_tree(writes: f64, alone: f64) -> Vec<Station> {
     let reads = 1.0 - writes;
     let sleeps = if writes > 0.0 { 1.0 } else { 0.0 };
@@ -114,9 +115,10 @@ fn one_tree(writes: f64, alone: f64) -> Vec<Station> {
     }]
 }
 
-/// Every operation takes the lock of a base node, a lookup for reading; that is one line. An insert or a delete
-/// writes two nodes besides, the one whose child changes and one that is balanced, and reads one that another
-/// operation has changed. (Route nodes do not change while the tree does not adapt.)
+/// Every operation takes the lock of a base node, a lookup for reading; that is one line. An insert
+/// or a delete writes two nodes besides, the one whose child changes and one that is balanced, and
+/// reads one that another operation has changed. (Route nodes do not change while the tree does not
+/// adapt.)
 fn contention_adapting(writes: f64, alone: f64, threads: usize) -> (f64, Vec<Station>) {
     let share = HELD * (0.1 + 0.9 * writes);
     let station = Station {
@@ -130,8 +132,9 @@ fn contention_adapting(writes: f64, alone: f64, threads: usize) -> (f64, Vec<Sta
     (3.0 * writes * others(threads), vec![station])
 }
 
-/// Every operation takes one of 64 locks, a lookup for reading. An insert or a delete writes the bucket and an
-/// object. Half of them change the number of objects while they hold the lock; the other half read it.
+/// Every operation takes one of 64 locks, a lookup for reading. An insert or a delete writes the
+/// bucket and an object. Half of them change the number of objects while they hold the lock; the
+/// other half read it.
 fn sixty_four_locks(writes: f64, alone: f64, threads: usize, central: bool) -> (f64, Vec<Station>) {
     let lock = Station {
         copies: 64.0,
@@ -163,12 +166,12 @@ fn sixty_four_locks(writes: f64, alone: f64, threads: usize, central: bool) -> (
 /// The part of an operation during which it holds a lock that it writes under.
 const HELD: f64 = 0.3;
 
-/// Of so many acquisitions one waits, when a structure that adapts neither splits nor joins any more: a wait adds 250
-/// to its statistics, and an acquisition without one subtracts 1.
+/// Of so many acquisitions one waits, when a structure that adapts neither splits nor joins any
+/// more: a wait adds 250 to its statistics, and an acquisition without one subtracts 1.
 const PER_WAIT: f64 = 251.0;
 
-/// Parts of a table that has adapted to its threads, each of which holds a lock for this share of its time. An
-/// acquisition waits as often as one of the other threads holds the same part.
+/// Parts of a table that has adapted to its threads, each of which holds a lock for this share of
+/// its time. An acquisition waits as often as one of the other threads holds the same part.
 fn parts(threads: usize, share: f64) -> f64 {
     (PER_WAIT * (threads - 1) as f64 * share).clamp(1.0, MOST_PARTS)
 }
@@ -231,7 +234,8 @@ pub fn ours(counts: &Counts, alone: f64, in_pool: f64, threads: usize) -> Operat
 /// Blocks that a thread takes from a pool of the slab at once, or gives back.
 const BLOCKS_OF_A_VISIT: f64 = 128.0;
 
-/// Pools that operations use: one for records, and in a tree another one for leaves. Reckoned as one.
+/// Pools that operations use: one for records, and in a tree another one for leaves. Reckoned as
+/// one.
 const POOLS: f64 = 1.0;
 
 /// The figure of a table and a mix that was counted with the most threads.

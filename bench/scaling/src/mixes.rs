@@ -10,7 +10,8 @@ pub const KEYS: u64 = 1 << 20;
 /// Objects of a list, and calls of `next` in a chain.
 const TEN: u64 = 10;
 
-/// An odd number, so that its multiples reach every key; far from regular, so that they come in no order.
+/// An odd number, so that its multiples reach every key; far from regular, so that they come in no
+/// order.
 const SCATTER: u64 = 0x9_e377;
 
 /// A mix of operations.

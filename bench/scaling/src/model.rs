@@ -1,15 +1,16 @@
-//! The model: the throughput of threads that work alone for a while, fetch cache lines from each other, and queue at
-//! locks and at lines that all of them write.
+//! The model: the throughput of threads that work alone for a while, fetch cache lines from each
+//! other, and queue at locks and at lines that all of them write.
 //!
 //! An operation takes the time that it takes alone, and in addition
 //! - for each line that another core has, the time to transfer the line;
 //! - for each call of `membarrier`, the call, and an interrupt of every other core;
-//! - the time in queues. A *station* is a lock or a hot line, of which there are several copies. A thread that visits
-//!   one waits for the threads that came before.
+//! - the time in queues. A *station* is a lock or a hot line, of which there are several copies. A
+//!   thread that visits one waits for the threads that came before.
 //!
-//! The queue at one copy is the machine-repairman model: threads, each of which comes back after a time of
-//! exponential distribution that it spends elsewhere, and one server. How long threads are elsewhere depends on how
-//! long they wait at other stations, so the times are iterated until they agree.
+//! The queue at one copy is the machine-repairman model: threads, each of which comes back after a
+//! time of exponential distribution that it spends elsewhere, and one server. How long threads are
+//! elsewhere depends on how long they wait at other stations, so the times are iterated until they
+//! agree.
 
 /// Seconds in a nanosecond and in a microsecond.
 pub const NS: f64 = 1e-9;
@@ -40,8 +41,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The time to fetch a line from one of the other threads, any of them as likely. Threads are spread evenly over
-    /// the sockets, as a system spreads them that balances their load.
+    /// The time to fetch a line from one of the other threads, any of them as likely. Threads are
+    /// spread evenly over the sockets, as a system spreads them that balances their load.
     pub fn transfer(&self, threads: usize) -> f64 {
         let near = (threads as f64 / self.sockets as f64 - 1.0).max(0.0);
         let near = match threads {
@@ -65,7 +66,8 @@ impl Machine {
 pub enum Service {
     /// Writes a line, for which the line is fetched from the thread before.
     Line,
-    /// Holds a lock that any thread can take when it is free, so that no thread waits for another to wake up.
+    /// Holds a lock that any thread can take when it is free, so that no thread waits for another
+    /// to wake up.
     Lock {
         /// For how long, apart from what it fetches.
         hold: f64,
@@ -116,8 +118,8 @@ impl Operation {
         threads as f64 / times
     }
 
-    /// The seconds of an operation: its own work, lines that it fetches, calls and interrupts, and what it spends in
-    /// queues and for the lines of stations.
+    /// The seconds of an operation: its own work, lines that it fetches, calls and interrupts, and
+    /// what it spends in queues and for the lines of stations.
     pub fn parts(&self, machine: &Machine, threads: usize) -> [f64; 4] {
         let others = (threads - 1) as f64;
         let lines = self.fetched * machine.transfer(threads);
@@ -140,11 +142,12 @@ impl Operation {
         (self.alone - held.sum::<f64>()).max(self.alone * 0.01)
     }
 
-    /// How long a visit to each station takes, if the operation spends so much time outside of stations.
+    /// How long a visit to each station takes, if the operation spends so much time outside of
+    /// stations.
     fn responses(&self, machine: &Machine, threads: usize, outside: f64) -> Vec<f64> {
         let mut responses = vec![0.0; self.stations.len()];
-        // Begins with no thread asleep: a queue of sleepers that would keep itself alive, but that threads without
-        // sleepers do not get into, is not found.
+        // Begins with no thread asleep: a queue of sleepers that would keep itself alive, but that
+        // threads without sleepers do not get into, is not found.
         let mut asleep = vec![0.0; self.stations.len()];
         for _ in 0..ROUNDS {
             let cycle = outside + self.queued(&responses);
@@ -188,8 +191,9 @@ const ROUNDS: usize = 2000;
 const STEP: f64 = 0.02;
 
 impl Machine {
-    /// How long a station is busy with one visit. `inner` is the time that the visit spends at the station within,
-    /// and `asleep` the part of the threads that are asleep when the lock is handed to them.
+    /// How long a station is busy with one visit. `inner` is the time that the visit spends at the
+    /// station within, and `asleep` the part of the threads that are asleep when the lock is handed
+    /// to them.
     fn service(&self, service: Service, inner: f64, asleep: f64, threads: usize) -> f64 {
         let transfer = match threads {
             1 => 0.0,
@@ -211,17 +215,19 @@ impl Machine {
         }
     }
 
-    /// The part of threads that sleep when they wait for so long on average. Waits differ, so it does not change at
-    /// one moment: from half of the patience on some sleep, and from one and a half on all.
+    /// The part of threads that sleep when they wait for so long on average. Waits differ, so it
+    /// does not change at one moment: from half of the patience on some sleep, and from one and a
+    /// half on all.
     fn asleep(&self, wait: f64) -> f64 {
         (wait / self.patience - 0.5).clamp(0.0, 1.0)
     }
 }
 
-/// The mean time that a visit takes at one server, waiting included. Each of `threads` threads comes back `away`
-/// seconds after it has left; the server takes `service` seconds for a visit.
+/// The mean time that a visit takes at one server, waiting included. Each of `threads` threads
+/// comes back `away` seconds after it has left; the server takes `service` seconds for a visit.
 fn response(threads: usize, away: f64, service: f64) -> f64 {
-    // By mean value analysis: a thread that comes meets the queue that there is with one thread less.
+    // By mean value analysis: a thread that comes meets the queue that there is with one thread
+    // less.
     let (mut queue, mut response) = (0.0, service);
     for present in 1..=threads {
         response = service * (1.0 + queue);

@@ -1,7 +1,8 @@
 //! Published throughput of `ets`, to compare the model with.
 //!
-//! The figures are those of the benchmark of Erlang/OTP for `ets`, as K. Winblad published them with *The new scalable
-//! ETS ordered_set* (Erlang/OTP blog, 2019): integer keys, a range of a million, half of them in the table.
+//! The figures are those of the benchmark of Erlang/OTP for `ets`, as K. Winblad published them
+//! with *The new scalable ETS ordered_set* (Erlang/OTP blog, 2019): integer keys, a range of a
+//! million, half of them in the table.
 
 use crate::designs::{Ets, PUBLISHED};
 
@@ -59,7 +60,8 @@ pub const FIGURES: [Figure; 26] = [
     figure(Ets::Tree22, 0.02, 64, 25_120.0, 1.5),
 ];
 
-/// Seconds of an operation of one process: published, or that of the mix with the next larger part of writes.
+/// Seconds of an operation of one process: published, or that of the mix with the next larger part
+/// of writes.
 pub fn alone(design: Ets, writes: f64) -> f64 {
     // The counters make no difference to one process.
     let design = match design {

@@ -1,4 +1,5 @@
-//! How fast one thread is alone, and two beside each other: the calibration of the model, and a check of it.
+//! How fast one thread is alone, and two beside each other: the calibration of the model, and a
+//! check of it.
 
 use crate::mixes::{Mix, Subject};
 use crate::tables::TableKind;
@@ -7,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a run takes, and how many there are. The run counts that was disturbed least, of several equal ones the
-/// fastest.
+/// How long a run takes, and how many there are. The run counts that was disturbed least, of
+/// several equal ones the fastest.
 const TIME: Duration = Duration::from_millis(60);
 const RUNS: usize = 40;
 
-/// A run in which no thread had to wait for a processor for a larger part of its time is not disturbed.
+/// A run in which no thread had to wait for a processor for a larger part of its time is not
+/// disturbed.
 const DISTURBED: f64 = 0.04;
 
 /// Steps that a thread does over and over: enough to leave the caches.
@@ -83,7 +85,8 @@ pub fn measure_all(mut report: impl FnMut(Rate)) {
 #[derive(Clone, Copy)]
 struct Run {
     per_second: f64,
-    /// The part of its time in which a thread could have run, but other programs had the processors.
+    /// The part of its time in which a thread could have run, but other programs had the
+    /// processors.
     waited: f64,
 }
 
@@ -151,8 +154,8 @@ fn run(subject: &Subject, mix: Mix, threads: usize) -> Run {
     })
 }
 
-/// How long this thread could have run and did not, because other threads did. The kernel counts it (the second
-/// number, in nanoseconds); elsewhere than on Linux it is unknown and counts as none.
+/// How long this thread could have run and did not, because other threads did. The kernel counts it
+/// (the second number, in nanoseconds); elsewhere than on Linux it is unknown and counts as none.
 fn seconds_in_queue() -> f64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let queued = statistics.split_whitespace().nth(1);
@@ -165,9 +168,9 @@ fn seconds_in_queue() -> f64 {
 /// How many bytes the blocks have of which a refill is timed: those of a small object.
 const BLOCK: usize = 32;
 
-/// Seconds for which a thread holds the lock of a pool of the slab to fetch blocks. Measured as the time that
-/// allocation takes if every block comes from the pool sooner or later: all of that is reckoned to be under the
-/// lock. Returns seconds for one block.
+/// Seconds for which a thread holds the lock of a pool of the slab to fetch blocks. Measured as the
+/// time that allocation takes if every block comes from the pool sooner or later: all of that is
+/// reckoned to be under the lock. Returns seconds for one block.
 pub fn seconds_in_pool() -> f64 {
     const BLOCKS: usize = 1 << 18;
     let time = |_| {
@@ -176,7 +179,7 @@ pub fn seconds_in_pool() -> f64 {
         blocks.extend((0..BLOCKS).map(|_| ats_mem::slab::allocate(BLOCK)));
         let time = start.elapsed().as_secs_f64();
         for block in blocks {
-            // SAFETY: allocated above with this size, and not used.
+            // SAFETY: the block was allocated above with this size, and is not used any more.
             unsafe { ats_mem::slab::free(block, BLOCK) };
         }
         time / BLOCKS as f64

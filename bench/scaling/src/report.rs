@@ -110,7 +110,8 @@ impl Data {
 
     fn check_table(&self) -> String {
         let mut table = String::from(
-            "| table | operation | one thread, measured, M/s | two, measured | two, model | error |\n\
+            "| table | operation | one thread, measured, M/s | two, measured | two, model | error \
+             |\n\
              |---|---|---:|---:|---:|---:|\n",
         );
         for (kind, mix) in all_mixes() {
@@ -134,7 +135,8 @@ impl Data {
 
     fn prediction_table(&self) -> String {
         let mut table = String::from(
-            "| table | operation | 1 core, M/s | 8 | 32 | 64 | 128 | 128 cores, cheap and dear lines | times one core |\n\
+            "| table | operation | 1 core, M/s | 8 | 32 | 64 | 128 \
+             | 128 cores, cheap and dear lines | times one core |\n\
              |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for (kind, mix) in all_mixes() {
@@ -255,7 +257,8 @@ fn name_of_writes(writes: f64) -> String {
 
 fn published_table() -> String {
     let mut table = String::from(
-        "| design | operations | processes | published, thousand/s | model | error | tests allow a factor of |\n\
+        "| design | operations | processes | published, thousand/s | model | error \
+         | tests allow a factor of |\n\
          |---|---|---:|---:|---:|---:|---:|\n",
     );
     for figure in &FIGURES {

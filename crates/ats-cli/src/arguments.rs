@@ -30,7 +30,8 @@ pub(crate) enum Command {
     },
 }
 
-/// The store must not be open in another program. Only `compact` and the target of `salvage` are written to.
+/// The store must not be open in another program. Only `compact` and the target of `salvage` are
+/// written to.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {
     /// Show what a store has: runs, files, journals
@@ -57,9 +58,9 @@ pub(crate) enum DiskCommand {
     },
     /// Print the records, in the order of their keys
     ///
-    /// A line has the key, a tab and the value. Where operands cannot be merged without the program that the store belongs
-    /// to, they follow, each behind a tab and a plus sign, from the oldest to the newest. If the store is damaged, what is
-    /// left of it is printed.
+    /// A line has the key, a tab and the value. Where operands cannot be merged without the program
+    /// that the store belongs to, they follow, each behind a tab and a plus sign, from the oldest
+    /// to the newest. If the store is damaged, what is left of it is printed.
     #[command(after_help = EXIT_CODES)]
     Dump {
         /// The directory of the store
@@ -83,8 +84,8 @@ pub(crate) enum DiskCommand {
     },
     /// Save what can be read of a damaged store into a new one
     ///
-    /// Each record is what its key was after some write; it is the last one, unless the key is among those that are named
-    /// as lost. Nothing is written into the source.
+    /// Each record is what its key was after some write; it is the last one, unless the key is
+    /// among those that are named as lost. Nothing is written into the source.
     ///
     /// A table of `dats` is saved as a table. If the file `table`, which describes it, is damaged,
     /// the records and the merge operator tell what the table was, and options where these leave
@@ -114,10 +115,12 @@ pub(crate) struct TableOptions {
     /// The position of the key, from 1, if the file `table` is damaged
     #[arg(long, value_name = "POSITION", value_parser = position)]
     pub(crate) keypos: Option<usize>,
-    /// The merge of the table, if no file tells it: sum, '{prune, sum}', '{module, highest_bid, 1}' with the version
+    /// The merge of the table, if no file tells it: sum, '{prune, sum}', '{module, highest_bid, 1}'
+    /// with the version
     #[arg(long, value_parser = merge)]
     pub(crate) merge: Option<Merge>,
-    /// `true` if 0.0 and -0.0 are the same key, if the file `table` is damaged: for a table made before Erlang/OTP 27
+    /// `true` if 0.0 and -0.0 are the same key, if the file `table` is damaged: for a table made
+    /// before Erlang/OTP 27
     #[arg(long, value_enum)]
     pub(crate) zeros: Option<ZerosOption>,
     /// The store is that of another program, and gets no file `table`

@@ -1,7 +1,7 @@
 //! Keys and values as text.
 //!
-//! The engine knows bytes only. A table of Erlang terms will say so in the metadata of its store; its keys and values can
-//! then be shown as terms by one more [`Format`].
+//! The engine knows bytes only. A table of Erlang terms will say so in the metadata of its store;
+//! its keys and values can then be shown as terms by one more [`Format`].
 
 use crate::arguments::Format;
 use std::fmt::Write;

@@ -1,8 +1,9 @@
 //! The interface that all stores of records share, on disk.
 //!
-//! A [`DiskStore`] writes without reading. What [`ats_store::Store`] asks for besides is that a change can depend on
-//! what is there: so here each key is read, decided about and written under a lock that it shares with keys of the
-//! same hash. Writers of other keys go on, and their batches are written and synced together.
+//! A [`DiskStore`] writes without reading. What [`ats_store::Store`] asks for besides is that a
+//! change can depend on what is there: so here each key is read, decided about and written under a
+//! lock that it shares with keys of the same hash. Writers of other keys go on, and their batches
+//! are written and synced together.
 
 mod end_hints;
 
@@ -30,8 +31,8 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 
 /// A [`DiskStore`] of which keys can be changed depending on what is there.
 ///
-/// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are not kept from keys
-/// that are being changed.
+/// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are
+/// not kept from keys that are being changed.
 pub struct AtomicStore {
     store: DiskStore,
     locks: [Mutex<()>; LOCKS],
@@ -158,8 +159,9 @@ impl AtomicStore {
             .collect()
     }
 
-    /// Makes a change of a key that is locked part of a batch. How many records that adds. A value that counts as missing
-    /// is removed: merging it with later operands could give something else than they give alone.
+    /// Makes a change of a key that is locked part of a batch. How many records that adds. A value
+    /// that counts as missing is removed: merging it with later operands could give something else
+    /// than they give alone.
     fn add(
         &self,
         batch: &mut Batch,
@@ -216,7 +218,8 @@ impl AtomicStore {
         self.hints.claim(may_block, end, key)
     }
 
-    /// Removes all records, at one moment for every reader and writer, and gives them as a snapshot.
+    /// Removes all records, at one moment for every reader and writer, and gives them as a
+    /// snapshot.
     pub(crate) fn take_snapshot(&self, may_block: Option<MayBlock>) -> Result<Snapshot, Error> {
         let _all = self.lock_all(may_block)?;
         let taken = self.store.snapshot();
@@ -298,7 +301,8 @@ impl Store for AtomicStore {
             };
             let _locked = self.lock(may_block, &[&key])?;
             let _claimed = self.hints.claim(may_block, end, &key)?;
-            // Another writer may have been faster. From here on none is, and none writes beyond the key.
+            // Another writer may have been faster. From here on none is, and none writes beyond the
+            // key.
             if self.end(may_block, end)?.as_ref() != Some(&(key.clone(), value.clone())) {
                 continue;
             }
@@ -323,8 +327,8 @@ impl Store for AtomicStore {
         )?)
     }
 
-    /// O(records) the first time, and the first time after operands were written; otherwise O(1), and waits for no
-    /// thread.
+    /// O(records) the first time, and the first time after operands were written; otherwise O(1),
+    /// and waits for no thread.
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
         Ok(self.store.len(may_block)?)
     }

@@ -133,7 +133,8 @@ impl Worker {
         if self.core.status.is_closing() {
             return Turn::Idle;
         }
-        // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
+        // A panic is a fault of the engine: what it was about is as it was, but is not tried again
+        // and again.
         let worked = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Err(self
                 .core

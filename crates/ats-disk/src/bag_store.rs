@@ -1,9 +1,9 @@
 //! A store in which a key has several values, each of which is a record of its own.
 //!
-//! Keys are changed as in an [`AtomicStore`]: each under a lock that it shares with keys of the same
-//! hash, and all its records with it. **B1** Records of a key are only written under the lock of the
-//! key. **B2** A key whose values are [one record](layout) gets other records only together with the
-//! change that removes that one.
+//! Keys are changed as in an [`AtomicStore`]: each under a lock that it shares with keys of the
+//! same hash, and all its records with it. **BAG_STORE-1** Records of a key are only written under
+//! the lock of the key. **BAG_STORE-2** A key whose values are [one record](layout) gets other
+//! records only together with the change that removes that one.
 
 mod identity;
 mod layout;
@@ -36,8 +36,8 @@ const REWRITTEN_BYTES: usize = 1 << 20;
 
 /// A [`DiskStore`] in which a key has several values.
 ///
-/// All writes must go through this, as with [`AtomicStore`]. A key that begins with another key must
-/// go on with a byte of `0xFE` or more there; the keys of tables are like that.
+/// All writes must go through this, as with [`AtomicStore`]. A key that begins with another key
+/// must go on with a byte of `0xFE` or more there; the keys of tables are like that.
 pub struct BagStore {
     atomic: AtomicStore,
     identity: Identity,
@@ -46,9 +46,9 @@ pub struct BagStore {
 }
 
 impl BagStore {
-    /// A bag store on a store, of which nothing else writes. `has_shared` tells whether the store may
-    /// have been written as an [`AtomicStore`], with all values of a key in one record: such keys
-    /// are rewritten when they change, and by [`rewrite`](BagStore::rewrite).
+    /// A bag store on a store, of which nothing else writes. `has_shared` tells whether the store
+    /// may have been written as an [`AtomicStore`], with all values of a key in one record: such
+    /// keys are rewritten when they change, and by [`rewrite`](BagStore::rewrite).
     #[must_use]
     pub fn new(store: DiskStore, identity: Arc<dyn BagValues>, has_shared: bool) -> Self {
         BagStore {
@@ -70,8 +70,8 @@ impl BagStore {
         self.atomic.store().snapshot().into_bag_store()
     }
 
-    /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader and
-    /// writer, and for a crash. They are in memory as one batch meanwhile.
+    /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader
+    /// and writer, and for a crash. They are in memory as one batch meanwhile.
     ///
     /// # Errors
     /// Those of [`AtomicStore::replace_all`].
@@ -275,8 +275,8 @@ impl BagStore {
         Ok(added - removed.len() as i64)
     }
 
-    /// Removes a value from those of a key that are one record. Returns the number of records by which
-    /// they become more, and the number of values that were removed.
+    /// Removes a value from those of a key that are one record. Returns the number of records by
+    /// which they become more, and the number of values that were removed.
     fn remove_shared(
         &self,
         batch: &mut Batch,
@@ -331,8 +331,9 @@ impl BagStore {
     }
 }
 
-/// The key and the value of a record that a [`BagStore`] has written for one value of a key. `None` if
-/// the record is another one. Of a store of another kind, a record that looks like that is unlikely.
+/// The key and the value of a record that a [`BagStore`] has written for one value of a key. `None`
+/// if the record is another one. Of a store of another kind, a record that looks like that is
+/// unlikely.
 #[must_use]
 pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     match Record::read(key, value) {
@@ -517,7 +518,8 @@ impl Store for BagStore {
                 End::First => self.atomic.claim(may_block, end, &key)?,
                 End::Last => self.atomic.claim(may_block, end, &end_of(&key))?,
             };
-            // Another writer may have been faster. From here on none is, and none writes beyond the key.
+            // Another writer may have been faster. From here on none is, and none writes beyond the
+            // key.
             let Some((same, group)) = self.end(may_block, end)?.filter(|(found, _)| *found == key)
             else {
                 continue;

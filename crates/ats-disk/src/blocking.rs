@@ -1,15 +1,16 @@
 //! Locks and condition variables for callers that may not block.
 //!
-//! A thread that serves others, as a scheduler of the Erlang VM does, wants an answer from memory or none. So what
-//! may block takes an `Option<`[`MayBlock`]`>`, from the interface down to the file.
+//! A thread that serves others, as a scheduler of the Erlang VM does, wants an answer from memory
+//! or none. So what may block takes an `Option<`[`MayBlock`]`>`, from the interface down to the
+//! file.
 
 use crate::error::Error;
 use ats_store::MayBlock;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The time for which a caller that may not block waits for a lock that another thread holds while it works in memory.
-/// Less than the way to another thread takes.
+/// The time for which a caller that may not block waits for a lock that another thread holds while
+/// it works in memory. Less than the way to another thread takes.
 const SHORT: Duration = Duration::from_micros(20);
 
 /// Checks that the caller may block.

@@ -1,7 +1,8 @@
 //! Numbers and byte strings of all formats, and reading them without trust.
 //!
-//! A *varint* is a number of up to 64 bits in groups of seven bits, the lowest group first; the top bit of a
-//! byte says that another byte follows. A *byte string* is its length as a varint, and then its bytes.
+//! A *varint* is a number of up to 64 bits in groups of seven bits, the lowest group first; the top
+//! bit of a byte says that another byte follows. A *byte string* is its length as a varint, and
+//! then its bytes.
 
 use std::fmt;
 
@@ -96,8 +97,8 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// A varint that counts things of which each takes a byte at least of what follows. So it is safe to make
-    /// room for as many, if they are not large.
+    /// A varint that counts things of which each takes a byte at least of what follows. So it is
+    /// safe to make room for as many, if they are not large.
     pub(crate) fn count(&mut self) -> Result<usize, Damaged> {
         let count = self.varint()?;
         match usize::try_from(count) {

@@ -11,13 +11,15 @@ use ats_store::{Direction, MayBlock};
 
 /// A walk over keys in one direction, each with what a source says of it.
 ///
-/// A cursor stands on a key, or at the end, where it also stands before it is sought. Of a key it has one or more
-/// entries, from the newest to the oldest: all but the last of them are operands, since a base ends the list.
-/// A source whose reads may fail fails in `seek` and `advance`; after that the cursor stands at the end.
+/// A cursor stands on a key, or at the end, where it also stands before it is sought. Of a key it
+/// has one or more entries, from the newest to the oldest: all but the last of them are operands,
+/// since a base ends the list. A source whose reads may fail fails in `seek` and `advance`; after
+/// that the cursor stands at the end.
 pub(crate) trait Cursor: Send {
-    /// Goes to the first key in the direction that is not before the bound, or to the end. On the way up the
-    /// bound is the lowest key allowed, or there is none; on the way down it is the lowest key above those
-    /// allowed, or there is none. It may be called again, in either direction.
+    /// Goes to the first key in the direction that is not before the bound, or to the end. On the
+    /// way up the bound is the lowest key allowed, or there is none; on the way down it is the
+    /// lowest key above those allowed, or there is none. It may be called again, in either
+    /// direction.
     fn seek(
         &mut self,
         may_block: Option<MayBlock>,

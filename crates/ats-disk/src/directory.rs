@@ -25,7 +25,8 @@ pub struct StoreDirectory {
 }
 
 impl StoreDirectory {
-    /// Opens and locks a directory. Where a file system has no locks, one that is opened for reading is not locked.
+    /// Opens and locks a directory. Where a file system has no locks, one that is opened for
+    /// reading is not locked.
     ///
     /// # Errors
     /// [`Error::Missing`] if it is not there, [`Error::Locked`], and [`Error::Io`].
@@ -37,7 +38,8 @@ impl StoreDirectory {
         Self::open_retrying(with_retries(file_system), path, sharing)
     }
 
-    /// Opens and locks a directory for writing, which is made, and those above it, where they are missing.
+    /// Opens and locks a directory for writing, which is made, and those above it, where they are
+    /// missing.
     ///
     /// # Errors
     /// [`Error::Locked`] and [`Error::Io`].
@@ -90,7 +92,8 @@ impl StoreDirectory {
     /// Reads a file of a directory that is not locked for that; `None` if it is not there.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the directory is not there; as those of [`read`](StoreDirectory::read).
+    /// [`Error::Missing`] if the directory is not there; as those of
+    /// [`read`](StoreDirectory::read).
     pub fn read_unlocked(
         file_system: Arc<dyn FileSystem>,
         path: &Path,
@@ -123,8 +126,9 @@ fn read_file(directory: &dyn Directory, name: &str) -> Result<Option<Vec<u8>>, E
     }
 }
 
-/// Puts a file in the place of another one, or of none. It is there completely or not at all, also after a crash, and
-/// durable when this returns. It is written under its name with `.new` behind it first.
+/// Puts a file in the place of another one, or of none. It is there completely or not at all, also
+/// after a crash, and durable when this returns. It is written under its name with `.new` behind it
+/// first.
 pub(crate) fn replace_file(
     directory: &dyn Directory,
     name: &str,

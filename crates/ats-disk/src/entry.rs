@@ -44,6 +44,6 @@ pub(crate) fn check_len(what: &'static str, len: usize, limit: usize) -> Result<
     }
 }
 
-/// The longest key and the longest value, in bytes: what the lengths of the formats can say, with room for what
-/// stands beside them.
+/// The longest key and the longest value, in bytes: what the lengths of the formats can say, with
+/// room for what stands beside them.
 pub const MAX_BYTES: usize = (1 << 31) - (1 << 16);

@@ -35,7 +35,8 @@ pub enum Error {
         /// The operator that it is opened with.
         given: Option<(String, u32)>,
     },
-    /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to be opened again.
+    /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to
+    /// be opened again.
     ReadOnly(String),
     /// The snapshot is older than the store allows.
     Expired,
@@ -59,12 +60,14 @@ pub enum Error {
         /// The fault of its value.
         why: &'static str,
     },
-    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has changed.
+    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has
+    /// changed.
     WouldBlock,
 }
 
 impl Error {
-    /// An error of the system, with what was to be done. A name that leads to no file is one of a damaged store.
+    /// An error of the system, with what was to be done. A name that leads to no file is one of a
+    /// damaged store.
     pub(crate) fn io(error: &io::Error, what: impl fmt::Display) -> Self {
         let what = format!("{what}: {error}");
         match error.kind() {
@@ -147,7 +150,8 @@ impl From<Error> for ats_store::Error {
     }
 }
 
-/// Returns `true` if an error says that there is no room on the disk, or no more than a quota allows.
+/// Returns `true` if an error says that there is no room on the disk, or no more than a quota
+/// allows.
 pub(crate) fn is_full(kind: io::ErrorKind) -> bool {
     matches!(
         kind,

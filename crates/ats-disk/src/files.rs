@@ -98,8 +98,9 @@ impl Files {
         )
     }
 
-    /// Makes durable what the manifest says, which may be what an earlier process has left. Nothing may be added to the
-    /// store before: a journal could survive a stop of the machine, and the manifest that it belongs to not.
+    /// Makes durable what the manifest says, which may be what an earlier process has left. Nothing
+    /// may be added to the store before: a journal could survive a stop of the machine, and the
+    /// manifest that it belongs to not.
     pub(crate) fn renew_manifest(&self) -> Result<(), Error> {
         if self.is_manifest_durable.load(Ordering::Relaxed) {
             return Ok(());
@@ -114,7 +115,8 @@ impl Files {
         Ok(())
     }
 
-    /// The error of a manifest that was not written. If it is unknown whether it was, nothing may be written any more.
+    /// The error of a manifest that was not written. If it is unknown whether it was, nothing may
+    /// be written any more.
     fn manifest_error(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
@@ -147,7 +149,8 @@ impl Files {
             .map_err(|error| self.manifest_error(error))
     }
 
-    /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.
+    /// Removes files that an edit should have named, which was not written. If it is unknown
+    /// whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
         if self.core.status.check_writable().is_ok() {
             for file in files {
@@ -156,8 +159,8 @@ impl Files {
         }
     }
 
-    /// Puts a run in the place of others, or of a memtable, for readers that come from now on. The manifest says
-    /// so already.
+    /// Puts a run in the place of others, or of a memtable, for readers that come from now on. The
+    /// manifest says so already.
     pub(crate) fn exchange(
         &self,
         flushed: Option<&Arc<Sealed>>,

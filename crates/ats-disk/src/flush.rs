@@ -146,12 +146,13 @@ impl Flusher {
         })
     }
 
-    /// Lets nothing be written any more. If it was flushed, and all changes are in runs since nothing was written
-    /// meanwhile, all journals are removed; the next opening need not look at them then.
+    /// Lets nothing be written any more. If it was flushed, and all changes are in runs since
+    /// nothing was written meanwhile, all journals are removed; the next opening need not look at
+    /// them then.
     pub(crate) fn end_writing(&self, is_flushed: bool) {
         let write_state = self.core.write_state.lock();
-        // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
-        // without a name.
+        // Before the journals are removed, and while writers are kept away: one that is waiting
+        // would write to a journal without a name.
         self.core
             .status
             .make_read_only(Error::ReadOnly("it was closed".into()));

@@ -1,8 +1,9 @@
 //! Processes that are copies of the one that opened a store, by `fork`.
 //!
-//! Such a copy has the files of the store, and the lock of its directory, but none of its threads. It may read. If it wrote,
-//! it would write to the places in the journal to which the other process writes, too. So a store remembers how often the
-//! process was copied until it was opened, which is a load for those that ask whether that has changed.
+//! Such a copy has the files of the store, and the lock of its directory, but none of its threads.
+//! It may read. If it wrote, it would write to the places in the journal to which the other process
+//! writes, too. So a store remembers how often the process was copied until it was opened, which is
+//! a load for those that ask whether that has changed.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,8 @@ pub(crate) fn fork_count() -> u64 {
     static REGISTERED: Once = Once::new();
     // Of a process that has too little memory for that, forks are not noticed.
     REGISTERED.call_once(|| {
-        // SAFETY: the function may be called in any process at any time: it only adds to a static number.
+        // SAFETY: the function may be called in any process at any time: it only adds to a static
+        // number.
         let _noticed = unsafe { libc::pthread_atfork(None, None, Some(on_fork)) };
     });
     FORKS.load(Ordering::Relaxed)

@@ -1,11 +1,12 @@
 //! The engine's view of a file system, and of a clock.
 //!
-//! [`FileSystem`], [`Directory`] and [`File`] are everything through which the engine touches the world. [`RealFs`] is
-//! the file system of the machine; the tests of this crate bring one that loses, tears and reorders data that was not
-//! synced.
+//! [`FileSystem`], [`Directory`] and [`File`] are everything through which the engine touches the
+//! world. [`RealFs`] is the file system of the machine; the tests of this crate bring one that
+//! loses, tears and reorders data that was not synced.
 //!
-//! A path is resolved once, by [`FileSystem::open_dir`]. All files of a store are reached through the open directory by
-//! their names, so a store stays where it is when its directory is renamed or a link in its path is turned.
+//! A path is resolved once, by [`FileSystem::open_dir`]. All files of a store are reached through
+//! the open directory by their names, so a store stays where it is when its directory is renamed or
+//! a link in its path is turned.
 //!
 //! # Contract of an implementation
 //!
@@ -15,8 +16,8 @@
 //!   one.
 //! - Until then, any part of it may survive, in any order.
 //! - Written data survives the end of the process without a sync.
-//! - A call that a signal has interrupted returns [`Interrupted`](io::ErrorKind::Interrupted) and has lost nothing. The
-//!   engine makes it again.
+//! - A call that a signal has interrupted returns [`Interrupted`](io::ErrorKind::Interrupted) and
+//!   has lost nothing. The engine makes it again.
 
 mod open_files;
 mod real;
@@ -70,8 +71,8 @@ pub trait Directory: Send + Sync {
     /// Locks the directory itself until the returned value is dropped or the process ends.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another open directory has the lock, of this process or of another
-    /// one, and the two cannot share it.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another open directory has the lock, of this
+    /// process or of another one, and the two cannot share it.
     fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>>;
 
     /// The names of the files, in any order.
@@ -80,15 +81,16 @@ pub trait Directory: Send + Sync {
     /// Makes a file.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name, also a link to nothing; and what the
-    /// system says.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name, also a link to
+    /// nothing; and what the system says.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
 
     /// Opens a file for reading and writing; if it may not be written, for reading.
     ///
     /// # Errors
-    /// [`NotFound`](io::ErrorKind::NotFound); [`InvalidData`](io::ErrorKind::InvalidData) if the name leads to anything
-    /// but a regular file, such as a directory, a FIFO or a symbolic link; and what the system says.
+    /// [`NotFound`](io::ErrorKind::NotFound); [`InvalidData`](io::ErrorKind::InvalidData) if the
+    /// name leads to anything but a regular file, such as a directory, a FIFO or a symbolic link;
+    /// and what the system says.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
 
     /// Opens a file that will only be read. It may be closed while nobody reads it, and be opened
@@ -116,7 +118,8 @@ pub trait Directory: Send + Sync {
     reason = "whether a file is empty is asked nowhere"
 )]
 pub trait File: Send + Sync {
-    /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only at the end.
+    /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only
+    /// at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Does what [`read_at`](File::read_at) does, if the system has all of it in memory. `None` if
@@ -129,7 +132,8 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
-    /// Writes all of `bytes` at `offset`, behind the end also. After an error, any part may be written.
+    /// Writes all of `bytes` at `offset`, behind the end also. After an error, any part may be
+    /// written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Makes the content and the length durable.
@@ -141,8 +145,9 @@ pub trait File: Send + Sync {
     /// Cuts the file, or makes it longer with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Makes room for the first `bytes` bytes on the disk, so that writing them needs no more of it. Where the file is
-    /// shorter it becomes longer with zeros. A file system that cannot do that does nothing.
+    /// Makes room for the first `bytes` bytes on the disk, so that writing them needs no more of
+    /// it. Where the file is shorter it becomes longer with zeros. A file system that cannot do
+    /// that does nothing.
     fn reserve(&self, bytes: u64) -> io::Result<()>;
 
     /// A hint that this piece of the file will be read soon. It waits for nothing.

@@ -1,10 +1,12 @@
 //! The journal: what was written and is not in a run yet.
 //!
-//! Each memtable has a journal of its own, a [log](crate::log) of batches, which is removed when the memtable is in
-//! a run. A record is the sequence number of the first change of a batch and the changes.
+//! Each memtable has a journal of its own, a [log](crate::log) of batches, which is removed when
+//! the memtable is in a run. A record is the sequence number of the first change of a batch and the
+//! changes.
 //!
-//! **J1** The sequence numbers of records are contiguous, within a journal and from one to the next. **J2** When a
-//! position is called durable, all journals before it are durable up to their ends, or their changes are in runs.
+//! **JOURNAL-1** The sequence numbers of records are contiguous, within a journal and from one to
+//! the next. **JOURNAL-2** When a position is called durable, all journals before it are durable up
+//! to their ends, or their changes are in runs.
 
 use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
@@ -48,12 +50,14 @@ pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
     parts().map_err(|why: Damaged| Error::corrupt(format_args!("a record of the journal {why}")))
 }
 
-/// The log of writes: a file that is begun with the first write, so that a store that is not written to has none.
+/// The log of writes: a file that is begun with the first write, so that a store that is not
+/// written to has none.
 pub(crate) struct Journal {
     /// Nothing before the first write.
     log: Option<LogWriter>,
     number: u64,
-    /// Journals before this one that are not known to be durable, with their numbers, from the oldest to the newest.
+    /// Journals before this one that are not known to be durable, with their numbers, from the
+    /// oldest to the newest.
     unsynced: Vec<(u64, Arc<dyn File>)>,
     /// All before this is durable.
     durable: Position,
@@ -153,8 +157,8 @@ impl Journal {
     /// bytes that the records take.
     ///
     /// # Errors
-    /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If the file could not be
-    /// begun, nothing is there.
+    /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If
+    /// the file could not be begun, nothing is there.
     pub(crate) fn write<'b>(
         &mut self,
         next: &NextJournal,
@@ -176,7 +180,8 @@ impl Journal {
         Ok(log.position().offset - before.offset)
     }
 
-    /// Removes what a write may have left that has failed. After an error it is unknown what is there.
+    /// Removes what a write may have left that has failed. After an error it is unknown what is
+    /// there.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
         let Some(log) = self.log.as_mut().filter(|log| log.is_open()) else {
             return Ok(());
@@ -185,8 +190,9 @@ impl Journal {
             .map_err(|error| Error::io(&error, format_args!("cutting of {}", name(self.number))))
     }
 
-    /// Lets go of the journals before this one, whose changes are in runs: they need not be durable. The caller should
-    /// close their files outside of all locks: if they were removed, the system frees them then.
+    /// Lets go of the journals before this one, whose changes are in runs: they need not be
+    /// durable. The caller should close their files outside of all locks: if they were removed, the
+    /// system frees them then.
     pub(crate) fn forget(&mut self, first_needed: u64) -> Vec<Arc<dyn File>> {
         let forgotten = |(number, _): &mut (u64, _)| *number < first_needed;
         let forgotten = self.unsynced.extract_if(.., forgotten);
@@ -209,9 +215,9 @@ impl Journal {
         }
     }
 
-    /// Notes that this was synced. Of what was the current journal then, more may have been written since; so it stays
-    /// among those that are not known to be durable, if it was left meanwhile. `next_seq` is the sequence number of the
-    /// next change.
+    /// Notes that this was synced. Of what was the current journal then, more may have been written
+    /// since; so it stays among those that are not known to be durable, if it was left meanwhile.
+    /// `next_seq` is the sequence number of the next change.
     pub(crate) fn note_synced(&mut self, done: &ToSync, next_seq: u64) {
         let complete = &done.files[..done.older];
         self.unsynced
@@ -222,8 +228,9 @@ impl Journal {
         }
     }
 
-    /// Writes a record without changes, which is not synced. It says that what is before it is durable: otherwise, if
-    /// that is spoilt later, it would be taken for a record that was never finished.
+    /// Writes a record without changes, which is not synced. It says that what is before it is
+    /// durable: otherwise, if that is spoilt later, it would be taken for a record that was never
+    /// finished.
     fn mark(&mut self, next_seq: u64) {
         if let Some(log) = &mut self.log {
             log.append(&[&prefix(next_seq, 0)], self.durable);
@@ -234,9 +241,10 @@ impl Journal {
     }
 }
 
-/// The journal after the present one, which a background thread begins ahead: that takes syncs, for which no writer
-/// should wait. It also gets the room that it is going to need, as much as the last one has taken: a file system that has to
-/// look for room may have to read what it has, and that waits for all else that a disk has to do.
+/// The journal after the present one, which a background thread begins ahead: that takes syncs, for
+/// which no writer should wait. It also gets the room that it is going to need, as much as the last
+/// one has taken: a file system that has to look for room may have to read what it has, and that
+/// waits for all else that a disk has to do.
 pub(crate) struct NextJournal {
     /// `true` if it will be needed soon.
     is_wanted: AtomicBool,

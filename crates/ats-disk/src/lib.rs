@@ -1,11 +1,12 @@
-//! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are merges.
+//! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are
+//! merges.
 //!
-//! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. What is written goes to a
-//! journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few immutable files,
-//! and runs that follow each other in time are compacted into larger ones. A write may be an *operand*, which is
-//! merged with what is there when the key is read or its runs are compacted, by a
-//! [`MergeOperator`](ats_store::MergeOperator) that the store is opened with. `docs/inside/disk.md` tells how it
-//! works, `docs/inside/disk-format.md` what is in the files.
+//! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. What is written
+//! goes to a journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a
+//! few immutable files, and runs that follow each other in time are compacted into larger ones. A
+//! write may be an *operand*, which is merged with what is there when the key is read or its runs
+//! are compacted, by a [`MergeOperator`](ats_store::MergeOperator) that the store is opened with.
+//! `docs/inside/disk.md` tells how it works, `docs/inside/disk-format.md` what is in the files.
 //!
 //! ```
 //! use ats_disk::{Batch, DiskStore, Options};
@@ -64,25 +65,26 @@
 //! ```
 //!
 //! # What it is good for
-//! - Many writes, of any order of keys. None of them reads from disk, and those that wait at the same time
-//!   share one sync.
+//! - Many writes, of any order of keys. None of them reads from disk, and those that wait at the
+//!   same time share one sync.
 //! - Counters, sets and logs as values, changed by operands that need not know what is there.
 //! - Ranges: walks in both directions, and deletes that take as long as that of one key.
-//! - Data larger than memory. Of a key that is missing, filters tell without reading from disk, nearly
-//!   always.
+//! - Data larger than memory. Of a key that is missing, filters tell without reading from disk,
+//!   nearly always.
 //! - Snapshots, which cost nothing until what they read would have been removed.
 //!
 //! # What it is bad at
-//! - Reading where much was just written: each run is another place to look, until the runs are compacted.
+//! - Reading where much was just written: each run is another place to look, until the runs are
+//!   compacted.
 //! - Telling the number of records: a store only knows it after a walk.
 //! - Values of many megabytes: each merge copies them.
-//! - Being opened by several processes: one at a time may, or several if all of them only [read](Options::read_only). A
-//!   copy of the process, by `fork`, only reads.
+//! - Being opened by several processes: one at a time may, or several if all of them only
+//!   [read](Options::read_only). A copy of the process, by `fork`, only reads.
 //!
 //! # What survives
-//! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is lost, and that
-//! a batch is never there in part. Each piece of a file has a checksum, and what was spoilt is
-//! [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
+//! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is
+//! lost, and that a batch is never there in part. Each piece of a file has a checksum, and what was
+//! spoilt is [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
 //! [read-only](Error::ReadOnly), since it is unknown then what is on disk.
 //!
 //! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as

@@ -1,15 +1,17 @@
-//! Logs: files of checksummed records that only grow at their end. The journal and the manifest are logs.
+//! Logs: files of checksummed records that only grow at their end. The journal and the manifest are
+//! logs.
 //!
-//! A reader of a log after a crash must tell three things apart: the end of what was written, a record of which a part
-//! is missing because the machine stopped, and a record that was on disk and was spoilt. So each record has
+//! A reader of a log after a crash must tell three things apart: the end of what was written, a
+//! record of which a part is missing because the machine stopped, and a record that was on disk and
+//! was spoilt. So each record has
 //!
-//! - a checksum of its head and one of its payload, both of which depend on the store, the file and the offset: what
-//!   was written for another place does not pass;
-//! - the checksum of the record before: what an earlier, failed write has left behind the end does not pass for a
-//!   continuation;
-//! - the position up to which the logs were known to be durable when it was written. A bad record below a position
-//!   that a later record calls durable was spoilt; one above it was never finished. This is after the journal of
-//!   Pebble, which writes that position beside its records.
+//! - a checksum of its head and one of its payload, both of which depend on the store, the file and
+//!   the offset: what was written for another place does not pass;
+//! - the checksum of the record before: what an earlier, failed write has left behind the end does
+//!   not pass for a continuation;
+//! - the position up to which the logs were known to be durable when it was written. A bad record
+//!   below a position that a later record calls durable was spoilt; one above it was never
+//!   finished. This is after the journal of Pebble, which writes that position beside its records.
 //!
 //! `docs/inside/disk-format.md` has the bytes.
 
@@ -71,7 +73,8 @@ impl LogIdentity {
         header
     }
 
-    /// The identity that a header tells. `Ok(None)` if it is none: it was never finished, or it was spoilt.
+    /// The identity that a header tells. `Ok(None)` if it is none: it was never finished, or it was
+    /// spoilt.
     pub(crate) fn from_header(header: &[u8], file: &str) -> Result<Option<Self>, Error> {
         if header.len() < HEADER_BYTES || header[..8] != MAGIC {
             return Ok(None);

@@ -26,8 +26,8 @@ const MEMTABLE_SHARE: usize = 3;
 const LEAST_CHANGE: usize = 4 << 10;
 const CHANGE_PART: usize = 8;
 /// Memtables are sealed until their sum is below the limit by this part, as far as they are larger
-/// than an equal share of the part: a store that cannot write its own must not make the others write
-/// very small ones.
+/// than an equal share of the part: a store that cannot write its own must not make the others
+/// write very small ones.
 const RELIEF_PART: usize = 8;
 /// Each such part of the limit by which the sum exceeds it slows down writes by a step.
 const EXCESS_PART: usize = 8;
@@ -53,8 +53,8 @@ pub struct SharedMemory {
 
 /// Sets the memory in bytes that all stores together use that are not given memory of their own:
 /// two thirds for what was read, a third for what is not in a run yet. It is 384 MiB until this is
-/// called; less than 64 KiB is as good as 64 KiB. If it becomes less, what was read is let go at once, and memtables are written to runs
-/// with the next writes.
+/// called; less than 64 KiB is as good as 64 KiB. If it becomes less, what was read is let go at
+/// once, and memtables are written to runs with the next writes.
 pub fn set_shared_memory(bytes: usize) {
     BUDGET.store(bytes.max(LEAST_BYTES), Ordering::Relaxed);
     block_cache::set_shared_budget(cache_bytes());

@@ -1,8 +1,8 @@
 //! The newest writes, in memory, until they go to a run.
 //!
-//! A [`Memtable`] is a [`CaTree`] with one record per key. The record never goes as long as the memtable lives; what is
-//! newer than its first version hangs behind it, as a list of *nodes*, the newest first. Most keys of most memtables
-//! have one version only, which lies within the record.
+//! A [`Memtable`] is a [`CaTree`] with one record per key. The record never goes as long as the
+//! memtable lives; what is newer than its first version hangs behind it, as a list of *nodes*, the
+//! newest first. Most keys of most memtables have one version only, which lies within the record.
 //!
 //! ```text
 //!   record   header, key | newest | stamp | length | bytes of the first version
@@ -15,55 +15,62 @@
 //! ```
 //!
 //! # Which versions there are
-//! A version is what one record of a batch says, or several merged. It has the sequence number of the newest of them.
-//! Only versions are kept that readers may ask for. The *points* are the sequence numbers at which may be read: those of
-//! the snapshots, and, unless a write is alone in its batch group, the last one published. Two versions with no point
-//! between them (from the older one on, and before the newer one) belong to one *stripe*, as RocksDB calls it. Of a
-//! stripe only the newest version can be seen. So if it is a base, the others are dropped. If it is an operand, they are
-//! merged with it, except
+//! A version is what one record of a batch says, or several merged. It has the sequence number of
+//! the newest of them. Only versions are kept that readers may ask for. The *points* are the
+//! sequence numbers at which may be read: those of the snapshots, and, unless a write is alone in
+//! its batch group, the last one published. Two versions with no point between them (from the older
+//! one on, and before the newer one) belong to one *stripe*, as RocksDB calls it. Of a stripe only
+//! the newest version can be seen. So if it is a base, the others are dropped. If it is an operand,
+//! they are merged with it, except
 //!
 //! - if the older version is much the longer one: then the operand waits until as much has come
 //!   (see [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended
 //!   each byte is copied O(log n) times;
 //! - if the operator refuses.
 //!
-//! The link from the newer version to the older one says which of these it was, *apart* or *refused*. What was refused
-//! is not tried again. A node also has the number of stripes from there on, about: a write need not go further down a
-//! long list if there are no more of them than points.
+//! The link from the newer version to the older one says which of these it was, *apart* or
+//! *refused*. What was refused is not tried again. A node also has the number of stripes from there
+//! on, about: a write need not go further down a long list if there are no more of them than
+//! points.
 //!
-//! An operand becomes a [`Kind::Put`] at once if nothing is below it: on a [`Kind::Delete`], and if a range was deleted
-//! since the version below, or since there was none.
+//! An operand becomes a [`Kind::Put`] at once if nothing is below it: on a [`Kind::Delete`], and if
+//! a range was deleted since the version below, or since there was none.
 //!
 //! # Readers without a snapshot
-//! They take the last published sequence number, and look for the newest version up to it. If the writer was faster, that
-//! version may be gone. Each link tells whether what was between the two versions is *lost*. A reader that passes such a
-//! link without having found a version is [too old](Lookup::TooOld). It tries again with the number that has been
-//! published meanwhile.
+//! They take the last published sequence number, and look for the newest version up to it. If the
+//! writer was faster, that version may be gone. Each link tells whether what was between the two
+//! versions is *lost*. A reader that passes such a link without having found a version is [too
+//! old](Lookup::TooOld). It tries again with the number that has been published meanwhile.
 //!
-//! A group of one write is published by applying it: its version is *alone*, and readers without a snapshot may read it
-//! before its number is published. So a hot key has one version, and its readers are never too old.
+//! A group of one write is published by applying it: its version is *alone*, and readers without a
+//! snapshot may read it before its number is published. So a hot key has one version, and its
+//! readers are never too old.
 //!
 //! # Invariants
-//! - M1. A record of the tree has been made by `versions::new_record`, and is never taken out. The first word of its
-//!   value is a link and is accessed atomically. The others never change.
-//! - M2. Stamp, length and bytes of a node never change. A link leads to a node, to the version within the record, or
-//!   to the end.
-//! - M3. Links are stored to by the holder of the lock of writers only.
-//! - M4. A node is in the list of one record. When it is taken out, no link of the list leads to it any more, its own
-//!   link does not change from then on, and it is retired. So whatever a reader comes to, by way of nodes that were taken
-//!   out, too, was in the list at some time since its guard was made, and lives as long as the guard.
-//! - M5. A link that is stored to leads to versions that say the same at each point as those it led to before. Where they
-//!   say less at other sequence numbers, it is marked as lost. So the answer of a reader does not depend on what is
-//!   exchanged while it goes down the list.
+//! - MEMTABLE-1. A record of the tree has been made by `versions::new_record`, and is never taken
+//!   out. The first word of its value is a link and is accessed atomically. The others never
+//!   change.
+//! - MEMTABLE-2. Stamp, length and bytes of a node never change. A link leads to a node, to the
+//!   version within the record, or to the end.
+//! - MEMTABLE-3. Links are stored to by the holder of the lock of writers only.
+//! - MEMTABLE-4. A node is in the list of one record. When it is taken out, no link of the list
+//!   leads to it any more, its own link does not change from then on, and it is retired. So
+//!   whatever a reader comes to, by way of nodes that were taken out, too, was in the list at some
+//!   time since its guard was made, and lives as long as the guard.
+//! - MEMTABLE-5. A link that is stored to leads to versions that say the same at each point as
+//!   those it led to before. Where they say less at other sequence numbers, it is marked as lost.
+//!   So the answer of a reader does not depend on what is exchanged while it goes down the list.
 //!
 //! # Why this structure
-//! LevelDB, and the engines that come from it, have a skip list of keys with sequence numbers: each write is a new entry,
-//! and a read of a hot key passes as many as there are. The tree here is 4 to 6 times as fast as a skip list
-//! (`SkipMap` of crossbeam; `make bench-native`), because it compares what lies side by side. It has one record per key
-//! however often that is written, so a counter costs the same after a million increments as after one
-//! (`tests/figures.rs`), and 50,000 operands of one key are read as a handful of versions.
+//! LevelDB, and the engines that come from it, have a skip list of keys with sequence numbers: each
+//! write is a new entry, and a read of a hot key passes as many as there are. The tree here is 4 to
+//! 6 times as fast as a skip list (`SkipMap` of crossbeam; `make bench-native`), because it
+//! compares what lies side by side. It has one record per key however often that is written, so a
+//! counter costs the same after a million increments as after one (`tests/figures.rs`), and 50,000
+//! operands of one key are read as a handful of versions.
 //!
-//! Bad at: keys that are written once and deleted. The record of a deleted key stays until the memtable is freed.
+//! Bad at: keys that are written once and deleted. The record of a deleted key stays until the
+//! memtable is freed.
 
 mod cursor;
 mod insertion;
@@ -121,7 +128,7 @@ pub(crate) struct Memtable {
     range_deletes: RangeDeletes,
     /// Bytes of nodes in the lists. Stored to by the holder of the lock.
     node_bytes: AtomicUsize,
-    /// The lock of writers (M3).
+    /// The lock of writers (MEMTABLE-3).
     writing: Mutex<()>,
 }
 
@@ -148,9 +155,10 @@ impl Memtable {
         }
     }
 
-    /// Takes a write, and drops or merges what need not be kept behind it. How often the operator has refused to merge;
-    /// what it has refused is kept as it was. O(log n) for n keys, and what merging takes, besides the few versions of
-    /// the key; see the documentation of [`memtable`](self).
+    /// Takes a write, and drops or merges what need not be kept behind it. How often the operator
+    /// has refused to merge; what it has refused is kept as it was. O(log n) for n keys, and what
+    /// merging takes, besides the few versions of the key; see the documentation of
+    /// [`memtable`](self).
     pub(crate) fn apply(
         &self,
         write: Write<'_>,
@@ -226,11 +234,11 @@ impl Memtable {
         self.range_deletes.insert(range, seq);
     }
 
-    /// Pushes what the versions of a key up to `seq` say, from the newest to the oldest, up to a base. Ranges that are
-    /// deleted up to `seq` count.
+    /// Pushes what the versions of a key up to `seq` say, from the newest to the oldest, up to a
+    /// base. Ranges that are deleted up to `seq` count.
     ///
-    /// Without a snapshot, `seq` is a sequence number that was published, and what is alone in its group is read also if
-    /// it is newer. If it is [too old](Lookup::TooOld), nothing is pushed.
+    /// Without a snapshot, `seq` is a sequence number that was published, and what is alone in its
+    /// group is read also if it is newer. If it is [too old](Lookup::TooOld), nothing is pushed.
     pub(crate) fn get(&self, key: &[u8], seq: u64, is_snapshot: bool, chain: &mut Chain) -> Lookup {
         let guard = ats_sync::pin();
         let reading = match self.tree.get(key, &guard) {
@@ -254,7 +262,8 @@ impl Memtable {
         }
     }
 
-    /// Visits what the versions of a key up to `seq` say, from the newest to the oldest, up to a base.
+    /// Visits what the versions of a key up to `seq` say, from the newest to the oldest, up to a
+    /// base.
     fn read<'g>(
         &self,
         history: History<'g>,
@@ -263,7 +272,8 @@ impl Memtable {
         visit: &mut dyn FnMut(Kind, &'g [u8]),
     ) -> Reading {
         let covering = self.range_deletes.newest_covering(history.key(), seq);
-        // SAFETY: here and below, links are those of this list.
+        // SAFETY: the newest link is one of the list of this key, whose nodes live as long as the
+        // guard of `history` (MEMTABLE-4).
         let mut next = unsafe { history.at(history.newest()) };
         while let Some(version) = next {
             let is_alone = !is_snapshot && version.stamp.is_alone();
@@ -274,11 +284,12 @@ impl Memtable {
             if !is_snapshot && link.is_lost() {
                 return Reading::TooOld;
             }
-            // SAFETY: as above.
+            // SAFETY: the link was loaded from a version of this list, whose nodes live as long as
+            // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(link) };
         }
-        // A range that was deleted before the version that was found is not looked for further down: there is a base
-        // above what it covers.
+        // A range that was deleted before the version that was found is not looked for further
+        // down: there is a base above what it covers.
         let newest = next.map_or(0, |version| version.stamp.seq());
         if covering.is_some_and(|covering| newest < covering) {
             return Reading::Covered;
@@ -289,14 +300,15 @@ impl Memtable {
             if kind.is_base() {
                 return Reading::Base;
             }
-            // SAFETY: as above.
+            // SAFETY: the link was loaded from a version of this list, whose nodes live as long as
+            // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(version.older()) };
         }
         Reading::End
     }
 
-    /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is deleted there.
-    /// O(n log n); for all ranges, only the first time after one was deleted.
+    /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is
+    /// deleted there. O(n log n); for all ranges, only the first time after one was deleted.
     pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
         self.range_deletes.set(seq)
     }
@@ -307,8 +319,8 @@ impl Memtable {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 
-    /// The median of a range, which is a key; `None` if it has few keys. O(log n) if the keys of the
-    /// range have been counted since they were written, else O(those that were written since).
+    /// The median of a range, which is a key; `None` if it has few keys. O(log n) if the keys of
+    /// the range have been counted since they were written, else O(those that were written since).
     pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Option<Median> {
         let guard = ats_sync::pin();
         let low = Some(low);

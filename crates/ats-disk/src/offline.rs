@@ -1,9 +1,11 @@
-//! Stores that are not open: looking at their files, checking them, and saving what is left of them.
+//! Stores that are not open: looking at their files, checking them, and saving what is left of
+//! them.
 //!
-//! [`Survey`] tells what the directory of a store has. [`verify()`] reads all of it and names each fault.
-//! [`Salvage`] reads the records of a store of which parts are damaged or missing, and [`salvage()`] writes them to a new
-//! one. None of them writes into the directory, and none needs the merge operator of the store: operands that only it can
-//! merge are shown, and written, as they are.
+//! [`Survey`] tells what the directory of a store has. [`verify()`] reads all of it and names each
+//! fault. [`Salvage`] reads the records of a store of which parts are damaged or missing, and
+//! [`salvage()`] writes them to a new one. None of them writes into the directory, and none needs
+//! the merge operator of the store: operands that only it can merge are shown, and written, as they
+//! are.
 //!
 //! All of them lock the directory, as a store does that is open.
 //!

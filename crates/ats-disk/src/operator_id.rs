@@ -1,7 +1,7 @@
 //! The mark of a store and its files: the name and the version of the merge operator.
 //!
-//! Values that were merged by one operator mean something else to another. So a store is opened with the operator
-//! that it was made with, or not at all.
+//! Values that were merged by one operator mean something else to another. So a store is opened
+//! with the operator that it was made with, or not at all.
 
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use ats_store::MergeOperator;

@@ -14,13 +14,14 @@ use std::time::Duration;
 /// | [`Interval`](Durability::Interval) | nothing is lost | the writes of the last interval may be lost, and the time that a sync takes |
 /// | [`System`](Durability::System) | nothing is lost | what the system had not written may be lost: some 30 seconds on Linux |
 ///
-/// What is lost is always the newest part: what remains is what the store was after some write, and no batch is
-/// there in part.
+/// What is lost is always the newest part: what remains is what the store was after some write, and
+/// no batch is there in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Before a write returns. Writes that wait at the same time share one sync.
     Always,
-    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as one.
+    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as
+    /// one.
     Interval(Duration),
     /// The system decides, and may be late.
     System,
@@ -51,11 +52,12 @@ pub struct Options {
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// The moment at which a write is on disk, unless it says so itself.
     pub durability: Durability,
-    /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
-    /// `None` is what the stores of the process [share](crate::set_shared_memory).
+    /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be
+    /// in use for a moment. `None` is what the stores of the process
+    /// [share](crate::set_shared_memory).
     pub memtable_bytes: Option<usize>,
-    /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do it
-    /// before. `None` is any number.
+    /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do
+    /// it before. `None` is any number.
     pub memtable_keys: Option<usize>,
     /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers
     /// of compactions. Up to half of it is for what is needed at the moment: a thousandth of the

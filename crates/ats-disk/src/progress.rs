@@ -7,9 +7,11 @@ use std::ops::ControlFlow;
 pub struct Progress {
     /// Bytes of keys and values that were read.
     pub done: u64,
-    /// Bytes of keys and values that are to be read. What else there is to do may come to be known on the way.
+    /// Bytes of keys and values that are to be read. What else there is to do may come to be known
+    /// on the way.
     pub total: u64,
 }
 
-/// Called now and then by long work, in the thread that does it. Breaking ends the work; what was done is not lost.
+/// Called now and then by long work, in the thread that does it. Breaking ends the work; what was
+/// done is not lost.
 pub type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;

@@ -1,7 +1,7 @@
 //! Ranges of keys that were deleted as wholes.
 //!
-//! A run has a [`RangeSet`]: a range in it deletes everything older than the run. A memtable has [`RangeDeletes`], in
-//! which each range has a sequence number.
+//! A run has a [`RangeSet`]: a range in it deletes everything older than the run. A memtable has
+//! [`RangeDeletes`], in which each range has a sequence number.
 
 mod deleted;
 mod history;

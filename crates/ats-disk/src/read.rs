@@ -1,7 +1,7 @@
 //! Reading keys.
 //!
-//! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
-//! not matter, and merges that.
+//! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what
+//! is older does not matter, and merges that.
 
 mod expiry;
 mod median;
@@ -96,7 +96,7 @@ fn gather(
 ) -> Result<(), Error> {
     let is_complete = loop {
         chain.clear();
-        // After the version was loaded: see S2 of `version`.
+        // After the version was loaded: see VERSION-2.
         let (seq, is_snapshot) = match moment {
             Moment::Now => (core.snapshots.visible(), false),
             Moment::At(seq) => (seq, true),

@@ -5,9 +5,10 @@
 //!   [records][records] ... [records]      [index, filter] ...       [ranges]        [index]
 //! ```
 //!
-//! A *block* has the records of a short range of keys. A *part* is about a hundred neighbouring blocks: an
-//! index of them, and a filter of their keys. The *top* is the index of the parts. The *footer* says which
-//! file it is and what is in it. The formats are in `docs/inside/disk-format.md`, byte by byte.
+//! A *block* has the records of a short range of keys. A *part* is about a hundred neighbouring
+//! blocks: an index of them, and a filter of their keys. The *top* is the index of the parts. The
+//! *footer* says which file it is and what is in it. The formats are in
+//! `docs/inside/disk-format.md`, byte by byte.
 //!
 //! | module | what it is about |
 //! |---|---|

@@ -4,7 +4,8 @@ use ats_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counters since the store was opened. Those that writers touch are written by the leader of a group only.
+/// Counters since the store was opened. Those that writers touch are written by the leader of a
+/// group only.
 #[derive(Default)]
 pub(crate) struct Stats {
     pub(crate) groups: AtomicU64,
@@ -78,7 +79,8 @@ impl Stats {
         self.longest_stall_ns.fetch_max(wait, Ordering::Relaxed);
     }
 
-    /// Counts a read whose value was merged of so many entries. A key with one entry costs nothing here.
+    /// Counts a read whose value was merged of so many entries. A key with one entry costs nothing
+    /// here.
     #[inline]
     pub(crate) fn on_read(&self, entries: usize) {
         if entries > 1 {

@@ -30,11 +30,12 @@ thread_local! {
 
 /// An ordered store of records on disk.
 ///
-/// All functions may be called from any thread at any time. Writes are linearizable, and so are reads of a key; a
-/// [`scan`](DiskStore::scan) and a [`snapshot`](DiskStore::snapshot) see one moment.
+/// All functions may be called from any thread at any time. Writes are linearizable, and so are
+/// reads of a key; a [`scan`](DiskStore::scan) and a [`snapshot`](DiskStore::snapshot) see one
+/// moment.
 ///
-/// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), what was written since the
-/// last flush is in the journal, from which the next opening reads it.
+/// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), what
+/// was written since the last flush is in the journal, from which the next opening reads it.
 #[derive(Clone)]
 pub struct DiskStore {
     owner: Arc<Owner>,
@@ -62,7 +63,8 @@ impl Drop for Owner {
         self.stop();
         self.core.release_directory();
         if self.core.status.is_forked() {
-            // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
+            // A thread of the other process may have held any lock of it, and of its memory, when
+            // this one was made.
             mem::forget(Arc::clone(&self.worker));
         }
     }
@@ -76,9 +78,9 @@ impl DiskStore {
     /// memtables had.
     ///
     /// # Errors
-    /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if there is none and
-    /// none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`], [`Error::Option`], [`Error::Corrupt`],
-    /// [`Error::Io`].
+    /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if
+    /// there is none and none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`],
+    /// [`Error::Option`], [`Error::Corrupt`], [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
         options.check()?;
         let file_system = Arc::clone(&options.file_system);
@@ -131,11 +133,12 @@ impl DiskStore {
         self.core().options.operator.as_deref()
     }
 
-    /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no file is read.
+    /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no
+    /// file is read.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::Io`] if the journal cannot be written; [`Error::ReadOnly`] after a failure of the
-    /// system that has left unknown what is on disk.
+    /// [`Error::TooLong`]; [`Error::Io`] if the journal cannot be written; [`Error::ReadOnly`]
+    /// after a failure of the system that has left unknown what is on disk.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.put(key, value))
     }
@@ -151,8 +154,8 @@ impl DiskStore {
     /// Merges an operand with the value of a key, without reading it.
     ///
     /// # Errors
-    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is found out when the key
-    /// is read.
+    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is
+    /// found out when the key is read.
     pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.merge(key, operand))
     }
@@ -205,9 +208,9 @@ impl DiskStore {
         self.try_write(Some(MayBlock::here()), batch, durability)
     }
 
-    /// Like [`write_with`](DiskStore::write_with), but blocks only if it may. A write still hands its
-    /// bytes to the system, which keeps them in memory, and may make a process wait that writes more
-    /// than its disk can take.
+    /// Like [`write_with`](DiskStore::write_with), but blocks only if it may. A write still hands
+    /// its bytes to the system, which keeps them in memory, and may make a process wait that writes
+    /// more than its disk can take.
     ///
     /// # Errors
     /// Those of [`write`](DiskStore::write), and [`Error::WouldBlock`]. Then nothing has changed.
@@ -228,8 +231,8 @@ impl DiskStore {
     /// The value of a key.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if what was written to the key
-    /// cannot be merged.
+    /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if what was
+    /// written to the key cannot be merged.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(Some(MayBlock::here()), key)
     }
@@ -285,7 +288,8 @@ impl DiskStore {
         Snapshot::new(self.core())
     }
 
-    /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise O(records).
+    /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise
+    /// O(records).
     pub(crate) fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.snapshots.count()? {
@@ -313,9 +317,10 @@ impl DiskStore {
     }
 
     /// Closes the files to which the store writes, which the next change opens again. What was
-    /// written before is durable then. A store that is not in use needs one descriptor besides those
-    /// of its files that were [read lately](crate::fs::set_open_files). The background work does
-    /// that when there were no writes for ten seconds. Nothing is closed that is in use at this moment.
+    /// written before is durable then. A store that is not in use needs one descriptor besides
+    /// those of its files that were [read lately](crate::fs::set_open_files). The background work
+    /// does that when there were no writes for ten seconds. Nothing is closed that is in use at
+    /// this moment.
     ///
     /// # Errors
     /// Those of [`sync`](DiskStore::sync).
@@ -331,7 +336,8 @@ impl DiskStore {
         self.flush_all().map(|_| ())
     }
 
-    /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
+    /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in
+    /// a run.
     fn flush_all(&self) -> Result<u64, Error> {
         if self.core().status.is_opened_read_only() {
             return Ok(self.core().snapshots.visible());
@@ -393,8 +399,8 @@ impl DiskStore {
         }
     }
 
-    /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts some runs, or
-    /// removes files. Whether there was anything to do.
+    /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts
+    /// some runs, or removes files. Whether there was anything to do.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
@@ -403,12 +409,12 @@ impl DiskStore {
         self.worker().work()
     }
 
-    /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at a
-    /// price that pays. The background does the same when there were no writes for a
-    /// second. Writes go on meanwhile, and are not waited for.
+    /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at
+    /// a price that pays. The background does the same when there were no writes for a second.
+    /// Writes go on meanwhile, and are not waited for.
     ///
-    /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it does not rewrite a large
-    /// run for the sake of a small one.
+    /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it
+    /// does not rewrite a large run for the sake of a small one.
     ///
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
@@ -449,7 +455,8 @@ impl DiskStore {
     /// Reads all files and checks them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the first place at which a file is not what was written; [`Error::Io`].
+    /// [`Error::Corrupt`] with the first place at which a file is not what was written;
+    /// [`Error::Io`].
     pub fn verify(&self) -> Result<(), Error> {
         let version = self.core().versions.current_arc();
         for run in &version.runs {
@@ -460,12 +467,14 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Writes the memtables to runs, ends the threads, and lets another store open the directory. Then this store and
-    /// its clones are read-only. Compactions of other threads are broken off, and waited for; called from within
-    /// [`OnProgress`], this does not wait for that compaction, and the directory is free when it has ended.
+    /// Writes the memtables to runs, ends the threads, and lets another store open the directory.
+    /// Then this store and its clones are read-only. Compactions of other threads are broken off,
+    /// and waited for; called from within [`OnProgress`], this does not wait for that compaction,
+    /// and the directory is free when it has ended.
     ///
     /// # Errors
-    /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the journal still.
+    /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the
+    /// journal still.
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();

@@ -1,13 +1,14 @@
 //! Group commit: many writers, one write of the journal, and one sync.
 //!
-//! A writer adds its batch to the group that is being gathered. The first writer of a group leads it: it waits until
-//! the group before is done, closes its own group, writes it to the journal, syncs it if a writer of it wants that,
-//! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
-//! gathered, and the lock under which writers gather is held for a copy of a batch only.
+//! A writer adds its batch to the group that is being gathered. The first writer of a group leads
+//! it: it waits until the group before is done, closes its own group, writes it to the journal,
+//! syncs it if a writer of it wants that, makes the changes in the memtable, and wakes the others.
+//! So while one group is being synced the next is gathered, and the lock under which writers gather
+//! is held for a copy of a batch only.
 //!
-//! **W1** Groups are written, applied and published one after the other, each under `write_state`.
-//! **W2** What is published was written to the journal before, and, if its writer wants that,
-//! synced. **W3** After an error nothing of the group is applied.
+//! **WRITE-1** Groups are written, applied and published one after the other, each under
+//! `write_state`. **WRITE-2** What is published was written to the journal before, and, if its
+//! writer wants that, synced. **WRITE-3** After an error nothing of the group is applied.
 
 mod back_pressure;
 mod batch;
@@ -155,8 +156,8 @@ impl Writer {
             }
             drop(batches);
         }
-        // A group that is full stays with its leader, which need not be asked: it closes what is gathered then, which
-        // only means that the group after the next is begun earlier.
+        // A group that is full stays with its leader, which need not be asked: it closes what is
+        // gathered then, which only means that the group after the next is begun earlier.
         let group = queue.reusable.take().unwrap_or_default();
         group.batches.lock().add(batch, sync);
         queue.gathering = Some(Arc::clone(&group));
@@ -264,8 +265,8 @@ impl Writer {
         active.bytes() >= self.core.full_memtable_bytes() / 2 && self.next_journal.want()
     }
 
-    /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never
-    /// be written, and another sync would not tell.
+    /// Makes all durable that is in the journal. A failure is final: what the system still has in
+    /// memory may never be written, and another sync would not tell.
     fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
@@ -278,7 +279,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes changes in the active memtable, and publishes them, and the number of records that there are then.
+    /// Makes changes in the active memtable, and publishes them, and the number of records that
+    /// there are then.
     fn apply(
         &self,
         version: &Version,
@@ -296,7 +298,7 @@ impl Writer {
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
-            // Under the lock of the list of snapshots (its R2).
+            // Under the lock of the list of snapshots (SNAPSHOT_LIST-2).
             let retention = Retention {
                 visible: self.core.snapshots.visible(),
                 snapshots: &live,
@@ -375,8 +377,8 @@ impl Writer {
         self.core.background.wake();
     }
 
-    /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
-    /// begun yet.
+    /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that.
+    /// Whether it was not begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.core.status.check_writable()?;
         if !self.core.options.background || self.files.reserve.is_short() {
@@ -392,7 +394,8 @@ impl Writer {
         self.memtable_pool.prepare(self.core.full_memtable_bytes());
     }
 
-    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
+    /// Seals the memtable, if all that share memory have too much and this one is among the
+    /// largest.
     pub(crate) fn relieve_memory(&self) {
         if let Some(share) = &self.core.share {
             memory::relieve();

@@ -1,9 +1,9 @@
-//! The machine stops at any call, and anything may survive of what was not synced: a store that is opened again
-//! contains what it did after some write, and no synced write is lost. What a machine may do to a store is written
-//! in the module `sim`.
+//! The machine stops at any call, and anything may survive of what was not synced: a store that is
+//! opened again contains what it did after some write, and no synced write is lost. What a machine
+//! may do to a store is written in the module `sim`.
 //!
-//! The number of points that are visited is printed with `--nocapture`. With `ATS_DISK_CRASH_SECONDS` in the
-//! environment, other histories are visited for so long.
+//! The number of points that are visited is printed with `--nocapture`. With
+//! `ATS_DISK_CRASH_SECONDS` in the environment, other histories are visited for so long.
 
 mod sim;
 #[path = "sim/tests.rs"]

@@ -1,5 +1,5 @@
-//! Calls fail, the disk is full, bits flip: a store then says so or is right, and loses nothing of what it
-//! has acknowledged.
+//! Calls fail, the disk is full, bits flip: a store then says so or is right, and loses nothing of
+//! what it has acknowledged.
 
 mod sim;
 
@@ -68,7 +68,8 @@ fn a_right_toy_passes() {
     let start = Instant::now();
     let [failed, filled, bits, errors] = all_are_right::<Toy<{ injected::NOTHING }>>(0..3);
     println!(
-        "{failed} failed calls, {filled} full disks, {bits} bits of which {errors} made errors, in {:?}",
+        "{failed} failed calls, {filled} full disks, {bits} bits of which {errors} made \
+         errors, in {:?}",
         start.elapsed()
     );
     assert!(failed > 500 && filled > 10 && bits > 10_000 && errors > 1000);

@@ -1,4 +1,5 @@
-//! A disk that is full: what is there can be read and opened, deletes are taken, and they give room.
+//! A disk that is full: what is there can be read and opened, deletes are taken, and they give
+//! room.
 
 mod sim;
 
@@ -106,7 +107,8 @@ impl Full {
         panic!("there is always something to do");
     }
 
-    /// Writes records until there is no room, also after what can be done was done. How many there were.
+    /// Writes records until there is no room, also after what can be done was done. How many there
+    /// were.
     fn fill(&mut self, from: usize, random: &mut Random) -> usize {
         let (mut written, mut refused) = (0, 0);
         for number in from.. {

@@ -141,8 +141,8 @@ impl<'a, H: Host> ValueArena<'a, H> {
     }
 }
 
-/// A function of two small integers, if its result is an integer of 64 bits and easy to get. The results
-/// cannot overflow except for products.
+/// A function of two small integers, if its result is an integer of 64 bits and easy to get. The
+/// results cannot overflow except for products.
 #[inline]
 pub(crate) fn of_small(function: Function, a: i64, b: i64) -> Option<i64> {
     match function {

@@ -1,12 +1,13 @@
 //! The code that a specification is compiled to.
 //!
-//! The code of a clause is run from its beginning to an operation that returns, or to one that fails, which
-//! means that the next clause is tried. The part for the head looks at one term after the other: an operation
-//! makes a term the current one, those after it test it. Tests that are cheap and fail often come first. The
-//! parts for guards and body are those of a stack machine, in postfix order.
+//! The code of a clause is run from its beginning to an operation that returns, or to one that
+//! fails, which means that the next clause is tried. The part for the head looks at one term after
+//! the other: an operation makes a term the current one, those after it test it. Tests that are
+//! cheap and fail often come first. The parts for guards and body are those of a stack machine, in
+//! postfix order.
 //!
-//! Containers that were opened, lists, and terms that variables were bound to get numbers in the order in
-//! which the code comes to them.
+//! Containers that were opened, lists, and terms that variables were bound to get numbers in the
+//! order in which the code comes to them.
 
 use crate::function::Function;
 use crate::spec::{Constant, Spec};
@@ -14,7 +15,8 @@ use ats_term::image::Host;
 
 /// A match specification, ready to run.
 ///
-/// It is immutable and can be shared by threads; each needs a [`Machine`](crate::Machine) to run it.
+/// It is immutable and can be shared by threads; each needs a [`Machine`](crate::Machine) to run
+/// it.
 pub struct Program<H: Host> {
     pub(crate) spec: Spec<H>,
     pub(crate) code: Vec<Op>,
@@ -28,7 +30,8 @@ pub struct Program<H: Host> {
 pub(crate) enum Home {
     /// It is the object.
     Object,
-    /// It is part `index` of a container that the head has opened; of the object, if that is container 0.
+    /// It is part `index` of a container that the head has opened; of the object, if that is
+    /// container 0.
     Part { container: u32, index: u32 },
     /// It was bound under that number.
     Bound(u32),
@@ -37,8 +40,8 @@ pub(crate) enum Home {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     // Heads.
-    /// Fails unless the word at the place of this element is that of the immediate. Also before it is known
-    /// how many elements there are: what else stands there may look like it.
+    /// Fails unless the word at the place of this element is that of the immediate. Also before it
+    /// is known how many elements there are: what else stands there may look like it.
     ElementIs {
         index: u32,
         word: u64,
@@ -67,7 +70,8 @@ pub(crate) enum Op {
         list: u32,
         skip: u32,
     },
-    /// The current term is the value of a key of a map; fails if there is none. `container` are its keys.
+    /// The current term is the value of a key of a map; fails if there is none. `container` are its
+    /// keys.
     ValueOf {
         container: u32,
         key: u32,
@@ -105,13 +109,13 @@ pub(crate) enum Op {
     Call(Function),
     And(u32),
     Or(u32),
-    /// Goes on if the top of the stack is `true`, which it takes off; leaves it there and jumps if it is
-    /// `false`.
+    /// Goes on if the top of the stack is `true`, which it takes off; leaves it there and jumps if
+    /// it is `false`.
     AndAlso {
         end: u32,
     },
-    /// Goes on if the top of the stack is `false`, which it takes off; leaves it there and jumps if it is
-    /// `true`.
+    /// Goes on if the top of the stack is `false`, which it takes off; leaves it there and jumps if
+    /// it is `true`.
     OrElse {
         end: u32,
     },

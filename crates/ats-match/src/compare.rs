@@ -103,8 +103,8 @@ impl Comparer {
 
     /// Finds the key of a map of an image that is this term (`=:=`).
     ///
-    /// The keys stand in an order of their own: immediates by their words, then the others by their exact
-    /// keys. O(log n) comparisons; at most O(log n) keys are made.
+    /// The keys stand in an order of their own: immediates by their words, then the others by their
+    /// exact keys. O(log n) comparisons; at most O(log n) keys are made.
     pub(crate) fn find_key<H: Host, T: TermRef>(
         &mut self,
         keys: Slots<'_, H>,
@@ -169,8 +169,8 @@ impl Comparer {
 
     /// The positions of these values, ascending, without those that come again later.
     ///
-    /// O(n log n), besides looking at each value that is no immediate, if there are two of them: at maps that
-    /// were made only once, however often they are looked at, or are in others.
+    /// O(n log n), besides looking at each value that is no immediate, if there are two of them: at
+    /// maps that were made only once, however often they are looked at, or are in others.
     pub(crate) fn last_of_each<'a, H: Host>(
         &mut self,
         arena: &ValueArena<'a, H>,

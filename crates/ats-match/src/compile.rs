@@ -19,8 +19,8 @@ impl<H: Host> Program<H> {
     }
 
     /// Compiles a specification for terms of any type, which a list for
-    /// [`match_spec_run`](https://www.erlang.org/doc/man/ets.html#match_spec_run-2) may hold: it is run on the
-    /// tuple `{Term}` and tells about the term inside. O(its size); not recursive.
+    /// [`match_spec_run`](https://www.erlang.org/doc/man/ets.html#match_spec_run-2) may hold: it is
+    /// run on the tuple `{Term}` and tells about the term inside. O(its size); not recursive.
     #[must_use]
     pub fn for_any_term(spec: Spec<H>) -> Self {
         Self::compile(spec, ONLY_ELEMENT)

@@ -3,7 +3,8 @@
 /// The facts about the place where a program runs, for which it can ask.
 ///
 /// # Safety
-/// The words that it gives are those of immediates of the host of the objects, since results are made of them.
+/// The words that it gives are those of immediates of the host of the objects, since results are
+/// made of them.
 pub unsafe trait Environment {
     /// The word of the process that runs the program. Without one, asking for it fails.
     fn self_word(&self) -> Option<u64>;

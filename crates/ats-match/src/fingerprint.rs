@@ -1,9 +1,9 @@
 //! Numbers that tell terms apart without writing their keys.
 //!
-//! Terms that are the same (`=:=`) have the same fingerprint; others hardly ever. The fingerprint of a map is
-//! made of those of its keys and values, whatever their order, and that of a map that was made is kept. So
-//! when maps become keys of maps that become keys of maps, each is looked at once, and not once for each
-//! map around it.
+//! Terms that are the same (`=:=`) have the same fingerprint; others hardly ever. The fingerprint
+//! of a map is made of those of its keys and values, whatever their order, and that of a map that
+//! was made is kept. So when maps become keys of maps that become keys of maps, each is looked at
+//! once, and not once for each map around it.
 
 use crate::run_term::RunTerm;
 use crate::value::Value;
@@ -75,7 +75,8 @@ impl Fingerprints {
         }
     }
 
-    /// The fingerprint of a term. O(size), but O(1) for maps that were made and met before; without recursion.
+    /// The fingerprint of a term. O(size), but O(1) for maps that were made and met before; without
+    /// recursion.
     pub(crate) fn of<H: Host>(&mut self, term: RunTerm<'_, H>, options: Options) -> u64 {
         let (mut frames, mut pairs) = (Vec::new(), Vec::new());
         let mut done = self.begin(term, options, &mut frames, &mut pairs);
@@ -92,7 +93,8 @@ impl Fingerprints {
         self.hasher.hash_one((kind, a, b))
     }
 
-    /// Looks at a term. Its fingerprint, if there is no need to look at its parts; else there is a frame more.
+    /// Looks at a term. Its fingerprint, if there is no need to look at its parts; else there is a
+    /// frame more.
     fn begin<'r, H: Host>(
         &mut self,
         term: RunTerm<'r, H>,
@@ -134,7 +136,8 @@ impl Fingerprints {
         None
     }
 
-    /// Goes on with a compound term; `done` is the fingerprint of the part that was asked for, if one was.
+    /// Goes on with a compound term; `done` is the fingerprint of the part that was asked for, if
+    /// one was.
     fn go_on<'r, H: Host>(
         &mut self,
         frame: Frame<'r, H>,

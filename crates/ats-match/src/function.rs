@@ -5,8 +5,8 @@ macro_rules! functions {
     ($($variant:ident $name:literal $arity:literal,)*) => {
         /// A function that guards and bodies may call.
         ///
-        /// All are functions of the module `erlang` and mean the same, except that `length/1` is never
-        /// interrupted.
+        /// All are functions of the module `erlang` and mean the same, except that `length/1` is
+        /// never interrupted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Function {

@@ -1,7 +1,7 @@
 //! The functions that guards and bodies call.
 //!
-//! Each does what the function of that name in the module `erlang` does. Where that one raises an exception
-//! the call fails; which exception it would be makes no difference.
+//! Each does what the function of that name in the module `erlang` does. Where that one raises an
+//! exception the call fails; which exception it would be makes no difference.
 
 use crate::environment::Environment;
 use crate::evaluation_error::EvaluationError;

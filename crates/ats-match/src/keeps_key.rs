@@ -1,8 +1,9 @@
 //! The proof that a specification keeps the keys of objects.
 //!
-//! Code that replaces objects by the results of a specification must know that the results have the same
-//! keys. `ets` demands a proof that can be read off the text of the specification. This module demands the
-//! same proof: a specification is refused if the proof fails, even if it would keep every key there is.
+//! Code that replaces objects by the results of a specification must know that the results have the
+//! same keys. `ets` demands a proof that can be read off the text of the specification. This module
+//! demands the same proof: a specification is refused if the proof fails, even if it would keep
+//! every key there is.
 
 use crate::parse::variable;
 use crate::spec::Spec;
@@ -14,8 +15,9 @@ impl<H: Host> Spec<H> {
     /// Returns `true` if every result has the key of its object, which is element `position`,
     /// counted from 1. O(size of the keys in the specification); not recursive.
     ///
-    /// The body must be one expression, and either `'$_'`; or `{const, Tuple}` or `{{...}}` whose key says the
-    /// same as the key of the head does; or `{{...}}` whose key is `{element, Position, '$_'}`.
+    /// The body must be one expression, and either `'$_'`; or `{const, Tuple}` or `{{...}}` whose
+    /// key says the same as the key of the head does; or `{{...}}` whose key is
+    /// `{element, Position, '$_'}`.
     #[must_use]
     pub fn keeps_key(&self, position: usize) -> bool {
         (0..self.clauses().len()).all(|clause| {

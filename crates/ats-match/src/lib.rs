@@ -1,8 +1,9 @@
 //! Match specifications: the language in which `ets` is asked for objects.
 //!
-//! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`](fn@parse) reads it into a [`Spec`],
-//! which is data that others can look at, to find out, say, which keys can match at all. [`Program::new`]
-//! compiles it, and a [`Machine`] runs it on objects where they are, without building anything but results.
+//! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`](fn@parse) reads
+//! it into a [`Spec`], which is data that others can look at, to find out, say, which keys can
+//! match at all. [`Program::new`] compiles it, and a [`Machine`] runs it on objects where they are,
+//! without building anything but results.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -10,10 +11,10 @@
 //! | `function` | [`Function`], what guards and bodies may call |
 //! | [`plan`] | [`Plan`](plan::Plan), which keys must be read at all |
 //!
-//! What a specification means is what it means in `ets`, also where the documentation of `ets` does not say
-//! so: literals in heads are compared exactly, with floats by their bits; a map in a head matches every map
-//! that has at least its pairs; an exception in a guard makes the clause fail, and in a body it leaves
-//! `'EXIT'` in the place of what failed.
+//! What a specification means is what it means in `ets`, also where the documentation of `ets` does
+//! not say so: literals in heads are compared exactly, with floats by their bits; a map in a head
+//! matches every map that has at least its pairs; an exception in a guard makes the clause fail,
+//! and in a body it leaves `'EXIT'` in the place of what failed.
 //!
 //! Terms are known here, but not where objects live, and not the virtual machine.
 

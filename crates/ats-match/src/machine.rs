@@ -13,8 +13,8 @@ use crate::spec::Words;
 use crate::value::{Value, ValueArena};
 use ats_term::image::{Host, Object};
 
-/// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large
-/// maps are computed. One for each thread.
+/// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums
+/// or large maps are computed. One for each thread.
 pub struct Machine<H: Host> {
     buffers: IdleBuffers<H>,
     comparer: Comparer,
@@ -38,9 +38,9 @@ impl<H: Host> Machine<H> {
 
     /// Runs the program on an object; `None` if no clause matches.
     ///
-    /// The clauses are tried in order; the first whose head matches and whose guards are all `true` gives the
-    /// result. Nothing is built that the result does not need. O(size of the program) for the most part;
-    /// comparing and measuring terms takes time proportional to their size.
+    /// The clauses are tried in order; the first whose head matches and whose guards are all `true`
+    /// gives the result. Nothing is built that the result does not need. O(size of the program) for
+    /// the most part; comparing and measuring terms takes time proportional to their size.
     #[inline]
     pub fn run<'r, E: Environment>(
         &'r mut self,
@@ -272,8 +272,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// Does what is most common at once: functions of two small integers whose result is a word. Returns
-    /// whether this was one.
+    /// Does what is most common at once: functions of two small integers whose result is a word.
+    /// Returns whether this was one.
     #[inline]
     fn call_small(&mut self, function: Function) -> bool {
         let words = self.words();
@@ -323,7 +323,8 @@ fn are_small(a: u64, b: u64) -> bool {
     a & b & 0xF == 0xF
 }
 
-/// The comparison of two small integers. Their low bits are the same, so their words compare as they do.
+/// The comparison of two small integers. Their low bits are the same, so their words compare as
+/// they do.
 #[inline]
 fn compare_small(function: Function, a: u64, b: u64) -> Option<bool> {
     let (a, b) = (a as i64, b as i64);

@@ -7,8 +7,8 @@ use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, View, term_eq};
 
 impl<'r, H: Host, E> Run<'_, 'r, H, E> {
-    /// An operation of a head. Returns the term that is current after it, or nothing if the head does not
-    /// match.
+    /// An operation of a head. Returns the term that is current after it, or nothing if the head
+    /// does not match.
     pub(crate) fn test(
         &mut self,
         op: &Op,

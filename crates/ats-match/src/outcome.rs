@@ -49,7 +49,8 @@ impl<'r, H: Host> Outcome<'r, H> {
         self.result.as_ref().err().copied()
     }
 
-    /// The result as a term, of which keys and images can be made. O(number of elements of the object).
+    /// The result as a term, of which keys and images can be made. O(number of elements of the
+    /// object).
     pub fn term(&self) -> RunTerm<'r, H> {
         match self.result {
             Ok(term) => term,
@@ -162,7 +163,8 @@ impl<T: Copy> Writer<T> {
                 }
                 None => self.leaf(arena.term(current), sink),
             };
-            // Hand what is built to the term it is part of, and that one further if it is complete now.
+            // Hand what is built to the term it is part of, and that one further if it is complete
+            // now.
             current = loop {
                 let Some(frame) = self.frames.last_mut() else {
                     return built;

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 /// The image of a tuple, with the resources that it refers to.
 ///
 /// # Invariants
-/// - O1. The words are a copy of what an image builder for host `H` built, and nothing else holds the units
-///   of ownership that they stand for.
+/// - OWNED_IMAGE-1. The words are a copy of what an image builder for host `H` built, and nothing
+///   else holds the units of ownership that they stand for.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
     owns: bool,
@@ -24,7 +24,8 @@ impl<H: Host> OwnedImage<H> {
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {
-        // SAFETY: O1; the resources are released when `self` is dropped, which outlives the borrow.
+        // SAFETY: the words are a copy of what an image builder for host `H` built (OWNED_IMAGE-1).
+        // Their resources are released when `self` is dropped, which outlives the borrow.
         unsafe { Object::from_words(&self.words) }
     }
 
@@ -40,7 +41,8 @@ impl<H: Host> OwnedImage<H> {
 
 impl<H: Host> Drop for OwnedImage<H> {
     fn drop(&mut self) {
-        // SAFETY: O1, and no code reads the words after this call.
+        // SAFETY: the words were built for host `H` and hold the only units of their resources
+        // (OWNED_IMAGE-1), and no code reads them after this call.
         unsafe { release_all::<H>(&self.words) };
     }
 }

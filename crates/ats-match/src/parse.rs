@@ -1,7 +1,8 @@
 //! From a term to a [`Spec`].
 //!
-//! The clauses are copied into images first, and read there, so that constants need no copies of their own.
-//! Work that waits is kept on explicit stacks: a node whose place in the arena is reserved, and its term.
+//! The clauses are copied into images first, and read there, so that constants need no copies of
+//! their own. Work that waits is kept on explicit stacks: a node whose place in the arena is
+//! reserved, and its term.
 
 mod expression;
 mod head;

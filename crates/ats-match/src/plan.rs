@@ -1,28 +1,31 @@
 //! The keys that a specification can match at all.
 //!
-//! A table that runs a specification does not want to read every object. The head of a clause may fix the
-//! key or the first parts of it, and the guards may compare what is left with constants. A [`Plan`] says
-//! what follows from that: for an ordered table [`Ranges`] of order keys, for a hash table a set of exact
-//! keys. It is a superset of what can match, and all that is read must still be matched; it errs
-//! only towards too much.
+//! A table that runs a specification does not want to read every object. The head of a clause may
+//! fix the key or the first parts of it, and the guards may compare what is left with constants. A
+//! [`Plan`] says what follows from that: for an ordered table [`Ranges`] of order keys, for a hash
+//! table a set of exact keys. It is a superset of what can match, and all that is read must still
+//! be matched; it errs only towards too much.
 //!
 //! # How it is made
-//! 1. `guards` turns the guards of a clause into `cases`: a guard is a formula of comparisons, which is
-//!    written as "one of these cases", and a case says for some parts of the key in which ranges they are.
-//!    Order keys make that simple: whatever the type, a comparison with a constant is a range of bytes.
-//! 2. `head` walks the key of the head from left to right, once for every case. As long as the parts are
-//!    known it appends their bytes; at the first part that is not, the ranges of that part, put behind the
-//!    bytes so far, are the answer for this case. A part that must be one of several constants forks the walk.
-//! 3. The answers of all cases and clauses are united. If all of them are points, they are the keys for a
-//!    hash table, too, after each number that needs only be `==` was replaced by all that are.
+//! 1. `guards` turns the guards of a clause into `cases`: a guard is a formula of comparisons,
+//!    which is written as "one of these cases", and a case says for some parts of the key in which
+//!    ranges they are. Order keys make that simple: whatever the type, a comparison with a constant
+//!    is a range of bytes.
+//! 2. `head` walks the key of the head from left to right, once for every case. As long as the
+//!    parts are known it appends their bytes; at the first part that is not, the ranges of that
+//!    part, put behind the bytes so far, are the answer for this case. A part that must be one of
+//!    several constants forks the walk.
+//! 3. The answers of all cases and clauses are united. If all of them are points, they are the keys
+//!    for a hash table, too, after each number that needs only be `==` was replaced by all that
+//!    are.
 //!
-//! What makes it sound that ranges of a part are put behind known bytes: an order key continues another
-//! one only with a byte above every tag, see [`ats_term::order`]. So how the keys of a part stand to
-//! a bound does not change by what follows the part.
+//! What makes it sound that ranges of a part are put behind known bytes: an order key continues
+//! another one only with a byte above every tag, see [`ats_term::order`]. So how the keys of a part
+//! stand to a bound does not change by what follows the part.
 //!
-//! Nothing is recursive, except that guards may alternate between "all of" and "one of" up to a fixed depth;
-//! below it they are not looked at. The work is limited, too: beyond [`LIMIT`] cases or ranges some are
-//! merged, and after a number of steps nothing more is found out.
+//! Nothing is recursive, except that guards may alternate between "all of" and "one of" up to a
+//! fixed depth; below it they are not looked at. The work is limited, too: beyond [`LIMIT`] cases
+//! or ranges some are merged, and after a number of steps nothing more is found out.
 
 mod cases;
 mod context;
@@ -58,7 +61,8 @@ pub enum Plan {
 /// The keys of a hash table that have to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// These exact keys, which differ; they are in no particular order. If there are none, nothing can match.
+    /// These exact keys, which differ; they are in no particular order. If there are none, nothing
+    /// can match.
     These(Vec<Vec<u8>>),
     /// Every object has to be read.
     All,
@@ -86,8 +90,8 @@ impl Plan {
         Plan::Ordered(ranges(spec, key_index))
     }
 
-    /// The plan for a hash table whose objects have their key at `key_index`, from 0, and which makes its
-    /// keys with these options. Costs as much as [`ordered`](Plan::ordered).
+    /// The plan for a hash table whose objects have their key at `key_index`, from 0, and which
+    /// makes its keys with these options. Costs as much as [`ordered`](Plan::ordered).
     #[must_use]
     pub fn hashed<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
         Plan::Hashed(keys(spec, &ranges(spec, key_index), options))
@@ -109,7 +113,8 @@ impl Plan {
 }
 
 impl Ranges {
-    /// The ranges as text: one a line, in Erlang's syntax. `spec` is the specification they were made from.
+    /// The ranges as text: one a line, in Erlang's syntax. `spec` is the specification they were
+    /// made from.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
         let mut out = String::new();

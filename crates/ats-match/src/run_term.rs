@@ -148,9 +148,10 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
     }
 }
 
-// SAFETY: host boxes are written as they stand in an image of the same host, with the tag that they have
-// there, and if they own something, with a unit of ownership more. Words of immediates come from images of
-// that host, too, or from `Words` or an `Environment`, which promise that they are the host's.
+// SAFETY: host boxes are written as they stand in an image of the same host, with the tag that they
+// have there, and if they own something, with a unit of ownership more. Words of immediates come
+// from images of that host, too, or from `Words` or an `Environment`, which promise that they are
+// the host's.
 unsafe impl<H: Host> HostTerm for RunTerm<'_, H> {
     type Host = H;
 

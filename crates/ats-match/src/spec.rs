@@ -1,8 +1,8 @@
 //! A match specification as data.
 //!
-//! Patterns and expressions are nodes of two arenas; a node refers to its parts by a range of the arena, so
-//! the parts of a node stand side by side, and behind it. Nothing in here is nested, however deep the term
-//! was that the specification came from.
+//! Patterns and expressions are nodes of two arenas; a node refers to its parts by a range of the
+//! arena, so the parts of a node stand side by side, and behind it. Nothing in here is nested,
+//! however deep the term was that the specification came from.
 
 use crate::function::Function;
 use crate::owned_image::OwnedImage;
@@ -21,8 +21,8 @@ impl Words {
     /// The words of `true`, `false` and `'EXIT'`.
     ///
     /// # Safety
-    /// They are what [`TermRef::immediate`](ats_term::TermRef::immediate) gives for these atoms as terms of the
-    /// host that they are used with, since results are made of them.
+    /// They are what [`TermRef::immediate`](ats_term::TermRef::immediate) gives for these atoms as
+    /// terms of the host that they are used with, since results are made of them.
     #[must_use]
     pub const unsafe fn new(true_word: u64, false_word: u64, exit_word: u64) -> Words {
         Words {
@@ -64,8 +64,8 @@ pub struct Clause {
     pub(crate) variables: (u32, u32),
 }
 
-/// A variable of a clause. Slots are numbered from 0 without gaps, in the order of the numbers that the
-/// variables have in Erlang.
+/// A variable of a clause. Slots are numbered from 0 without gaps, in the order of the numbers that
+/// the variables have in Erlang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
@@ -157,8 +157,8 @@ pub enum Pattern {
     Any,
     /// `'$N'`: anything; if the variable occurs several times, the same term (`=:=`).
     Variable(Slot),
-    /// This term, which is no tuple, list or map. Floats must have the same bits, everything else must be the
-    /// same term (`=:=`).
+    /// This term, which is no tuple, list or map. Floats must have the same bits, everything else
+    /// must be the same term (`=:=`).
     Literal(Constant),
     /// A tuple of so many elements.
     Tuple(Range<PatternId>),
@@ -185,7 +185,8 @@ pub enum Expression {
     Variable(Slot),
     /// `'$_'`: the object.
     WholeObject,
-    /// `'$$'`: a list of what all variables of the clause are bound to, in the order of their slots.
+    /// `'$$'`: a list of what all variables of the clause are bound to, in the order of their
+    /// slots.
     AllBindings,
     /// This term.
     Constant(Constant),
@@ -211,11 +212,11 @@ pub enum Expression {
     And(Range<ExpressionId>),
     /// `true` if one is `true`. All are evaluated, and must be booleans. At least one.
     Or(Range<ExpressionId>),
-    /// `false` if one is, else the last, which need not be a boolean. Those after the first `false` are not
-    /// evaluated. At least one.
+    /// `false` if one is, else the last, which need not be a boolean. Those after the first `false`
+    /// are not evaluated. At least one.
     AndAlso(Range<ExpressionId>),
-    /// `true` if one is, else the last, which need not be a boolean. Those after the first `true` are not
-    /// evaluated. At least one.
+    /// `true` if one is, else the last, which need not be a boolean. Those after the first `true`
+    /// are not evaluated. At least one.
     OrElse(Range<ExpressionId>),
     /// The process that runs the specification.
     SelfPid,
@@ -260,7 +261,8 @@ impl<H: Host> Spec<H> {
         self.images[clause].object()
     }
 
-    /// The numbers that the variables of a clause have in Erlang: that of slot `i` at index `i`. O(1).
+    /// The numbers that the variables of a clause have in Erlang: that of slot `i` at index `i`.
+    /// O(1).
     #[must_use]
     pub fn variables(&self, clause: &Clause) -> &[u32] {
         let (start, len) = clause.variables;

@@ -1,7 +1,7 @@
 //! The values of expressions.
 //!
-//! A value is a word, or tells where the rest of it is: in the image of the object or of a constant, or among
-//! the things that this run has made, which are kept in its [`ValueArena`].
+//! A value is a word, or tells where the rest of it is: in the image of the object or of a
+//! constant, or among the things that this run has made, which are kept in its [`ValueArena`].
 
 use ats_term::Integer;
 use ats_term::image::{Host, ImageRef, NIL, View, small_word};

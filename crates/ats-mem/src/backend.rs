@@ -2,8 +2,8 @@
 //!
 //! A table needs little of a store: find a record, change one key atomically, change several keys
 //! as one, and walk. What the bytes mean is the table's business. Two stores implement it here,
-//! [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and [`HashTable`](crate::hash::HashTable);
-//! others can.
+//! [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and
+//! [`HashTable`](crate::hash::HashTable); others can.
 
 use crate::batch::{self, Pinning, Stepwise};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
@@ -83,18 +83,18 @@ pub struct Totals {
 pub struct Memory {
     /// In live records.
     pub records: usize,
-    /// In what it takes to find them. It becomes less also when no record is removed, since the structure adapts to
-    /// how it is used.
+    /// In what it takes to find them. It becomes less also when no record is removed, since the
+    /// structure adapts to how it is used.
     pub structure: usize,
 }
 
 /// A store of records.
 ///
 /// `get`, `update` and batches are linearizable. The walks (`first`, `last`, `next`, `prev`,
-/// `scan`) are not snapshots: they look at one key after the other, each as of the moment it is looked
-/// at. So a key that was there throughout is not passed over, a key that was missing throughout is not
-/// returned, and a walk sees every write that had returned before it began. But what `next` returns
-/// need not have been the next record at any single moment.
+/// `scan`) are not snapshots: they look at one key after the other, each as of the moment it is
+/// looked at. So a key that was there throughout is not passed over, a key that was missing
+/// throughout is not returned, and a walk sees every write that had returned before it began. But
+/// what `next` returns need not have been the next record at any single moment.
 ///
 /// Readers (`get` and the walks) take no lock, write no shared memory and never wait. References
 /// handed out live as long as the guard.
@@ -109,8 +109,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         self.get(key, guard)
     }
 
-    /// Says that a call for this key will follow, so that what it will touch can be fetched meanwhile. A hint;
-    /// does nothing unless the store does better.
+    /// Says that a call for this key will follow, so that what it will touch can be fetched
+    /// meanwhile. A hint; does nothing unless the store does better.
     #[inline]
     fn prefetch(&self, key: &[u8]) {
         let _ = key;
@@ -119,8 +119,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// Changes one key atomically.
     ///
     /// `decide` sees the current record and says what to do; it runs under a lock, at most once,
-    /// and must not call the store. If it panics, nothing has changed. After `Put` or `Remove` the old record may still
-    /// be read by `decide`'s caller until the guard goes.
+    /// and must not call the store. If it panics, nothing has changed. After `Put` or `Remove` the
+    /// old record may still be read by `decide`'s caller until the guard goes.
     fn update<'g>(
         &'g self,
         key: &[u8],
@@ -130,8 +130,9 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         batch::update(self, key, guard, decide)
     }
 
-    /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision that does not look at
-    /// the current record, so that a store need not look at it either. Whether there was one.
+    /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision
+    /// that does not look at the current record, so that a store need not look at it either.
+    /// Whether there was one.
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
         let (mut record, mut was_there) = (Some(record), false);
         self.update(key, guard, &mut |current| {
@@ -155,7 +156,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// without any lock.
     ///
     /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a
-    /// while. All other keys go on. Costs three visits to the lock of the key, and a block of memory.
+    /// while. All other keys go on. Costs three visits to the lock of the key, and a block of
+    /// memory.
     fn update_alone<'g>(
         &'g self,
         key: &[u8],
@@ -167,12 +169,13 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Changes the record at an end of the store atomically.
     ///
-    /// As [`update`](Backend::update), but of the key that is the first, or the last, at the moment of the
-    /// change: `decide` sees its record, or nothing if the store is empty at that moment, after which it
-    /// can change nothing. A new record must have the same key.
+    /// As [`update`](Backend::update), but of the key that is the first, or the last, at the moment
+    /// of the change: `decide` sees its record, or nothing if the store is empty at that moment,
+    /// after which it can change nothing. A new record must have the same key.
     ///
-    /// An unordered store has no end. There `decide` sees *some* record, and nothing only if no record was
-    /// there throughout the call. Removing all records by and by takes O(1) for each, amortised.
+    /// An unordered store has no end. There `decide` sees *some* record, and nothing only if no
+    /// record was there throughout the call. Removing all records by and by takes O(1) for each,
+    /// amortised.
     fn update_end<'g>(
         &'g self,
         end: End,
@@ -182,13 +185,15 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Changes several keys as one: every reader sees all of the changes or none.
     ///
-    /// `keys` are distinct and ascending bytewise. Returns `Ok(false)` if the plan answered `Abort`, after
-    /// which nothing has changed. `Err(Busy)` also leaves nothing changed, and the plan may then be asked
-    /// again for all keys by a later attempt. If it panics, nothing has changed either.
+    /// `keys` are distinct and ascending bytewise. Returns `Ok(false)` if the plan answered
+    /// `Abort`, after which nothing has changed. `Err(Busy)` also leaves nothing changed, and the
+    /// plan may then be asked again for all keys by a later attempt. If it panics, nothing has
+    /// changed either.
     ///
-    /// From the decision about a key until the batch ends no other writer changes it, also if it is kept: so
-    /// all decisions are right at the moment at which the changes become visible. Words of a value that
-    /// their owner [changes in place](Record::value_words) may change meanwhile, as those of any record.
+    /// From the decision about a key until the batch ends no other writer changes it, also if it is
+    /// kept: so all decisions are right at the moment at which the changes become visible. Words of
+    /// a value that their owner [changes in place](Record::value_words) may change meanwhile, as
+    /// those of any record.
     fn update_batch(
         &self,
         keys: &[&[u8]],
@@ -240,12 +245,12 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey>;
 
-    /// Visits the records behind a position in the order of the store until `visit` breaks. Also asks `pause` now
-    /// and then, at least after so much work as finding a few records is, whether there were any or not; if
-    /// that breaks, returns a position at which another scan goes on.
+    /// Visits the records behind a position in the order of the store until `visit` breaks. Also
+    /// asks `pause` now and then, at least after so much work as finding a few records is, whether
+    /// there were any or not; if that breaks, returns a position at which another scan goes on.
     ///
-    /// As [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not: a key that
-    /// is there throughout all these scans is met exactly once.
+    /// As [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not: a
+    /// key that is there throughout all these scans is met exactly once.
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
@@ -259,12 +264,13 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// readers see afterwards. The objects of a batch are in it together. O(parts with a lock of
     /// their own).
     ///
-    /// Writers do not pay for it. While many threads write, it keeps them from entering the store for the time of
-    /// a look at each part. [`Busy`] if a thread that must not wait for long would have to.
+    /// Writers do not pay for it. While many threads write, it keeps them from entering the store
+    /// for the time of a look at each part. [`Busy`] if a thread that must not wait for long would
+    /// have to.
     fn totals(&self) -> Result<Totals, Busy>;
 
-    /// About how many objects there are: exact when no update is running, else within what the updates
-    /// that run change. Keeps no thread waiting. O(parts with a lock of their own).
+    /// About how many objects there are: exact when no update is running, else within what the
+    /// updates that run change. Keeps no thread waiting. O(parts with a lock of their own).
     fn len(&self) -> usize;
 
     /// Returns `true` if there is no object.
@@ -282,11 +288,11 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     }
 }
 
-/// The ability of a store that has the order of its keys: walks from any key, in both directions, and order
-/// statistics.
+/// The ability of a store that has the order of its keys: walks from any key, in both directions,
+/// and order statistics.
 pub trait Ordered<R: Release>: Backend<R> {
-    /// Visits the records from `from` on, itself included, in the order of the keys until `visit` breaks. As
-    /// [`scan`](Backend::scan), but any key will do.
+    /// Visits the records from `from` on, itself included, in the order of the keys until `visit`
+    /// breaks. As [`scan`](Backend::scan), but any key will do.
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
@@ -294,9 +300,9 @@ pub trait Ordered<R: Release>: Backend<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
 
-    /// The key next to `key` in a direction, alone if the store can tell it without a look at its record, and if `will_do`
-    /// says of the key, after it was found, that it will do; else its record. As [`next`](Backend::next) and
-    /// [`prev`](Backend::prev).
+    /// The key next to `key` in a direction, alone if the store can tell it without a look at its
+    /// record, and if `will_do` says of the key, after it was found, that it will do; else its
+    /// record. As [`next`](Backend::next) and [`prev`](Backend::prev).
     fn neighbour<'g>(
         &'g self,
         key: &[u8],
@@ -313,8 +319,8 @@ pub trait Ordered<R: Release>: Backend<R> {
         found.ok().flatten().map(Neighbour::Record)
     }
 
-    /// Visits the records below `below` (all, if `None`) in descending order of the keys until `visit`
-    /// breaks. As [`scan`](Backend::scan).
+    /// Visits the records below `below` (all, if `None`) in descending order of the keys until
+    /// `visit` breaks. As [`scan`](Backend::scan).
     fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
@@ -322,13 +328,13 @@ pub trait Ordered<R: Release>: Backend<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
 
-    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards or from its
-    /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
-    /// then, and ends if that breaks.
+    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards
+    /// or from its high end downwards, and comes to the next: so it counts them, or finds the n-th.
+    /// Asks `pause` now and then, and ends if that breaks.
     ///
-    /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number of updates
-    /// that run meanwhile. The records of a batch count before they can be read. The record that is returned
-    /// is always in the range.
+    /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number
+    /// of updates that run meanwhile. The records of a batch count before they can be read. The
+    /// record that is returned is always in the range.
     ///
     fn skip<'g>(
         &'g self,
@@ -342,9 +348,9 @@ pub trait Ordered<R: Release>: Backend<R> {
 
 /// The ability of a store to be walked by numbers.
 pub trait Slots<R: Release>: Backend<R> {
-    /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
-    /// in one of them. The number and the content of the slots of a [fixed](Fixable::fix) store do not
-    /// depend on what is inserted meanwhile.
+    /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each
+    /// record is in one of them. The number and the content of the slots of a [fixed](Fixable::fix)
+    /// store do not depend on what is inserted meanwhile.
     fn slot<'g>(
         &'g self,
         index: usize,
@@ -353,7 +359,8 @@ pub trait Slots<R: Release>: Backend<R> {
     ) -> SlotAnswer;
 }
 
-/// The ability of a store to keep what walks remember. A store that has an order needs to do nothing for that.
+/// The ability of a store to keep what walks remember. A store that has an order needs to do
+/// nothing for that.
 pub trait Fixable {
     /// Starts a period in which a walk returns every record that stays, exactly once, and may
     /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.
@@ -363,24 +370,24 @@ pub trait Fixable {
     /// [`tidy`](Fixable::tidy).
     fn unfix(&self);
 
-    /// Does up to about `budget` records' worth of work that was put off, unless the store is fixed.
-    /// Whether nothing is left to do. To be called after `unfix`, as often as it takes.
+    /// Does up to about `budget` records' worth of work that was put off, unless the store is
+    /// fixed. Whether nothing is left to do. To be called after `unfix`, as often as it takes.
     fn tidy(&self, budget: usize, guard: &Guard) -> bool;
 }
 
 /// The ability of a store to adapt to the contention of its writers.
 pub trait Adaptive {
     /// Lets parts that no writer came to since the last call drift together: the decay by which a
-    /// store that is only read, or not used, gets fewer parts again. A bounded amount of work; to be
-    /// called now and then. Whether nothing is left to join.
+    /// store that is only read, or not used, gets fewer parts again. A bounded amount of work; to
+    /// be called now and then. Whether nothing is left to join.
     fn join_idle(&self, guard: &Guard) -> bool {
         let _ = guard;
         true
     }
 
-    /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and one
-    /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
-    /// instead, and gets a few buckets more or less than it should have.
+    /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and
+    /// one of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its
+    /// locks instead, and gets a few buckets more or less than it should have.
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);

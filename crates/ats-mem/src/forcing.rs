@@ -1,5 +1,5 @@
-//! Adaptation by force, for tests: structures change although no threads contend for them. Without the
-//! feature `forcing` nothing is ever forced, and asking costs nothing.
+//! Adaptation by force, for tests: structures change although no threads contend for them. Without
+//! the feature `forcing` nothing is ever forced, and asking costs nothing.
 
 #[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

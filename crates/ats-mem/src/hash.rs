@@ -1,65 +1,71 @@
-//! The unordered store: linear hashing whose buckets are cache lines and whose readers take no lock.
+//! The unordered store: linear hashing whose buckets are cache lines and whose readers take no
+//! lock.
 //!
-//! Good for: point reads (one cache miss for the bucket, one for the record; often none for a key that
-//! is not there), point writes, any
-//! number of records (it grows and shrinks a few buckets at a time, without long stops). Bad at:
-//! ranges, for which there is no order; walks, which jump about in memory.
+//! Good for: point reads (one cache miss for the bucket, one for the record; often none for a key
+//! that is not there), point writes, any number of records (it grows and shrinks a few buckets at a
+//! time, without long stops). Bad at: ranges, for which there is no order; walks, which jump about
+//! in memory.
 //!
 //! # How it works
-//! A bucket is a line of seven slots; a slot is one word with 16 bits of the hash and the address of a
-//! record (module `line`). Apart from the lines, densely, lies a word with seven bits of the hash for each
-//! slot (module `fingerprints`): a search looks there first, nearly always needs one slot of the line or none,
-//! and then compares one key. Buckets that overflow continue in further lines (module `bucket`). The
-//! array of buckets grows by linear hashing (Litwin
-//! 1980, Larson 1988): one bucket at a time is split in two, in a fixed order, so that two words say
-//! where every record is (module `directory`). There are as many writer locks as the contention on
-//! them asks for (module `stripes`). Walks follow an order that growing and shrinking do not change
-//! (module `walk`).
+//! A bucket is a line of seven slots; a slot is one word with 16 bits of the hash and the address
+//! of a record (module `line`). Apart from the lines, densely, lies a word with seven bits of the
+//! hash for each slot (module `fingerprints`): a search looks there first, nearly always needs one
+//! slot of the line or none, and then compares one key. Buckets that overflow continue in further
+//! lines (module `bucket`). The array of buckets grows by linear hashing (Litwin 1980, Larson
+//! 1988): one bucket at a time is split in two, in a fixed order, so that two words say where every
+//! record is (module `directory`). There are as many writer locks as the contention on them asks
+//! for (module `stripes`). Walks follow an order that growing and shrinking do not change (module
+//! `walk`).
 //!
 //! Cache-line buckets with resizing by small steps are those of DLHT (HPDC 2024); growing in the
-//! order of linear hashing is what `ets` does; fingerprints apart from the entries are those of "Swiss
-//! tables" (Abseil, 2017).
+//! order of linear hashing is what `ets` does; fingerprints apart from the entries are those of
+//! "Swiss tables" (Abseil, 2017).
 //!
 //! # Invariants
-//! - H1. A slot is stored only by the holder of the stripe of its bucket.
-//! - H2. A key has at most one slot with a record that is not marked as deleted, except while the
-//!   holder of the lock moves it, when both slots hold the same word.
-//! - H3. The record of a key stays in its slot until it is removed, except for moves: to the other
-//!   bucket of a split or a join, or within a bucket. Every move publishes the copy, then changes what
-//!   readers compare (the number of buckets, the count of moves, or both), then clears the original.
-//! - H4. Every store to a slot releases and every load acquires.
-//! - H5. What is taken out of a slot, a line out of a chain, or a segment out of the directory, is freed by
-//!   retiring only. References to buckets and records are had under a guard that was there when the thread
-//!   read the directory, or by code that has the table alone. So what they lead to lives as long as they do.
-//! - H6. Locks are taken in this order: that of the census, resize lock, stripes in ascending order. A writer holds one
-//!   stripe and takes no other lock under it.
-//! - H7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
-//!   so is the bit for records behind the first line. Lines are linked and unlinked between the two.
+//! - HASH-1. A slot is stored only by the holder of the stripe of its bucket.
+//! - HASH-2. A key has at most one slot with a record that is not marked as deleted, except while
+//!   the holder of the lock moves it, when both slots hold the same word.
+//! - HASH-3. The record of a key stays in its slot until it is removed, except for moves: to the
+//!   other bucket of a split or a join, or within a bucket. Every move publishes the copy, then
+//!   changes what readers compare (the number of buckets, the count of moves, or both), then clears
+//!   the original.
+//! - HASH-4. Every store to a slot releases and every load acquires.
+//! - HASH-5. What is taken out of a slot, a line out of a chain, or a segment out of the directory,
+//!   is freed by retiring only. References to buckets and records are had under a guard that was
+//!   there when the thread read the directory, or by code that has the table alone. So what they
+//!   lead to lives as long as they do.
+//! - HASH-6. Locks are taken in this order: that of the census, resize lock, stripes in ascending
+//!   order. A writer holds one stripe and takes no other lock under it.
+//! - HASH-7. The fingerprint of a slot is stored before the slot is filled and cleared after it was
+//!   emptied, and so is the bit for records behind the first line. Lines are linked and unlinked
+//!   between the two.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader that finds a record is right: it was there when the slot was loaded. Let it find
-//! nothing, and suppose the key was present all the time. (If it was absent at some moment of the search,
-//! then "nothing" is right for that moment.) By H3 its record was in one slot until it
-//! moved. If it did not move, the reader loaded that slot and found it. If it moved after the reader
-//! had loaded the slot where it was, the same. So the reader has loaded, with acquire, a slot that a move had
-//! cleared, or by H7 fingerprints from which a move had cleared that of the slot, or it was before that in
-//! the place the record was moved to, which a move then announced.
+//! nothing, and suppose the key was present all the time. (If it was absent at some moment of the
+//! search, then "nothing" is right for that moment.) By HASH-3 its record was in one slot until it
+//! moved. If it did not move, the reader loaded that slot and found it. If it moved after the
+//! reader had loaded the slot where it was, the same. So the reader has loaded, with acquire, a
+//! slot that a move had cleared, or by HASH-7 fingerprints from which a move had cleared that of
+//! the slot, or it was before that in the place the record was moved to, which a move then
+//! announced.
 //!
 //! Now the reader confirms. Before its search it has loaded the count of moves, then the number of
-//! buckets; behind it, it loads the number, then the count (`Directory::confirms`). If the count differs, or
-//! the number leads to another bucket, it starts again. Let that not be so, and let M be the last move of which
-//! it missed the record, having seen it cleared.
-//! - M was within a bucket. It was counted before it cleared, so the count behind the search includes it,
-//!   and so does the equal one before the search: the copy was published before the search began.
-//! - M was a join. It was counted a second time after the number had changed and before it cleared. As
-//!   before, this count was seen before the search; so the number was that of M or a later one, and the
-//!   bucket searched was that of the copy.
-//! - M was a split. It changed the number before it cleared, so the number behind the search is that of M
-//!   or a later one. If the number before the search was so, too, the reader searched the bucket of the copy. If
-//!   it was older, it led to the bucket the record came from, and so does the later one; then the later one
-//!   is not older than that of a join after M. This join was counted a first time before it changed the number,
-//!   so this count was seen behind the search and, being equal, before it, and then the number before the
-//!   search was not older than M.
+//! buckets; behind it, it loads the number, then the count (`Directory::confirms`). If the count
+//! differs, or the number leads to another bucket, it starts again. Let that not be so, and let M
+//! be the last move of which it missed the record, having seen it cleared.
+//! - M was within a bucket. It was counted before it cleared, so the count behind the search
+//!   includes it, and so does the equal one before the search: the copy was published before the
+//!   search began.
+//! - M was a join. It was counted a second time after the number had changed and before it cleared.
+//!   As before, this count was seen before the search; so the number was that of M or a later one,
+//!   and the bucket searched was that of the copy.
+//! - M was a split. It changed the number before it cleared, so the number behind the search is
+//!   that of M or a later one. If the number before the search was so, too, the reader searched the
+//!   bucket of the copy. If it was older, it led to the bucket the record came from, and so does
+//!   the later one; then the later one is not older than that of a join after M. This join was
+//!   counted a first time before it changed the number, so this count was seen behind the search
+//!   and, being equal, before it, and then the number before the search was not older than M.
 //!
 //! So the copy was there to be found, unless it has been moved on: but M was the last move.
 
@@ -281,8 +287,8 @@ impl<R: Release> Fixable for HashTable<R> {
             return;
         }
         // A removal that found the table not fixed must not take away a key that a walk, which does
-        // not wait for it, has reached since. It holds a stripe from before its look at `fixed` until
-        // it is done; a thread that takes that stripe after us finds the table fixed.
+        // not wait for it, has reached since. It holds a stripe from before its look at `fixed`
+        // until it is done; a thread that takes that stripe after us finds the table fixed.
         for stripe in 0..self.stripes.count(&guard) {
             drop(self.stripes.lock(stripe as u64, &guard));
         }
@@ -309,7 +315,8 @@ impl<R: Release> HashTable<R> {
     /// Bytes of what it takes to find records.
     fn structure(&self, guard: &Guard) -> usize {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
-        // With what is made late, also before it is made: a table is not larger because it was fixed once.
+        // With what is made late, also before it is made: a table is not larger because it was
+        // fixed once.
         let own = size_of::<Self>() + slab::rounded(size_of::<Rare>());
         own + self.stripes.bytes(guard) + buckets
     }

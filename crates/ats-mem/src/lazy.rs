@@ -1,12 +1,12 @@
 //! Data that a store needs only when it is large or fought for, and therefore makes when they are
 //! needed first.
 //!
-//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad at: parts that
-//! every operation looks at, since each access follows a pointer.
+//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad
+//! at: parts that every operation looks at, since each access follows a pointer.
 //!
 //! # Invariant
-//! - LA1. The pointer is null, or it leads to a value from a box. It changes once, and the value stays where it is until
-//!   this is dropped.
+//! - LAZY-1. The pointer is null, or it leads to a value from a box. It changes once, and the value
+//!   stays where it is until this is dropped.
 
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
@@ -24,7 +24,7 @@ impl<T: Default> Lazy<T> {
     /// The value, if it was needed before.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: null, or a value that lives as long as this (LA1).
+        // SAFETY: the pointer is null or that of a value that lives as long as this (LAZY-1).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
@@ -42,12 +42,13 @@ impl<T: Default> Lazy<T> {
         let new = SlabBox::into_raw(SlabBox::new(T::default()));
         let (null, order) = (ptr::null_mut(), Ordering::Acquire);
         match self.0.compare_exchange(null, new, Ordering::AcqRel, order) {
-            // SAFETY: the value lives as long as this from now on (LA1).
+            // SAFETY: the value lives as long as this from now on (LAZY-1).
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: just made, and no other thread has seen it.
+                // SAFETY: the value has just been made, and no other thread has seen it.
                 drop(unsafe { SlabBox::from_raw(new) });
-                // SAFETY: not null, so it is a value that lives as long as this (LA1).
+                // SAFETY: the pointer is not null, so it is that of a value that lives as long as
+                // this (LAZY-1).
                 unsafe { &*other }
             }
         }
@@ -63,7 +64,7 @@ impl<T> Drop for Lazy<T> {
     fn drop(&mut self) {
         let made = self.0.load(Ordering::Relaxed);
         if !made.is_null() {
-            // SAFETY: it comes from a box (LA1), and no other thread has this any more.
+            // SAFETY: the pointer is that of a box (LAZY-1), and no other thread has this any more.
             drop(unsafe { SlabBox::from_raw(made) });
         }
     }

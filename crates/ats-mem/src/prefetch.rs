@@ -20,7 +20,8 @@ pub(crate) fn prefetch_to_write<T>(start: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: as above. Processors that do not know this hint take it for no operation.
+        // SAFETY: prefetching is a hint; it touches no memory and cannot fault. Processors that do
+        // not know this hint take it for no operation.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(start.cast::<i8>()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,4 +1,5 @@
-//! A record: one key with its value, immutable once published, in one block of the [slab](crate::slab).
+//! A record: one key with its value, immutable once published, in one block of the
+//! [slab](crate::slab).
 //!
 //! ```text
 //! word 0        stamp (48 bits): 0 = committed, else the batch entry it belongs to
@@ -9,8 +10,8 @@
 //! ```
 //!
 //! The key stands right behind the header because a thread that reaches a record compares its key
-//! first, and both usually share a cache line. The value is 64-bit words, aligned, so that its owner
-//! can read it in place.
+//! first, and both usually share a cache line. The value is 64-bit words, aligned, so that its
+//! owner can read it in place.
 //!
 //! # Pending records
 //! A record whose stamp is not 0 belongs to a batch (several keys written as one). While the batch
@@ -20,18 +21,20 @@
 //! their records in ascending key order, so they cannot wait for each other in a circle.
 //! See [`batch`](crate::batch).
 //!
-//! A batch that lets a key be as it is stamps the record that is there, which stays visible. For a key that
-//! has none, a record without value stands for a key that the batch only holds. It never becomes visible:
-//! every reader sees through it.
+//! A batch that lets a key be as it is stamps the record that is there, which stays visible. For a
+//! key that has none, a record without value stands for a key that the batch only holds. It never
+//! becomes visible: every reader sees through it.
 //!
 //! # Invariants
-//! - I1. Key and value of a published record never change; only the stamp does, from 0 to the entry of a batch
-//!   and back, and such words of the value as their owner accesses atomically, and by
-//!   [`value_words`](Record::value_words) only. A record is stamped before it is published, or under the lock
-//!   of its key, and only if it has no stamp; only the batch that has stamped it takes the stamp away.
-//! - I2. A record that was reachable is freed only through [`Guard::retire`](ats_sync::Guard::retire).
-//! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
-//!   record is freed.
+//! - RECORD-1. Key and value of a published record never change; only the stamp does, from 0 to the
+//!   entry of a batch and back, and such words of the value as their owner accesses atomically, and
+//!   by [`value_words`](Record::value_words) only. A record is stamped before it is published, or
+//!   under the lock of its key, and only if it has no stamp; only the batch that has stamped it
+//!   takes the stamp away.
+//! - RECORD-2. A record that was reachable is freed only through
+//!   [`Guard::retire`](ats_sync::Guard::retire).
+//! - RECORD-3. `owns` is set exactly if the value holds resources that [`Release`] must give back
+//!   when the record is freed.
 
 mod boxed;
 pub(crate) mod entry;

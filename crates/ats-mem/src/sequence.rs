@@ -1,10 +1,12 @@
 //! A persistent sequence of values with stable positions.
 //!
-//! What a key of a bag holds when it holds very many objects: values that are appended, removed anywhere,
-//! and read from any position on, while readers look at whole versions that do not change.
+//! What a key of a bag holds when it holds very many objects: values that are appended, removed
+//! anywhere, and read from any position on, while readers look at whole versions that do not
+//! change.
 //!
-//! A value keeps the position at which it was appended; positions ascend and are not given again. A version
-//! is a radix tree over positions, 32 wide, whose nodes have a place only for children that exist:
+//! A value keeps the position at which it was appended; positions ascend and are not given again. A
+//! version is a radix tree over positions, 32 wide, whose nodes have a place only for children that
+//! exist:
 //!
 //! ```text
 //! height 2        bitmap 101            positions of 5 bits for each node:
@@ -14,46 +16,47 @@
 //! values     0 1  3          68
 //! ```
 //!
-//! A new version is an [`Edit`] of an old one: it copies the nodes on the way to what changes and shares
-//! all others. Blocks count the references to them.
+//! A new version is an [`Edit`] of an old one: it copies the nodes on the way to what changes and
+//! shares all others. Blocks count the references to them.
 //!
 //! # Two ways to a new version
-//! To share, the copy of a node takes references to up to 31 children that the old node keeps as well:
-//! that is 31 writes to blocks that are otherwise not touched. It is the price where the old version may be
-//! needed again. Where it is not, the new version *takes over*: it gets the old references, and the old
-//! nodes are freed without their children, when the last reader has gone.
+//! To share, the copy of a node takes references to up to 31 children that the old node keeps as
+//! well: that is 31 writes to blocks that are otherwise not touched. It is the price where the old
+//! version may be needed again. Where it is not, the new version *takes over*: it gets the old
+//! references, and the old nodes are freed without their children, when the last reader has gone.
 //!
 //! # Invariants
-//! - Q1. A block lives as long as there is a reference to it, and after that until all readers have gone
-//!   that could find it when the last reference was given up. A version has one reference to its root. A
-//!   node has one reference to each of its children.
-//! - Q2. Blocks do not change once their version is finished, except their counts. The only change to a
-//!   version is that it is taken over.
-//! - Q3. Nodes have at least one child. The root of height `h` covers all positions below 32^h.
-//! - Q4. References are made from references. Code that has a reference makes another one with
-//!   `Link::share`. A reader that finds a version under a guard makes a reference to its root with
-//!   `Link::share_if_any`, if the count is not 0. Take a node with a single reference, which is held by a
-//!   node that itself has a single reference, and so on up to a root whose count a thread has taken from 1
-//!   to 0. Such a node belongs to that thread, because no other thread can get a reference to it. Taking
-//!   over relies on this.
-//! - Q5. What the words of a value own is released when its last reference is given up.
-//! - Q6. A version that was taken over has no references. Its blocks can be read until the leftovers are
-//!   retired and all readers have gone that were pinned before.
-//! - Q7. A link of a draft that has the mark leads to a block that the draft alone has; the others lead to
-//!   blocks of the version it was made of, which live as long as the edit. What stands at height 0 is a value,
-//!   what stands above is a node.
+//! - SEQUENCE-1. A block lives as long as there is a reference to it, and after that until all
+//!   readers have gone that could find it when the last reference was given up. A version has one
+//!   reference to its root. A node has one reference to each of its children.
+//! - SEQUENCE-2. Blocks do not change once their version is finished, except their counts. The only
+//!   change to a version is that it is taken over.
+//! - SEQUENCE-3. Nodes have at least one child. The root of height `h` covers all positions below
+//!   32^h.
+//! - SEQUENCE-4. References are made from references. Code that has a reference makes another one
+//!   with `Link::share`. A reader that finds a version under a guard makes a reference to its root
+//!   with `Link::share_if_any`, if the count is not 0. Take a node with a single reference, which
+//!   is held by a node that itself has a single reference, and so on up to a root whose count a
+//!   thread has taken from 1 to 0. Such a node belongs to that thread, because no other thread can
+//!   get a reference to it. Taking over relies on this.
+//! - SEQUENCE-5. What the words of a value own is released when its last reference is given up.
+//! - SEQUENCE-6. A version that was taken over has no references. Its blocks can be read until the
+//!   leftovers are retired and all readers have gone that were pinned before.
+//! - SEQUENCE-7. A link of a draft that has the mark leads to a block that the draft alone has; the
+//!   others lead to blocks of the version it was made of, which live as long as the edit. What
+//!   stands at height 0 is a value, what stands above is a node.
 //!
-//! Why a reader under a guard is safe while its version is taken over: of the blocks it can reach each one
-//! is either still a block of the new version, or among the leftovers, which are retired after the new
-//! version has taken the place of the old one. If the new version is itself taken over, or dropped, the same
-//! holds for what it leaves; that is retired later, and the guard is older. A reader with a reference to
-//! the root prevents that its version is taken over at all.
+//! Why a reader under a guard is safe while its version is taken over: of the blocks it can reach
+//! each one is either still a block of the new version, or among the leftovers, which are retired
+//! after the new version has taken the place of the old one. If the new version is itself taken
+//! over, or dropped, the same holds for what it leaves; that is retired later, and the guard is
+//! older. A reader with a reference to the root prevents that its version is taken over at all.
 //!
 //! # Sources
-//! P. Bagwell, *Ideal hash trees*, 2001, for nodes with bitmaps; C. Okasaki, *Purely functional data
-//! structures*, 1998, for persistence by copied paths. That a structure with a single reference can be
-//! changed in place is an old idea of functional languages; see for instance A. Reinking and others,
-//! *Perceus: garbage free reference counting with reuse*, PLDI 2021.
+//! P. Bagwell, *Ideal hash trees*, 2001, for nodes with bitmaps; C. Okasaki, *Purely functional
+//! data structures*, 1998, for persistence by copied paths. That a structure with a single
+//! reference can be changed in place is an old idea of functional languages; see for instance A.
+//! Reinking and others, *Perceus: garbage free reference counting with reuse*, PLDI 2021.
 
 mod block;
 mod edit;

@@ -2,7 +2,8 @@
 
 /// A key of up to 16 bytes.
 ///
-/// Whole words, which are copied as they were stored: a processor hands a store on to a load of the same width only.
+/// Whole words, which are copied as they were stored: a processor hands a store on to a load of the
+/// same width only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortKey {
     /// The bytes as numbers, the first one highest; behind the key zeros.
@@ -11,8 +12,9 @@ pub struct ShortKey {
 }
 
 impl ShortKey {
-    /// A key that begins with `skip` bytes of one and all bytes of another part, and goes on with a number; none if the
-    /// two parts have more than eight bytes. The key has `len` bytes, and of the number those behind them are zeros.
+    /// A key that begins with `skip` bytes of one and all bytes of another part, and goes on with a
+    /// number; none if the two parts have more than eight bytes. The key has `len` bytes, and of
+    /// the number those behind them are zeros.
     #[inline(always)]
     pub(crate) fn in_parts(
         like: &[u8],
@@ -57,7 +59,8 @@ impl ShortKey {
     }
 }
 
-/// Eight bytes of `key` from `at` on as a number whose order is that of the bytes; the missing ones taken as zero.
+/// Eight bytes of `key` from `at` on as a number whose order is that of the bytes; the missing ones
+/// taken as zero.
 #[inline(always)]
 pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     let Some(rest) = key.get(at..) else { return 0 };

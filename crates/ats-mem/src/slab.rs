@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Allocating pops from the stack of the thread, freeing pushes; neither is more than a few
-//! instructions. An empty stack is filled to its half, and a full one is emptied to its half, by one
-//! visit to the pool under the lock of the pool.
+//! instructions. An empty stack is filled to its half, and a full one is emptied to its half, by
+//! one visit to the pool under the lock of the pool.
 //!
 //! # Giving memory back
 //! A pool takes from its fullest runs first, so that the others can drain. A run without a used
@@ -26,25 +26,26 @@
 //! system was told about huge pages, or it would fill them again.
 //!
 //! # Metadata
-//! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free blocks,
-//! it needs no access to free memory, gives blocks out by ascending address, and finds a block that
-//! is freed twice. In debug builds a second bitmap finds that at once, also in the caches, and freed
-//! blocks are overwritten.
+//! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free
+//! blocks, it needs no access to free memory, gives blocks out by ascending address, and finds a
+//! block that is freed twice. In debug builds a second bitmap finds that at once, also in the
+//! caches, and freed blocks are overwritten.
 //!
-//! Where the tool that watches the program wants to see each allocation by itself (Miri, the sanitisers
-//! of a fuzzer, valgrind), there are no slabs: under `cfg(miri)` and `cfg(fuzzing)`, hence also with
-//! `RUSTFLAGS="--cfg fuzzing"`, everything comes from the allocator of the system.
+//! Where the tool that watches the program wants to see each allocation by itself (Miri, the
+//! sanitisers of a fuzzer, valgrind), there are no slabs: under `cfg(miri)` and `cfg(fuzzing)`,
+//! hence also with `RUSTFLAGS="--cfg fuzzing"`, everything comes from the allocator of the system.
 //!
 //! # Invariants
-//! - S1. Each block is in exactly one place: with the user, in the cache of one thread, or free in
-//!   its run. Its bit is set in the first two cases.
-//! - S2. The description of a run that serves a size, bitmap included, is touched only under the lock
-//!   of the pool of that size; all else in the header of a chunk only under the lock of the chunks.
-//!   Free runs belong to the latter. A pool may take the lock of the chunks, never the other way
-//!   round.
-//! - S3. The cache of a thread is touched by that thread only.
-//! - S4. A run is in a list of its pool exactly if it has both used and free blocks.
-//! - S5. A chunk is unmapped only if all of its runs are free, so by S1 no block in it is in use.
+//! - SLAB-1. Each block is in exactly one place: with the user, in the cache of one thread, or free
+//!   in its run. Its bit is set in the first two cases.
+//! - SLAB-2. The description of a run that serves a size, bitmap included, is touched only under
+//!   the lock of the pool of that size; all else in the header of a chunk only under the lock of
+//!   the chunks. Free runs belong to the latter. A pool may take the lock of the chunks, never the
+//!   other way round.
+//! - SLAB-3. The cache of a thread is touched by that thread only.
+//! - SLAB-4. A run is in a list of its pool exactly if it has both used and free blocks.
+//! - SLAB-5. A chunk is unmapped only if all of its runs are free, so by SLAB-1 no block in it is
+//!   in use.
 //!
 //! # Sources
 //! Slabs and their caches: J. Bonwick, *The slab allocator*, USENIX Summer 1994; J. Bonwick and

@@ -50,7 +50,7 @@ impl Canary {
             );
         }
         for at in 0..bytes {
-            // SAFETY: inside of the block.
+            // SAFETY: the place is inside of the block, which the test owns.
             unsafe { block.add(at).write(pattern(block, at)) };
         }
         Canary { block, bytes }
@@ -65,11 +65,11 @@ fn pattern(block: NonNull<u8>, at: usize) -> u8 {
 impl Drop for Canary {
     fn drop(&mut self) {
         for at in 0..self.bytes {
-            // SAFETY: inside of the block, which was filled in `new`.
+            // SAFETY: the place is inside of the block, which was filled in `new`.
             let byte = unsafe { self.block.add(at).read() };
             assert_eq!(byte, pattern(self.block, at), "byte {at} of {}", self.bytes);
         }
-        // SAFETY: allocated in `new` with these bytes, freed once.
+        // SAFETY: `new` allocated the block with these bytes, and it is freed once.
         unsafe { free(self.block, self.bytes) };
     }
 }
@@ -106,7 +106,7 @@ fn rounded_is_what_a_block_takes() {
         trim();
         assert_eq!(statistics().used, rounded(bytes), "{bytes}");
         assert!(rounded(bytes) >= bytes);
-        // SAFETY: just allocated with these bytes.
+        // SAFETY: the test has just allocated the block with these bytes.
         unsafe { free(block, bytes) };
         trim();
     }
@@ -313,8 +313,8 @@ fn stores_keep_nothing() {
     assert_nothing_left();
 }
 
-/// What a tree says it takes is what the slab has given it, but for the cache of the thread and nodes
-/// that were replaced and not freed yet.
+/// What a tree says it takes is what the slab has given it, but for the cache of the thread and
+/// nodes that were replaced and not freed yet.
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();

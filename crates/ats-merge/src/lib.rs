@@ -1,9 +1,10 @@
 //! Merges: functions that make one value out of an earlier and a later one.
 //!
-//! A [`Merge`] is *associative*: merging `a` with `b` and the result with `c` gives what merging `a` with
-//! the merge of `b` and `c` gives. It keeps the order of time: the earlier value stands before the later
-//! one. So it does not matter which values are merged first, as long as neighbours in time are merged.
-//! Writes can be merged one by one into a value in memory, or be kept apart and merged later, in any groups.
+//! A [`Merge`] is *associative*: merging `a` with `b` and the result with `c` gives what merging
+//! `a` with the merge of `b` and `c` gives. It keeps the order of time: the earlier value stands
+//! before the later one. So it does not matter which values are merged first, as long as neighbours
+//! in time are merged. Writes can be merged one by one into a value in memory, or be kept apart and
+//! merged later, in any groups.
 //!
 //! | merge | values | result | from |
 //! |---|---|---|---|
@@ -19,10 +20,10 @@
 //! | `{vector, [Merge]}` | tuples of that size | each element merged by its own merge; vectors in each other up to 8 deep | `uint64_vector_sum_delete` of osmos |
 //! | `{prune, Merge}` | as of `Merge`, which is `sum`, `append` or `union` | the same, but an empty value counts as missing | `delete` of osmos |
 //!
-//! The values of a merge form a *kind*, and a merge of two values of the kind is of the kind (but for sums
-//! that are larger than a number may be). What is no value of the kind is refused, also as the first one:
-//! see [`Merge::accepts`]. Lists and binaries, and ordered sets and maps, are of the same kind, but not merged with each
-//! other.
+//! The values of a merge form a *kind*, and a merge of two values of the kind is of the kind (but
+//! for sums that are larger than a number may be). What is no value of the kind is refused, also as
+//! the first one: see [`Merge::accepts`]. Lists and binaries, and ordered sets and maps, are of the
+//! same kind, but not merged with each other.
 //!
 //! # Laws
 //! | merge | identity: merged with it, all stay what they are | base: what is older does not matter | counts as missing |
@@ -36,20 +37,23 @@
 //! | `{vector, Merges}` | identities as elements | bases as elements | elements that all count as missing, at least one |
 //! | `{prune, Merge}` | that of `Merge`, of all its values | | the identity |
 //!
-//! A value that counts as missing is neutral as the earlier one, so it makes no difference whether a store
-//! has removed it before the next value comes ([`Merge::is_absent`]). That is why `intersection` has none, and
-//! why 0 of `sum` stays: a counter that was counted down to 0 is there. What is older than a base need not be read
-//! ([`Merge::is_base`]), and is not refused then, whatever it is.
+//! A value that counts as missing is neutral as the earlier one, so it makes no difference whether
+//! a store has removed it before the next value comes ([`Merge::is_absent`]). That is why
+//! `intersection` has none, and why 0 of `sum` stays: a counter that was counted down to 0 is
+//! there. What is older than a base need not be read ([`Merge::is_base`]), and is not refused then,
+//! whatever it is.
 //!
-//! Sums of floats are associative up to rounding, as floats are, and one order of adding may be larger than a number may be
-//! where another is not. A sum of 0 and `-0.0` is `0.0`, but for `{prune, sum}`.
+//! Sums of floats are associative up to rounding, as floats are, and one order of adding may be
+//! larger than a number may be where another is not. A sum of 0 and `-0.0` is `0.0`, but for
+//! `{prune, sum}`.
 //!
 //! # Complexity
-//! Numbers, and merges that keep one of two values without comparing them, take O(1). Comparing takes O(size) if both are
-//! tuples, lists, maps or bitstrings. `append`, `union` and `intersection` take O(size of both), of maps expected.
+//! Numbers, and merges that keep one of two values without comparing them, take O(1). Comparing
+//! takes O(size) if both are tuples, lists, maps or bitstrings. `append`, `union` and
+//! `intersection` take O(size of both), of maps expected.
 //!
-//! Values are terms inside images, wherever they are kept. What is made of them is a [`Merged`], which
-//! borrows what it can, and is itself a term of which an image can be made.
+//! Values are terms inside images, wherever they are kept. What is made of them is a [`Merged`],
+//! which borrows what it can, and is itself a term of which an image can be made.
 
 mod lists;
 mod merge;

@@ -13,8 +13,8 @@ use std::fmt;
 pub enum Merge {
     /// Of one value.
     Simple(Simple),
-    /// Of one value, and an empty one counts as missing. Of merges that know no empty value it is the same as
-    /// `Simple`.
+    /// Of one value, and an empty one counts as missing. Of merges that know no empty value it is
+    /// the same as `Simple`.
     Pruned(Simple),
     /// Of a tuple of this many values, each by itself.
     Vector(Vec<Merge>),
@@ -27,7 +27,8 @@ const MOST_DEPTH: usize = 8;
 const MANY: usize = 1_000;
 
 impl Merge {
-    /// The merge that a term names, as in the table of the [crate]; `None` if it names none. O(size of the term).
+    /// The merge that a term names, as in the table of the [crate]; `None` if it names none. O(size
+    /// of the term).
     pub fn from_term<T: TermRef>(term: T) -> Option<Self> {
         Self::within(term, MOST_DEPTH)
     }
@@ -189,11 +190,12 @@ impl Merge {
         }
     }
 
-    /// Merges two values. `zeros` tells which keys of maps are the same. O(size of both) at most; O(1) for
-    /// numbers.
+    /// Merges two values. `zeros` tells which keys of maps are the same. O(size of both) at most;
+    /// O(1) for numbers.
     ///
     /// # Errors
-    /// [`MergeError`] if one of the two is not of the kind, or if a number becomes larger than one may be.
+    /// [`MergeError`] if one of the two is not of the kind, or if a number becomes larger than one
+    /// may be.
     pub fn merge<'m, H: Host>(
         &self,
         earlier: ImageRef<'m, H>,
@@ -250,7 +252,8 @@ fn merge_pruned<'m, H: Host>(
     merge.merge(earlier, later, zeros)
 }
 
-/// The name as Erlang programs write it, but with arguments in brackets: `sum`, `last(2)`, `vector(sum,prune(sum))`.
+/// The name as Erlang programs write it, but with arguments in brackets: `sum`, `last(2)`,
+/// `vector(sum,prune(sum))`.
 impl fmt::Display for Merge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -21,7 +21,8 @@ pub enum Merged<'m, H> {
     List(Vec<ImageRef<'m, H>>),
     /// A new map; the keys are distinct.
     Map(Vec<(ImageRef<'m, H>, ImageRef<'m, H>)>),
-    /// A new tuple. New tuples are in each other only as deep as vectors are, and statistics in them.
+    /// A new tuple. New tuples are in each other only as deep as vectors are, and statistics in
+    /// them.
     Tuple(Vec<Merged<'m, H>>),
 }
 
@@ -185,9 +186,10 @@ impl<'r, H: Host> TermRef for MergedTerm<'r, H> {
     }
 }
 
-// SAFETY: host boxes are written as they stand in an image of the same host, with the tag that they have
-// there, and if they own something, with a unit of ownership more. Words of immediates come from images of
-// that host, or are those of small integers and of the empty list, which are the same for all.
+// SAFETY: host boxes are written as they stand in an image of the same host, with the tag that they
+// have there, and if they own something, with a unit of ownership more. Words of immediates come
+// from images of that host, or are those of small integers and of the empty list, which are the
+// same for all.
 unsafe impl<H: Host> HostTerm for MergedTerm<'_, H> {
     type Host = H;
 

@@ -5,8 +5,8 @@ use ats_term::order::order_key;
 use ats_term::{Kind, TermRef, Zeros};
 use std::cmp::Ordering;
 
-/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps, both native
-/// records, or both bitstrings.
+/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps,
+/// both native records, or both bitstrings.
 pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> Ordering {
     if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
         return a.cmp(&b);

@@ -51,7 +51,8 @@ fn is_ordered<H: Host>(list: ImageRef<'_, H>, zeros: Zeros) -> bool {
 /// An ordered set, with what its elements are compared by.
 struct Set<'m, H> {
     elements: Vec<ImageRef<'m, H>>,
-    /// The keys of the elements, one behind the other; none if all elements of both sets are small integers.
+    /// The keys of the elements, one behind the other; none if all elements of both sets are small
+    /// integers.
     keys: Vec<u8>,
     /// The end of each key.
     ends: Vec<usize>,

@@ -21,8 +21,8 @@ pub enum Simple {
     First,
     /// Keeps the later.
     Last,
-    /// Keeps the tuple of which the element with this number, from 1, is greater, and the later of two of which it is
-    /// equal.
+    /// Keeps the tuple of which the element with this number, from 1, is greater, and the later of
+    /// two of which it is equal.
     LastBy(usize),
     /// Puts lists or binaries one behind the other.
     Append,

@@ -64,7 +64,8 @@ pub(crate) fn expand<H: Host>(term: ImageRef<'_, H>) -> Merged<'_, H> {
     }
 }
 
-/// Those of the samples of both. Of two numbers that are `==` the earlier one is the least and the greatest.
+/// Those of the samples of both. Of two numbers that are `==` the earlier one is the least and the
+/// greatest.
 pub(crate) fn merge<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

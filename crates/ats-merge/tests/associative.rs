@@ -71,7 +71,8 @@ fn expanded(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     builder.finish(built).expect("a term")
 }
 
-/// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps in it.
+/// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps
+/// in it.
 fn ordered_set(terms: Vec<Term>, zeros: Zeros) -> Term {
     let key = |term: &Term| {
         let mut key = Vec::new();
@@ -272,14 +273,16 @@ proptest! {
         prop_assert!(accepts(&merge, &long_a, zeros));
         prop_assert_eq!(&expanded(&merge, &long_a, zeros), &long_a);
         prop_assert!(merge.has_short_forms() || a == long_a);
-        let expected = merged(&merge, &long_a, &long_b, zeros).map(|it| expanded(&merge, &it, zeros));
+        let expected = merged(&merge, &long_a, &long_b, zeros);
+        let expected = expected.map(|it| expanded(&merge, &it, zeros));
         for (a, b) in [(&a, &b), (&long_a, &b), (&a, &long_b)] {
             let found = merged(&merge, a, b, zeros).map(|it| expanded(&merge, &it, zeros));
             prop_assert_eq!(&found, &expected);
         }
     }
 
-    /// As long as floats do not round. A sum of an integer and a float is a float, whichever came first.
+    /// As long as floats do not round. A sum of an integer and a float is a float, whichever came
+    /// first.
     #[test]
     fn sums_of_floats_are_associative_as_far_as_they_are_exact(
         values in [number_of_quarters(), number_of_quarters(), number_of_quarters()],

@@ -384,13 +384,13 @@ type Segment = [AtomicPtr<Text>; SEGMENT_LEN];
 /// Text of one atom, never freed.
 struct Text(Box<str>);
 
-/// Texts by atom index: 2^31 atoms, which is as many as a VM can be told to allow. The directory takes
-/// address space only, until pages of it are used.
+/// Texts by atom index: 2^31 atoms, which is as many as a VM can be told to allow. The directory
+/// takes address space only, until pages of it are used.
 static TEXTS: [AtomicPtr<Segment>; SEGMENTS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS];
 
-/// The text of an atom. Two loads and no lock, except when the atom is met for the first time, which
-/// asks the VM and allocates.
+/// The text of an atom. Two loads and no lock, except when the atom is met for the first time,
+/// which asks the VM and allocates.
 ///
 /// Readers and fillers race without harm: a text is complete before its pointer is published with
 /// release. A filler that loses a race drops its own copy, which no other thread has seen.
@@ -421,8 +421,8 @@ fn segment(number: usize) -> &'static Segment {
     unsafe { &*found }
 }
 
-/// Publishes a new value in an empty slot. Returns the value that is there afterwards, which is that of
-/// another thread if it was first.
+/// Publishes a new value in an empty slot. Returns the value that is there afterwards, which is
+/// that of another thread if it was first.
 #[cold]
 fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
     let fresh = Box::into_raw(Box::new(make()));

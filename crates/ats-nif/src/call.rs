@@ -2,20 +2,21 @@
 //!
 //! A function is written as `fn(Env<'e>, [VmTerm<'e>; N]) -> NifResult<'e>` and entered into the
 //! function table with [`nif!`](crate::nif), which adds what every call needs: a panic must not
-//! leave the function (that would end the VM), and a function without a reply ends as its [`NoReply`]
-//! says. Neither costs anything when there is a reply, and nothing is allocated.
+//! leave the function (that would end the VM), and a function without a reply ends as its
+//! [`NoReply`] says. Neither costs anything when there is a reply, and nothing is allocated.
 //!
 //! # How a function is called again
-//! A function that ends with [`NoReply::Retry`] has changed nothing and is called again after other processes
-//! had their turn. How often that has happened is told by an argument behind those of the function. After
-//! `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there is an end. A function that
-//! ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on
-//! a dirty scheduler, where it runs to its end even if its process is killed.
+//! A function that ends with [`NoReply::Retry`] has changed nothing and is called again after other
+//! processes had their turn. How often that has happened is told by an argument behind those of the
+//! function. After `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there
+//! is an end. A function that ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed
+//! nothing either. It is called again on a dirty scheduler, where it runs to its end even if its
+//! process is killed.
 //!
 //! # How a function fails
-//! It raises `error:{ats_error, Cause}`. `Cause` is the atom of [`NoReply::Refused`], which the Erlang module
-//! turns into the exception of `ets`; or `{panic, Text}`, which is a defect of this library and stays
-//! loud.
+//! It raises `error:{ats_error, Cause}`. `Cause` is the atom of [`NoReply::Refused`], which the
+//! Erlang module turns into the exception of `ets`; or `{panic, Text}`, which is a defect of this
+//! library and stays loud.
 
 use crate::atoms::KnownAtom;
 use crate::disk::word_of;
@@ -42,15 +43,17 @@ const _: () = assert!(
 /// an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {
-    /// The call is refused: it raises an exception with this cause, which is one that `ats_errors` knows.
+    /// The call is refused: it raises an exception with this cause, which is one that `ats_errors`
+    /// knows.
     Refused(KnownAtom),
-    /// A longer change under way holds a key, or a lock was not free for a while: the call is made again
-    /// after other processes had their turn.
+    /// A longer change under way holds a key, or a lock was not free for a while: the call is made
+    /// again after other processes had their turn.
     Retry,
-    /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU scheduler.
+    /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU
+    /// scheduler.
     DirtyCpu,
-    /// The call has to wait for a device, as one that reads or writes a file does: it is made again on a
-    /// dirty I/O scheduler. Operations on objects in memory never end so.
+    /// The call has to wait for a device, as one that reads or writes a file does: it is made again
+    /// on a dirty I/O scheduler. Operations on objects in memory never end so.
     DirtyIo,
 }
 
@@ -86,8 +89,8 @@ impl From<Error> for NoReply {
     }
 }
 
-/// An entry of the function table: `nif!("name", function, arity)`. The function, or closure, takes the
-/// environment and an array of that many terms.
+/// An entry of the function table: `nif!("name", function, arity)`. The function, or closure, takes
+/// the environment and an array of that many terms.
 #[macro_export]
 macro_rules! nif {
     ($name:literal, $function:expr, $arity:literal) => {{
@@ -96,8 +99,8 @@ macro_rules! nif {
             argc: std::ffi::c_int,
             argv: *const $crate::sys::Word,
         ) -> $crate::sys::Word {
-            // SAFETY: the VM gives the environment of this call (VE1) and as many valid terms as
-            // the table says, good until the call returns (VE2).
+            // SAFETY: the VM gives the environment of this call (ENV-1) and as many valid terms as
+            // the table says, good until the call returns (ENV-2).
             let (env, args) = unsafe {
                 let env = $crate::env::Env::from_raw(env);
                 let words = &*argv.cast::<[$crate::sys::Word; $arity]>();
@@ -166,11 +169,11 @@ const ATTEMPTS: i64 = 16;
 /// Has the VM make the same call again, which found a lock or key taken.
 #[cold]
 fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
-    // SAFETY: the VM gives as many valid terms as it says (VE2).
+    // SAFETY: the VM gives as many valid terms as it says (ENV-2).
     let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
     let (args, attempts) = args.split_at(again.arity);
     let before = attempts.first().and_then(|word| {
-        // SAFETY: a term of this call.
+        // SAFETY: the word is that of a term of this call (ENV-2).
         unsafe { VmTerm::new(env, *word) }.as_small()
     });
     let attempts = before.unwrap_or(0) + 1;
@@ -192,8 +195,8 @@ fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
     reschedule(env, again, flags)
 }
 
-/// Has the VM make the same call again, after other processes had their turn. The flags are those of an entry
-/// of the function table.
+/// Has the VM make the same call again, after other processes had their turn. The flags are those
+/// of an entry of the function table.
 #[cold]
 fn reschedule(env: Env<'_>, again: Reschedule, flags: c_uint) -> Word {
     let (name, args, count) = (again.name, again.argv, again.argc);
@@ -219,8 +222,8 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps the text of a panic for [`run`] instead of printing it on the VM's standard error. The hook
-/// is that of this library's own standard library, so nothing else in the VM is affected.
+/// Keeps the text of a panic for [`run`] instead of printing it on the VM's standard error. The
+/// hook is that of this library's own standard library, so nothing else in the VM is affected.
 pub fn install_panic_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

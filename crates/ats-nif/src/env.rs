@@ -1,9 +1,10 @@
 //! Environments of the VM, and the words that are terms in them.
 //!
 //! # Invariants
-//! - VE1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread alone.
-//! - VE2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms only
-//!   between calls of native functions, so any term of a call is good until the call returns.
+//! - ENV-1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread
+//!   alone.
+//! - ENV-2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms
+//!   only between calls of native functions, so any term of a call is good until the call returns.
 
 use crate::sys::{self, Word};
 use std::marker::PhantomData;
@@ -36,7 +37,7 @@ impl<'e> VmWord<'e> {
     /// Wraps a word that came from the VM.
     ///
     /// # Safety
-    /// `word` is a valid term during `'e` (VE2).
+    /// `word` is a valid term during `'e` (ENV-2).
     #[inline]
     pub const unsafe fn new(word: Word) -> Self {
         VmWord {
@@ -57,7 +58,7 @@ impl<'e> VmWord<'e> {
         // Two immediates are the same term exactly if they are the same word, and so is any term
         // with itself: the common case needs no call.
         self.word == other.word
-            // SAFETY: both are valid terms (VE2).
+            // SAFETY: both are valid terms (ENV-2).
             || unsafe { sys::enif_is_identical(self.word, other.word) } != 0
     }
 }
@@ -66,7 +67,7 @@ impl<'e> Env<'e> {
     /// Wraps the environment of a call.
     ///
     /// # Safety
-    /// `raw` exists during `'e` and no other code uses it meanwhile (VE1).
+    /// `raw` exists during `'e` and no other code uses it meanwhile (ENV-1).
     #[inline]
     pub const unsafe fn from_raw(raw: *mut sys::ErlNifEnv) -> Self {
         Env {
@@ -93,15 +94,15 @@ impl<'e> Env<'e> {
     /// Wraps a term just built in this environment.
     #[inline]
     const fn built(self, word: Word) -> VmWord<'e> {
-        // SAFETY: only called with what a building function of the VM returned for this
-        // environment, which is a valid term in it (VE2).
+        // SAFETY: this is called only with what a building function of the VM returned for this
+        // environment, which is a valid term in it (ENV-2).
         unsafe { VmWord::new(word) }
     }
 
     /// The process that makes this call, or `None` in an environment without one.
     pub fn own_pid(self) -> Option<VmWord<'e>> {
         let mut pid = sys::ErlNifPid { pid: 0 };
-        // SAFETY: the environment is valid (VE1) and `pid` can be written.
+        // SAFETY: the environment is valid (ENV-1) and `pid` can be written.
         let found = unsafe { sys::enif_self(self.raw, &mut pid) };
         (!found.is_null()).then(|| self.built(pid.pid))
     }
@@ -109,7 +110,7 @@ impl<'e> Env<'e> {
     /// A tuple. O(elements).
     #[inline]
     pub fn tuple(self, elements: &[VmWord<'_>]) -> VmWord<'e> {
-        // SAFETY: `VmWord` is transparent, so this is an array of that many valid terms (VE2).
+        // SAFETY: `VmWord` is transparent, so this is an array of that many valid terms (ENV-2).
         let word = unsafe {
             sys::enif_make_tuple_from_array(
                 self.raw,
@@ -135,7 +136,7 @@ impl<'e> Env<'e> {
     /// A list cell.
     #[inline]
     pub fn cons(self, head: VmWord<'_>, tail: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: both are valid terms (VE2) and the environment is valid (VE1).
+        // SAFETY: both are valid terms (ENV-2) and the environment is valid (ENV-1).
         self.built(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
     }
 
@@ -153,7 +154,8 @@ impl<'e> Env<'e> {
         if elements.len() > MOST {
             return self.list_before(elements, VmWord::NIL);
         }
-        // SAFETY: as in `tuple`.
+        // SAFETY: the elements are valid terms (ENV-2), they fit the 32 bits of their number, and
+        // the environment is valid (ENV-1).
         let word = unsafe {
             sys::enif_make_list_from_array(
                 self.raw,
@@ -167,14 +169,14 @@ impl<'e> Env<'e> {
     /// An integer of 64 bits.
     #[inline]
     pub fn int(self, value: i64) -> VmWord<'e> {
-        // SAFETY: the environment is valid (VE1).
+        // SAFETY: the environment is valid (ENV-1).
         self.built(unsafe { sys::enif_make_long(self.raw, value) })
     }
 
     /// An integer of 64 bits without sign.
     #[inline]
     pub fn uint(self, value: u64) -> VmWord<'e> {
-        // SAFETY: the environment is valid (VE1).
+        // SAFETY: the environment is valid (ENV-1).
         self.built(unsafe { sys::enif_make_ulong(self.raw, value) })
     }
 
@@ -182,7 +184,7 @@ impl<'e> Env<'e> {
     #[inline]
     pub fn float(self, value: f64) -> VmWord<'e> {
         assert!(value.is_finite(), "floats of Erlang are finite");
-        // SAFETY: the environment is valid (VE1).
+        // SAFETY: the environment is valid (ENV-1).
         self.built(unsafe { sys::enif_make_double(self.raw, value) })
     }
 
@@ -201,7 +203,7 @@ impl<'e> Env<'e> {
     pub fn map(self, keys: &[VmWord<'_>], values: &[VmWord<'_>]) -> Option<VmWord<'e>> {
         assert_eq!(keys.len(), values.len());
         let mut word = NIL_WORD;
-        // SAFETY: `VmWord` is transparent, so both are arrays of that many valid terms (VE2).
+        // SAFETY: `VmWord` is transparent, so both are arrays of that many valid terms (ENV-2).
         let made = unsafe {
             sys::enif_make_map_from_arrays(
                 self.raw,
@@ -216,13 +218,13 @@ impl<'e> Env<'e> {
 
     /// A new reference.
     pub fn make_ref(self) -> VmWord<'e> {
-        // SAFETY: the environment is valid (VE1).
+        // SAFETY: the environment is valid (ENV-1).
         self.built(unsafe { sys::enif_make_ref(self.raw) })
     }
 
     /// A copy of a term of another environment. O(size).
     pub fn copy(self, term: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the term is valid (VE2); copying only reads it.
+        // SAFETY: the term is valid (ENV-2); copying only reads it.
         self.built(unsafe { sys::enif_make_copy(self.raw, term.word) })
     }
 
@@ -230,7 +232,7 @@ impl<'e> Env<'e> {
     /// `None` if they encode none. O(size).
     pub fn from_etf(self, bytes: &[u8]) -> Option<VmWord<'e>> {
         let mut word = NIL_WORD;
-        // SAFETY: the bytes are readable and the environment is valid (VE1).
+        // SAFETY: the bytes are readable and the environment is valid (ENV-1).
         let used = unsafe {
             sys::enif_binary_to_term(self.raw, bytes.as_ptr(), bytes.len(), &mut word, 0)
         };
@@ -240,8 +242,8 @@ impl<'e> Env<'e> {
     /// Makes the current call end with `error:reason`, which happens when the returned word is
     /// returned.
     pub fn raise(self, reason: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the reason is a valid term (VE2); the result is the marker of an exception, which
-        // is only returned to the VM.
+        // SAFETY: the reason is a valid term (ENV-2); the result is the marker of an exception,
+        // which is only returned to the VM.
         unsafe { VmWord::new(sys::enif_raise_exception(self.raw, reason.word)) }
     }
 }
@@ -259,7 +261,7 @@ unsafe impl Send for OwnEnv {}
 impl OwnEnv {
     /// A new, empty one.
     pub fn new() -> Self {
-        // SAFETY: always allowed.
+        // SAFETY: any thread may allocate an environment at any time.
         let raw = unsafe { sys::enif_alloc_env() };
         assert!(!raw.is_null(), "out of memory");
         OwnEnv { raw }
@@ -278,7 +280,7 @@ impl OwnEnv {
 
     /// The environment, for building terms in it.
     pub fn env(&mut self) -> Env<'_> {
-        // SAFETY: it exists as long as `self`, and `&mut` keeps others out (VE1).
+        // SAFETY: it exists as long as `self`, and `&mut` keeps others out (ENV-1).
         unsafe { Env::from_raw(self.raw) }
     }
 }

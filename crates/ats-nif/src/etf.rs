@@ -1,6 +1,8 @@
-//! The external term format, in which the VM shows and takes what the NIF interface shows and builds not.
+//! The external term format, in which the VM shows and takes what the NIF interface shows and
+//! builds not.
 //!
-//! What is read here was written by this VM. Unless it says otherwise, all begins with the version byte.
+//! What is read here was written by this VM. Unless it says otherwise, all begins with the version
+//! byte.
 
 use crate::env::{OwnEnv, VmWord};
 use crate::sys;
@@ -19,8 +21,8 @@ const SMALL_ATOM_EXT: u8 = 115;
 pub const ATOM_UTF8_EXT: u8 = 118;
 const SMALL_ATOM_UTF8_EXT: u8 = 119;
 
-/// An environment for [`Etf::of`], which needs one by name only: the VM neither reads nor writes it,
-/// so all threads can give the same. Set by [`load`].
+/// An environment for [`Etf::of`], which needs one by name only: the VM neither reads nor writes
+/// it, so all threads can give the same. Set by [`load`].
 static NOMINAL: AtomicPtr<sys::ErlNifEnv> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Makes what this module needs. Runs when the library is loaded.
@@ -31,7 +33,8 @@ pub fn load() {
     }
 }
 
-/// The external term format has no room for a term: a binary in it takes more than 4 GiB, for example.
+/// The external term format has no room for a term: a binary in it takes more than 4 GiB, for
+/// example.
 #[derive(Clone, Copy, Debug)]
 pub struct TooLong;
 
@@ -41,17 +44,18 @@ pub struct Etf {
 }
 
 impl Etf {
-    /// Encodes a term, on any thread. O(size), without yielding. A term that is [`TooLong`] ends the call of this
-    /// library: that unwinds, so no lock may be held.
+    /// Encodes a term, on any thread. O(size), without yielding. A term that is [`TooLong`] ends
+    /// the call of this library: that unwinds, so no lock may be held.
     pub fn of(term: VmWord<'_>) -> Self {
         Self::within_limits(term).unwrap_or_else(|too_long| resume_unwind(Box::new(too_long)))
     }
 
-    /// Encodes a term, on any thread. O(size), without yielding. The VM finds out the size before it writes.
+    /// Encodes a term, on any thread. O(size), without yielding. The VM finds out the size before
+    /// it writes.
     pub fn within_limits(term: VmWord<'_>) -> Result<Self, TooLong> {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
-        // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
+        // SAFETY: the term is valid (ENV-2); the VM only reads it and fills `bin`.
         let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &mut bin) };
         match done {
             0 => Err(TooLong),
@@ -68,7 +72,7 @@ impl Etf {
 
 impl Drop for Etf {
     fn drop(&mut self) {
-        // SAFETY: filled by `enif_term_to_binary` and not released before.
+        // SAFETY: `enif_term_to_binary` has filled the binary, which is not released before.
         unsafe { sys::enif_release_binary(&mut self.bin) }
     }
 }
@@ -106,8 +110,8 @@ pub fn is_external_fun(etf: &[u8]) -> bool {
     etf.get(1) == Some(&EXPORT_EXT)
 }
 
-/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count. `None`
-/// for another term.
+/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count.
+/// `None` for another term.
 pub fn bitstring(etf: &[u8]) -> Option<(&[u8], usize)> {
     match etf {
         [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => {

@@ -23,8 +23,8 @@ impl Shared {
                 admin.fixes.push((pid, 1));
                 self.table.fix();
                 if !self.monitor(env, &mut admin, pid) {
-                    // The calling process was killed meanwhile. The VM would not tell of its end, so this
-                    // fixation would never end.
+                    // The calling process was killed meanwhile. The VM would not tell of its end,
+                    // so this fixation would never end.
                     let last = admin.fixes.len() - 1;
                     self.end_fix(&mut admin, last);
                 }

@@ -1,9 +1,9 @@
 //! Terms within closures and native records, with the identifiers of this node marked as such.
 //!
 //! The VM shows these values through the external term format only, where an identifier of this
-//! node carries the name that the node has at that moment. For the identity of a closure to outlast a
-//! change of that name, such identifiers get the name and mark that [`ident`] gives to
-//! all identifiers of this node.
+//! node carries the name that the node has at that moment. For the identity of a closure to outlast
+//! a change of that name, such identifiers get the name and mark that [`ident`] gives to all
+//! identifiers of this node.
 
 use crate::ident;
 use ats_term::term::{Identifier, List, LocalFun, Map, Tuple};

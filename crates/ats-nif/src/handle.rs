@@ -1,18 +1,19 @@
 //! A table as processes know it: its identifier, its name, its owner, and its protection.
 //!
 //! A table identifier is a reference to a [`Handle`], a resource of one word that leads to the
-//! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one moment
-//! for all processes. Operations that are under way finish on what they have.
+//! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one
+//! moment for all processes. Operations that are under way finish on what they have.
 //!
 //! # Invariants
-//! - HA1. `Handle::shared` goes from null to the table to null again, once. Only the thread that
-//!   takes the pointer out deletes the table. A named table gets its name between the two, and with it
-//!   exists.
-//! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1,
-//!   and after the name was taken out of the names. So a `Shared` that was found under a guard lives as long
-//!   as the guard; [`Shared::hold`] takes a count of its own for longer.
-//! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
-//!   the identifier any more.
+//! - HANDLE-1. `Handle::shared` goes from null to the table to null again, once. Only the thread
+//!   that takes the pointer out deletes the table. A named table gets its name between the two, and
+//!   with it exists.
+//! - HANDLE-2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs
+//!   only, after HANDLE-1, and after the name was taken out of the names. So a `Shared` that was
+//!   found under a guard lives as long as the guard; [`Shared::hold`] takes a count of its own for
+//!   longer.
+//! - HANDLE-3. `Shared::id` keeps the resource alive as long as the table exists, even if no
+//!   process knows the identifier any more.
 
 use crate::disk::{OpenTable, Pending};
 use crate::env::{Env, VmWord};
@@ -93,7 +94,8 @@ pub struct Shared {
     pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this
+    /// table.
     pub limited_snapshot: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
@@ -145,7 +147,8 @@ pub struct Recipe {
     pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this
+    /// table.
     pub limited_snapshot: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
@@ -174,19 +177,19 @@ impl Handle {
     /// The table, unless it has been deleted.
     #[inline]
     pub fn shared<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
-        // SAFETY: a table found under a guard lives as long as the guard (HA2).
+        // SAFETY: a table found under a guard lives as long as the guard (HANDLE-2).
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads to it,
-    /// and frees its memory by and by. False if another thread has taken it out already.
+    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads
+    /// to it, and frees its memory by and by. False if another thread has taken it out already.
     pub(crate) fn end(&self, guard: &Guard, leave: impl FnOnce(&Shared)) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
             return false;
         }
-        // SAFETY: we took the pointer out, so the table is ours to delete (HA1), and the count of the handle
-        // ours to give up (HA2).
+        // SAFETY: we took the pointer out, so the table is ours to delete (HANDLE-1), and the count
+        // of the handle ours to give up (HANDLE-2).
         unsafe {
             leave(&*shared);
             let bytes = size_of::<Shared>() + (*shared).table.about_bytes();
@@ -197,14 +200,14 @@ impl Handle {
 }
 
 unsafe fn free(raw: *mut u8) {
-    // SAFETY: made by `Arc::into_raw` in `publish`; this is the count of the handle, which leads to it no
-    // more.
+    // SAFETY: `publish` made the pointer by `Arc::into_raw`. This is the count of the handle, which
+    // leads to it no more (HANDLE-2).
     drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
 impl Shared {
-    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `monitors` says
-    /// by which monitors of processes the identifier is known already.
+    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet.
+    /// `monitors` says by which monitors of processes the identifier is known already.
     pub(crate) fn publish(
         recipe: Recipe,
         id: ResourceRef<Handle>,
@@ -232,17 +235,17 @@ impl Shared {
             }),
         });
         let raw = Arc::into_raw(shared);
-        // SAFETY: published by the next line, under the guard, so retired after it (HA2).
+        // SAFETY: published by the next line, under the guard, so retired after it (HANDLE-2).
         let shared = unsafe { &*raw };
         shared.id.shared.store(raw.cast_mut(), Ordering::Release);
         shared
     }
 
-    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
-    /// table that no process finds, and is freed when this is dropped.
+    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then
+    /// it is a table that no process finds, and is freed when this is dropped.
     pub fn to_arc(&self) -> Arc<Shared> {
-        // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as
-        // long as the guard which `self` was found under (HA2).
+        // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it
+        // alive as long as the guard which `self` was found under (HANDLE-2).
         unsafe {
             Arc::increment_strong_count(self);
             Arc::from_raw(self)
@@ -253,7 +256,8 @@ impl Shared {
     #[inline]
     pub fn owner(&self) -> Option<VmWord<'static>> {
         let owner = self.owner_word();
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         (owner != NOBODY).then(|| unsafe { VmWord::new(owner) })
     }
 
@@ -262,8 +266,8 @@ impl Shared {
         self.owner.load(Ordering::Acquire)
     }
 
-    /// Gives the table another owner, which is monitored if it is a process. To be called under the lock of
-    /// `admin`.
+    /// Gives the table another owner, which is monitored if it is a process. To be called under the
+    /// lock of `admin`.
     pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
         admin.of_application = matches!(owner, Owner::Application(_));
         self.owner.store(word_of(owner), Ordering::Release);
@@ -279,7 +283,8 @@ impl Shared {
 
     /// The name it was given.
     pub fn name(&self) -> VmWord<'static> {
-        // SAFETY: the word of an atom, which is an immediate.
+        // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+        // environment (ENV-2).
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 
@@ -304,7 +309,8 @@ impl Shared {
         Protection::of(self.protection.load(Ordering::Acquire))
     }
 
-    /// Changes which processes may read and write. Takes effect from the next operation of any process on.
+    /// Changes which processes may read and write. Takes effect from the next operation of any
+    /// process on.
     pub(crate) fn protect(&self, protection: Protection) {
         self.protection.store(protection as u8, Ordering::Release);
     }

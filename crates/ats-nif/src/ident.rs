@@ -4,10 +4,10 @@
 //! this node carry the name and creation that the node had when the library was loaded, together
 //! with the mark `local` that keeps them apart from everything else.
 //!
-//! The numbers of a local pid or port are bits of its word. Which bits is no promise of the VM: since OTP 26
-//! it depends on the sizes of the tables of processes and ports. [`load`] makes identifiers of which it knows
-//! the numbers and sees where their bits went. If that makes no sense, the external term format is asked
-//! every time.
+//! The numbers of a local pid or port are bits of its word. Which bits is no promise of the VM:
+//! since OTP 26 it depends on the sizes of the tables of processes and ports. [`load`] makes
+//! identifiers of which it knows the numbers and sees where their bits went. If that makes no
+//! sense, the external term format is asked every time.
 
 use crate::env::{Env, VmWord};
 use crate::etf::{self, ATOM_UTF8_EXT, Etf, VERSION};
@@ -45,8 +45,8 @@ struct Run {
     left: u32,
 }
 
-/// Most runs of a layout: those of the serial, of the upper bits of a number, and of the two parts that the
-/// lower bits of a number are rotated by.
+/// Most runs of a layout: those of the serial, of the upper bits of a number, and of the two parts
+/// that the lower bits of a number are rotated by.
 const RUNS: usize = 4;
 
 static LOCAL: OnceLock<Local> = OnceLock::new();
@@ -64,8 +64,9 @@ impl Layout {
         (word & !self.known == 0).then_some([(number >> 32) as u32, number as u32])
     }
 
-    /// Finds out where each bit of a number is in words with this tag. `encode` writes identifiers of this
-    /// node in the external term format; they need not exist to have a word. Not every number is one.
+    /// Finds out where each bit of a number is in words with this tag. `encode` writes identifiers
+    /// of this node in the external term format; they need not exist to have a word. Not every
+    /// number is one.
     fn learn(env: Env<'_>, tag: Word, encode: impl Fn([u32; 2]) -> Vec<u8>) -> Option<Layout> {
         let word = |number: u64| immediate(env, &encode([(number >> 32) as u32, number as u32]));
         let mut layout = Layout {
@@ -92,8 +93,8 @@ impl Layout {
             .then_some(layout)
     }
 
-    /// Notes that these bits of words have the value of that bit of numbers. Up to OTP 25 there are two:
-    /// above the number a word has its place in the table.
+    /// Notes that these bits of words have the value of that bit of numbers. Up to OTP 25 there are
+    /// two: above the number a word has its place in the table.
     fn add(&mut self, places: Word, bit: u32) -> Option<()> {
         if places == 0 || self.known & places != 0 {
             return None;

@@ -1,7 +1,7 @@
 //! The tables of `ats` inside the Erlang VM: a NIF library.
 //!
-//! This crate knows the VM and no algorithms. It turns terms of the VM into keys and images, which is
-//! all that the layers below see, and images into terms.
+//! This crate knows the VM and no algorithms. It turns terms of the VM into keys and images, which
+//! is all that the layers below see, and images into terms.
 //!
 //! The modules from bottom to top. Each uses those before it and none behind it.
 //!
@@ -72,8 +72,8 @@ use std::ffi::CStr;
 #[cfg(feature = "test-nifs")]
 use test_nifs::functions as all_functions;
 
-/// The Erlang module that the functions belong to. The build for the tests of this crate is one of its
-/// own, so that it can be loaded beside the other.
+/// The Erlang module that the functions belong to. The build for the tests of this crate is one of
+/// its own, so that it can be loaded beside the other.
 const MODULE: &CStr = if cfg!(feature = "test-nifs") {
     c"ats_term_nif"
 } else {

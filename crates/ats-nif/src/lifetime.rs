@@ -14,8 +14,8 @@ use ats_sync::Guard;
 
 /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
 ///
-/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that replaces the
-/// owner, typically because a supervisor restarted it, must not find the name taken.
+/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that
+/// replaces the owner, typically because a supervisor restarted it, must not find the name taken.
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
     let (id, mut monitors) = (Handle::new(), TableMonitors::default());
@@ -35,8 +35,8 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
             return Err(KnownAtom::AlreadyExists);
         }
     }
-    // The VM is asked to tell of the owner's end only now, when it would find the table; but an owner that runs
-    // here does not end before this call.
+    // The VM is asked to tell of the owner's end only now, when it would find the table; but an
+    // owner that runs here does not end before this call.
     match is_monitored || monitor_all(env, shared) {
         true => Ok(shared),
         false => {
@@ -64,8 +64,8 @@ fn monitor_all(env: Env<'_>, shared: &Shared) -> bool {
     owner.is_none_or(|owner| shared.monitor(env, &mut admin, owner.raw()))
 }
 
-/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread
-/// has deleted it already.
+/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if
+/// another thread has deleted it already.
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
@@ -77,8 +77,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     left
 }
 
-/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
-/// gone. Any thread may call this at any time.
+/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the
+/// table is gone. Any thread may call this at any time.
 #[cold]
 pub fn inherit_or_end(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     let fate = shared.inherit_if_orphaned(env);
@@ -100,8 +100,8 @@ fn is_taken(env: Env<'_>, name: Word, guard: &Guard) -> bool {
     registry::find(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
 }
 
-/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is
-/// dead gives way.
+/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose
+/// owner is dead gives way.
 pub fn rename(
     env: Env<'_>,
     shared: &Shared,

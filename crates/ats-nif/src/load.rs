@@ -6,9 +6,10 @@
 //!
 //! # Loading again
 //! When the module is purged and loaded again, the VM maps the same library (it is never unmapped),
-//! and all tables go on. Another build, or a copy of the file, is another library with statics of its
-//! own, which cannot go on with the tables of this one. It is refused as long as code of the module
-//! has this library. After that it can be loaded, and the tables of this one are no tables to it.
+//! and all tables go on. Another build, or a copy of the file, is another library with statics of
+//! its own, which cannot go on with the tables of this one. It is refused as long as code of the
+//! module has this library. After that it can be loaded, and the tables of this one are no tables
+//! to it.
 
 use crate::env::{Env, VmWord};
 use crate::handle::Handle;
@@ -31,7 +32,7 @@ struct PrivData {
     library: *const (),
 }
 
-// SAFETY: never written; the pointer is only compared.
+// SAFETY: the pointer is only compared, and no code reads or writes through it.
 unsafe impl Sync for PrivData {}
 
 const MAGIC: u64 = u64::from_le_bytes(*b"ats priv");
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn unload(_env: *mut sys::ErlNifEnv, _priv_data: *mut c_vo
 unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_int {
     match result {
         Ok(()) => {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller says that `priv_data` can be written.
             unsafe { *priv_data = (&raw const PRIV_DATA).cast_mut().cast() };
             0
         }

@@ -1,33 +1,35 @@
 //! Names of tables: a map from a number (an atom) to a pointer, read without locks.
 //!
 //! Every operation on a named table begins with a look here, from all processors at once, so a
-//! lookup must not write anything shared. (`ets` takes a lock on its name table for each.) The map is
-//! an array of lists whose nodes never change; writers take the lock of the list, or of both lists that a renaming
-//! concerns, and publish by one store.
+//! lookup must not write anything shared. (`ets` takes a lock on its name table for each.) The map
+//! is an array of lists whose nodes never change; writers take the lock of the list, or of both
+//! lists that a renaming concerns, and publish by one store.
 //!
-//! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only a hint, which
-//! counts if what it leads to says so, too. So every change of names is one store, although a renaming concerns two
-//! lists and a deletion an identifier beside the name:
+//! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only
+//! a hint, which counts if what it leads to says so, too. So every change of names is one store,
+//! although a renaming concerns two lists and a deletion an identifier beside the name:
 //! - a name is given when its node is linked,
-//! - a thing is renamed when its word changes: from then on the node of the old name, which is still linked, does
-//!   not count, and that of the new name, which is linked already, does,
+//! - a thing is renamed when its word changes: from then on the node of the old name, which is
+//!   still linked, does not count, and that of the new name, which is linked already, does,
 //! - a thing is deleted when it stops existing, whatever is linked.
 //!
 //! # Invariants
-//! - N1. A list is changed only under its lock, and the name that a thing with a node knows only under those of both
-//!   names. Of two locks, the one with the lower number is taken first.
-//! - N2. A node never changes; a name that is taken out is unlinked by copying its predecessors, and
-//!   the nodes are retired.
-//! - N3. What a linked node leads to is not retired before the node is unlinked. So both live as long as a guard
-//!   under which the node was found.
-//! - N4. Between two changes there is at most one node for a name, and one for a thing: that of its name.
-//! - N5. What has stopped existing never exists again.
+//! - NAMES-1. A list is changed only under its lock, and the name that a thing with a node knows
+//!   only under those of both names. Of two locks, the one with the lower number is taken first.
+//! - NAMES-2. A node never changes; a name that is taken out is unlinked by copying its
+//!   predecessors, and the nodes are retired.
+//! - NAMES-3. What a linked node leads to is not retired before the node is unlinked. So both live
+//!   as long as a guard under which the node was found.
+//! - NAMES-4. Between two changes there is at most one node for a name, and one for a thing: that
+//!   of its name.
+//! - NAMES-5. What has stopped existing never exists again.
 //!
 //! # Why a reader that finds nothing is right
-//! A reader walks through a list as it was at some moment. If there is no node for the name, no thing had the name
-//! then. If there is one that does not count, its thing was renamed or deleted, or is about to get the name. Each
-//! change gives a name to one thing or takes it from one (N4), so between this thing and another with the same name
-//! there was a moment at which none had it, during the walk.
+//! A reader walks through a list as it was at some moment. If there is no node for the name, no
+//! thing had the name then. If there is one that does not count, its thing was renamed or deleted,
+//! or is about to get the name. Each change gives a name to one thing or takes it from one
+//! (NAMES-4), so between this thing and another with the same name there was a moment at which none
+//! had it, during the walk.
 
 use ats_sync::{CachePadded, Guard};
 use std::ptr;
@@ -59,7 +61,8 @@ pub enum Renaming {
     Gone,
 }
 
-/// A map from names to pointers to `T`. To use what was found, keep the guard under which it was found.
+/// A map from names to pointers to `T`. To use what was found, keep the guard under which it was
+/// found.
 pub struct Names<T> {
     buckets: [AtomicPtr<Node<T>>; BUCKETS],
     writing: [CachePadded<Mutex<()>>; LOCKS],
@@ -71,10 +74,11 @@ struct Node<T> {
     next: *mut Node<T>,
 }
 
-// SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two methods of
-// `Named`, for which `T` must be `Sync`, are called through them.
+// SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two
+// methods of `Named`, for which `T` must be `Sync`, are called through them.
 unsafe impl<T: Sync> Send for Names<T> {}
-// SAFETY: as for `Send`; changes are serialized by the lock (N1).
+// SAFETY: changes are serialized by the lock (NAMES-1), nodes never change (NAMES-2), and through
+// what they lead to only methods of `Named` are called, for which `T` must be `Sync`.
 unsafe impl<T: Sync> Sync for Names<T> {}
 
 impl<T: Named> Default for Names<T> {
@@ -102,7 +106,7 @@ impl<T: Named> Names<T> {
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
         let target = self.linked(name, guard)?;
-        // SAFETY: found under the guard (N3).
+        // SAFETY: the node was found under the guard, and lives as long (NAMES-3).
         let thing = unsafe { &*target };
         // Acquire: what was done before the name was given is seen.
         let is_its_name = thing.name().load(Ordering::Acquire) == name;
@@ -114,8 +118,8 @@ impl<T: Named> Names<T> {
     fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
         while !node.is_null() {
-            // SAFETY: nodes are retired after they were unlinked (N2), so one found under a guard
-            // lives as long as the guard.
+            // SAFETY: nodes are retired after they were unlinked (NAMES-2), so one found under a
+            // guard lives as long as the guard.
             let Node {
                 name: other,
                 target,
@@ -144,10 +148,11 @@ impl<T: Named> Names<T> {
     /// Gives `target` the name that it knows, unless something has this name already. One step.
     ///
     /// # Safety
-    /// `target` has no name in a map yet. It is valid, and is not freed before [`remove`](Names::remove) was called
-    /// for it and all guards are gone that were there then.
+    /// `target` has no name in a map yet. It is valid, and is not freed before
+    /// [`remove`](Names::remove) was called for it and all guards are gone that were there then.
     pub unsafe fn insert(&self, target: *const T, guard: &Guard) -> bool {
-        // SAFETY: promised by the caller. It has no node yet, so no other thread changes its name.
+        // SAFETY: the caller says that `target` is valid until it is removed. It has no node yet,
+        // so no other thread changes its name (NAMES-1).
         let name = unsafe { &*target }.name().load(Ordering::Relaxed);
         let _held = self.lock(name);
         if !self.is_free(name, guard) {
@@ -157,12 +162,13 @@ impl<T: Named> Names<T> {
         true
     }
 
-    /// Forgets the name of `target`, which has stopped existing. Another that has got the name meanwhile keeps it.
+    /// Forgets the name of `target`, which has stopped existing. Another that has got the name
+    /// meanwhile keeps it.
     ///
     /// # Safety
     /// `target` was [inserted](Names::insert), and has not been freed.
     pub unsafe fn remove(&self, target: *const T, guard: &Guard) {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, None);
         if self.linked(name, guard) == Some(target) {
@@ -170,8 +176,8 @@ impl<T: Named> Names<T> {
         }
     }
 
-    /// Gives `target` the name `new` instead of the one it has; which must be `old`, if given. One step: at no moment
-    /// it has two names or none.
+    /// Gives `target` the name `new` instead of the one it has; which must be `old`, if given. One
+    /// step: at no moment it has two names or none.
     ///
     /// # Safety
     /// `target` was [inserted](Names::insert), and has not been freed.
@@ -182,7 +188,7 @@ impl<T: Named> Names<T> {
         new: u64,
         guard: &Guard,
     ) -> Renaming {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, Some(new));
         let is_its = self.linked(name, guard) == Some(target) && thing.exists();
@@ -244,17 +250,20 @@ impl<T: Named> Names<T> {
         let bucket = self.bucket(name);
         let first = bucket.load(Ordering::Relaxed);
         let mut found = first;
-        // SAFETY: the list is changed only under the lock we hold (N1), so its nodes live.
+        // SAFETY: the list is changed only under the lock we hold (NAMES-1), so its nodes live.
         while unsafe { (*found).name } != name {
-            // SAFETY: as above.
+            // SAFETY: the node is in the list, which is changed only under the lock we hold
+            // (NAMES-1), so it lives.
             found = unsafe { (*found).next };
         }
-        // SAFETY: as above.
+        // SAFETY: the node is in the list, which is changed only under the lock we hold (NAMES-1),
+        // so it lives.
         let rest = unsafe { (*found).next };
         // Copies of those before it; in which order does not matter.
         let (mut head, mut node) = (rest, first);
         while node != found {
-            // SAFETY: as above.
+            // SAFETY: the node is in the list, which is changed only under the lock we hold
+            // (NAMES-1), so it lives, and nodes never change (NAMES-2).
             let Node { name, target, next } = unsafe { &*node };
             let copy = Node {
                 name: *name,
@@ -266,9 +275,11 @@ impl<T: Named> Names<T> {
         bucket.store(head, Ordering::Release);
         let mut node = first;
         while node != rest {
-            // SAFETY: as above; it is read before it is retired.
+            // SAFETY: the node has been unlinked under the lock we hold (NAMES-1); it is read here
+            // before it is retired.
             let next = unsafe { (*node).next };
-            // SAFETY: the list was published without this node.
+            // SAFETY: the list was published without this node, so no thread that pins from now on
+            // finds it.
             unsafe { guard.retire(node.cast(), size_of::<Node<T>>(), free::<T>) };
             node = next;
         }
@@ -292,8 +303,8 @@ impl<T> Drop for Names<T> {
         for bucket in &mut self.buckets {
             let mut node = *bucket.get_mut();
             while !node.is_null() {
-                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and no other thread uses the
-                // map any more.
+                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and no other thread
+                // uses the map any more.
                 node = unsafe { Box::from_raw(node) }.next;
             }
         }
@@ -350,12 +361,12 @@ mod tests {
         }
 
         fn remove(&self, thing: usize) {
-            // SAFETY: as above.
+            // SAFETY: the thing was inserted by this test, and things outlive the map.
             unsafe { self.0.remove(&self.1[thing], &pin()) }
         }
 
         fn rename(&self, thing: usize, old: Option<u64>, new: u64) -> Renaming {
-            // SAFETY: as above; only what was inserted is renamed.
+            // SAFETY: only what was inserted is renamed, and things outlive the map.
             unsafe { self.0.rename(&self.1[thing], old, new, &pin()) }
         }
     }
@@ -408,7 +419,8 @@ mod tests {
         assert_eq!((names.get(7), names.get(8)), (Some(2), None));
     }
 
-    /// Threads that know a thing, and not its name, rename it, each to names of its own: all of these succeed.
+    /// Threads that know a thing, and not its name, rename it, each to names of its own: all of
+    /// these succeed.
     #[test]
     fn renamings_beside_each_other_all_succeed() {
         const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
@@ -429,8 +441,8 @@ mod tests {
         assert_eq!((last as u32, names.get(last)), (ROUNDS as u32 - 1, Some(0)));
     }
 
-    /// The name goes through the numbers upwards. A thread that has found the thing under one of them never finds
-    /// it under a smaller one, and finds it under that or a larger one.
+    /// The name goes through the numbers upwards. A thread that has found the thing under one of
+    /// them never finds it under a smaller one, and finds it under that or a larger one.
     #[test]
     fn a_thing_has_one_name_at_a_time() {
         const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };

@@ -1,5 +1,5 @@
-//! Terms that the NIF interface does not show: closures, native records, and terms of kinds that this
-//! library does not know. They are read from the external term format.
+//! Terms that the NIF interface does not show: closures, native records, and terms of kinds that
+//! this library does not know. They are read from the external term format.
 
 use crate::env::{Env, VmWord};
 use crate::fun_environment;
@@ -9,9 +9,10 @@ use ats_term::{Term, etf};
 
 /// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
 ///
-/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not. If it has
-/// captured a term of a kind that this library does not know, all that it has captured counts as bytes:
-/// then the fun is another one when the node has got another name and identifiers are among them.
+/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not. If it
+/// has captured a term of a kind that this library does not know, all that it has captured counts
+/// as bytes: then the fun is another one when the node has got another name and identifiers are
+/// among them.
 pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
     let fun = match etf::decode_first(etf, etf::Options::TRUSTED) {
         Ok((fun, _)) => fun,
@@ -28,8 +29,8 @@ pub fn record(etf: &[u8]) -> Option<NativeRecord> {
     }
 }
 
-/// Lends what is known of the opaque term that `etf` encodes, written by this VM; bytes may follow it
-/// if it is a record.
+/// Lends what is known of the opaque term that `etf` encodes, written by this VM; bytes may follow
+/// it if it is a record.
 pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
     match record(etf) {
         Some(record) => {
@@ -44,8 +45,8 @@ pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
 mod made {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Floats of this value count as terms of an unknown kind, which stand for what a later release of
-    /// the VM may have. No float is meant while this is not finite.
+    /// Floats of this value count as terms of an unknown kind, which stand for what a later release
+    /// of the VM may have. No float is meant while this is not finite.
     static FLOAT: AtomicU64 = AtomicU64::new(f64::NAN.to_bits());
 
     pub(crate) fn make_opaque(float: f64) {
@@ -60,7 +61,8 @@ mod made {
 #[cfg(feature = "test-nifs")]
 pub(crate) use made::make_opaque;
 
-/// Returns `true` for a term that tests want to be of an unknown kind, although this library knows it.
+/// Returns `true` for a term that tests want to be of an unknown kind, although this library knows
+/// it.
 #[cfg(feature = "test-nifs")]
 pub fn is_made(env: Env<'_>, word: VmWord<'_>) -> bool {
     let mut value = 0.0;

@@ -40,7 +40,8 @@ fn ask_otp_release() -> u32 {
         otp_release: std::ptr::null(),
         rest: [0; 7],
     };
-    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never freed.
+    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never
+    // freed.
     let text = unsafe {
         sys::enif_system_info(&mut info, size_of_val(&info));
         CStr::from_ptr(info.otp_release)

@@ -38,11 +38,13 @@ impl Heir {
 
     /// Its pid.
     pub fn pid(&self) -> VmWord<'static> {
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         unsafe { VmWord::new(self.pid) }
     }
 
-    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will not inherit.
+    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will
+    /// not inherit.
     pub fn inheritance(&self) -> Option<(VmWord<'static>, Word)> {
         (!self.is_gone).then_some((self.pid(), self.data))
     }

@@ -1,16 +1,19 @@
 //! The succession of owners: when one ends, gives a table away, or names another.
 //!
-//! The VM tells a library of the end of a process after it has told the processes that are linked to it,
-//! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
-//! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
-//! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
-//! ([`Shared::inherit_if_orphaned`]). The notice serves the tables that no process uses.
+//! The VM tells a library of the end of a process after it has told the processes that are linked
+//! to it, and in turn with those that monitor it. A process that has heard of the end must find the
+//! table gone, or with its heir. So no operation relies on the notice of the VM. Every operation
+//! asks whether the owner is alive, which takes two nanoseconds, and an operation that finds it
+//! dead does what is due ([`Shared::inherit_if_orphaned`]). The notice serves the tables that no
+//! process uses.
 //!
 //! # Invariants
-//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
-//!   the table is deleted.
-//! - OW2. An owner is monitored: the VM tells when it ends, so a table of a dead owner does not stay.
-//! - OW3. An heir is monitored, and forgotten when it ends, so that its pid, used again, inherits nothing.
+//! - OWNERSHIP-1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced
+//!   once, by an heir, or the table is deleted.
+//! - OWNERSHIP-2. An owner is monitored: the VM tells when it ends, so a table of a dead owner does
+//!   not stay.
+//! - OWNERSHIP-3. An heir is monitored, and forgotten when it ends, so that its pid, used again,
+//!   inherits nothing.
 
 use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -36,17 +39,18 @@ pub enum Fate {
     Lives,
     /// Its owner is dead, and there is no heir: the caller deletes the table.
     Ended,
-    /// There is an heir, but the calling process is being killed and can send it no message. A later caller
-    /// will.
+    /// There is an heir, but the calling process is being killed and can send it no message. A
+    /// later caller will.
     Undecided,
 }
 
 impl Shared {
-    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an
-    /// owner no process can change the heir.
+    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final:
+    /// without an owner no process can change the heir.
     pub fn inherit_if_orphaned(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
-        // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
+        // Under the lock, so that only the first of many threads that found the owner dead goes on
+        // (OWNERSHIP-1).
         if self.has_living_owner(env) {
             return Fate::Lives;
         }
@@ -73,8 +77,8 @@ impl Shared {
         }
     }
 
-    /// Gives the table away, with a message to the new owner. The caller has found out that it is a local
-    /// pid.
+    /// Gives the table away, with a message to the new owner. The caller has found out that it is a
+    /// local pid.
     pub fn give_away(
         &self,
         env: Env<'_>,
@@ -96,8 +100,8 @@ impl Shared {
         if !self.monitor(env, &mut admin, to.raw()) {
             return Err(KnownAtom::None);
         }
-        // The message comes last: the process that gets it must find itself the owner. If it dies before,
-        // the table is one of a dead owner.
+        // The message comes last: the process that gets it must find itself the owner. If it dies
+        // before, the table is one of a dead owner.
         self.set_owner(&mut admin, Owner::Process(to.raw()));
         self.announce(env, to, giver, gift);
         Ok(())
@@ -150,7 +154,8 @@ impl Shared {
         }
     }
 
-    /// Tells a process that it is the owner now. False if it is dead, or the caller is being killed.
+    /// Tells a process that it is the owner now. False if it is dead, or the caller is being
+    /// killed.
     fn announce(&self, env: Env<'_>, to: VmWord<'_>, former: VmWord<'_>, data: VmWord<'_>) -> bool {
         let mut message = OwnEnv::new();
         let inside = message.env();

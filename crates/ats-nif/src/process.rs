@@ -11,12 +11,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[inline]
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
-    // SAFETY: the environment is valid (VE1) and the pid is a local one.
+    // SAFETY: the environment is valid (ENV-1) and the pid is a local one.
     unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
 }
 
-/// Sends a message that was built in an environment of its own, which is empty afterwards. False if the
-/// receiver is dead, or the caller is being killed while it runs on a scheduler for long work.
+/// Sends a message that was built in an environment of its own, which is empty afterwards. False if
+/// the receiver is dead, or the caller is being killed while it runs on a scheduler for long work.
 pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Word) -> bool {
     let to = sys::ErlNifPid { pid: to.raw() };
     // SAFETY: both environments are valid, the message was built in the second.
@@ -29,7 +29,8 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     let mut message_env = OwnEnv::new();
     let message = build(message_env.env()).raw();
     let to = sys::ErlNifPid { pid: to };
-    // SAFETY: a thread of our own has no environment of a call; the message was built in the other one.
+    // SAFETY: a thread of our own has no environment of a call; the message was built in the other
+    // one.
     unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
 }
 
@@ -38,14 +39,15 @@ pub fn is_own_thread() -> bool {
     thread_type() == sys::THREAD_UNDEFINED
 }
 
-/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number if it is
-/// no scheduler. A nanosecond.
+/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number
+/// if it is no scheduler. A nanosecond.
 #[inline]
 pub fn thread_type() -> c_int {
     thread_local! {
-        /// A thread never becomes one of another type, and asking the VM takes longer than to remember.
+        /// A thread never becomes one of another type, and asking the VM takes longer than to
+        /// remember.
         static TYPE: c_int =
-            // SAFETY: always allowed.
+            // SAFETY: `enif_thread_type` takes nothing and may be called by any thread.
             unsafe { sys::enif_thread_type() };
     }
     TYPE.with(|thread_type| *thread_type)
@@ -75,10 +77,11 @@ pub fn may_block() -> Option<MayBlock> {
     (!is_busy).then(MayBlock::here)
 }
 
-/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.
+/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count
+/// as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {
-        // SAFETY: the environment of this call (VE1).
+        // SAFETY: the environment is that of this call (ENV-1).
         unsafe { sys::enif_consume_timeslice(env.raw(), percent.min(100) as c_int) };
     }
 }
@@ -98,7 +101,7 @@ impl Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Moment {
             system_micros: since.map_or(0, |since| since.as_micros() as i64),
-            // SAFETY: allowed on every thread.
+            // SAFETY: any thread may call this function of the VM.
             monotonic_nanos: unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) },
         }
     }

@@ -1,8 +1,8 @@
 //! The fate of the tables of a process that has ended.
 //!
-//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it, so only a few
-//! of them are looked after then, and the others are left to the thread in the background, as is the freeing of all. No
-//! process finds a table meanwhile whose owner is dead.
+//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it,
+//! so only a few of them are looked after then, and the others are left to the thread in the
+//! background, as is the freeing of all. No process finds a table meanwhile whose owner is dead.
 
 use crate::env::Env;
 use crate::handle::{Handle, Shared};
@@ -78,8 +78,8 @@ impl FreeInSlices for TablesToNotify {
     }
 }
 
-/// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of another
-/// process one day.
+/// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of
+/// another process one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
     admin.monitors.forget_process(pid);
@@ -101,8 +101,8 @@ fn lock_tables_to_delete() -> MutexGuard<'static, Vec<ResourceRef<Handle>>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the first of many
-/// tables only.
+/// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the
+/// first of many tables only.
 fn delete_later(table: ResourceRef<Handle>) {
     let mut tables = lock_tables_to_delete();
     tables.push(table);

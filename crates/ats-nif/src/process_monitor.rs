@@ -1,18 +1,21 @@
 //! Monitoring processes for tables: whatever the number of tables, the VM is asked once to tell of
 //! the end of a process.
 //!
-//! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to handle. A process
-//! that makes and deletes a table for each request would do little else. So there is one resource for each
-//! process that a table has to do with, its *monitor*, which knows these tables. It stays until the process ends,
-//! also when it has no tables left.
+//! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to
+//! handle. A process that makes and deletes a table for each request would do little else. So there
+//! is one resource for each process that a table has to do with, its *monitor*, which knows these
+//! tables. It stays until the process ends, also when it has no tables left.
 //!
 //! # Invariants
-//! - WA1. A monitor in the map is one that the VM tells of the end of its process, until it has done so.
-//! - WA2. A table is in the set of a monitor from the moment it is told that the process is monitored (or before it
-//!   exists, if its owner makes it and cannot end meanwhile) until it is deleted, or the set is taken by the end of
-//!   the process. Both take the lock of the set, so each table is told of the end, or was deleted before, or finds
-//!   that the process is gone when it asks.
-//! - WA3. Locks are taken in this order: that of a table, that of a part of the map, that of a set.
+//! - PROCESS_MONITOR-1. A monitor in the map is one that the VM tells of the end of its process,
+//!   until it has done so.
+//! - PROCESS_MONITOR-2. A table is in the set of a monitor from the moment it is told that the
+//!   process is monitored (or before it exists, if its owner makes it and cannot end meanwhile)
+//!   until it is deleted, or the set is taken by the end of the process. Both take the lock of the
+//!   set, so each table is told of the end, or was deleted before, or finds that the process is
+//!   gone when it asks.
+//! - PROCESS_MONITOR-3. Locks are taken in this order: that of a table, that of a part of the map,
+//!   that of a set.
 
 use crate::env::{Env, VmWord};
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -34,7 +37,8 @@ pub trait ExitListener: Resource {
     /// The monitors of all processes.
     fn monitors() -> &'static ProcessMonitors<Self>;
 
-    /// A process is gone with which these have to do. Runs while that process exits and cannot be interrupted.
+    /// A process is gone with which these have to do. Runs while that process exits and cannot be
+    /// interrupted.
     fn process_ended(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
 }
 
@@ -54,7 +58,7 @@ struct Table<T: ExitListener>(ResourceRef<T>);
 impl<T: ExitListener> Table<T> {
     /// A reference to a table as one in a set; without a count of its own.
     fn of(table: &ResourceRef<T>) -> &Self {
-        // SAFETY: transparent, so the two have one layout.
+        // SAFETY: the type is transparent, so the two have one layout.
         unsafe { &*std::ptr::from_ref(table).cast::<Self>() }
     }
 }
@@ -134,9 +138,11 @@ fn get_or_create<T: ExitListener>(
         pid,
         tables: Mutex::new(Some(Tables::default())),
     });
-    // SAFETY: the word of a local pid, which is an immediate.
+    // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+    // environment (ENV-2).
     let process = unsafe { VmWord::new(pid) };
-    // If the process ends now, it waits for the lock that we hold before it looks for the monitor (WA1).
+    // If the process ends now, it waits for the lock that we hold before it looks for the monitor
+    // (PROCESS_MONITOR-1).
     monitor.monitor(env, process).then(|| {
         part.insert(pid, monitor.clone());
         monitor

@@ -1,7 +1,7 @@
 //! Compiled match specifications: as terms, and kept by each thread.
 //!
-//! A specification is a term that is mostly the same from call to call. So each thread keeps those it met
-//! last, by their exact key, which tells all terms apart that are not the same.
+//! A specification is a term that is mostly the same from call to call. So each thread keeps those
+//! it met last, by their exact key, which tells all terms apart that are not the same.
 
 use crate::atoms::{self, KnownAtom};
 use crate::call::NoReply;
@@ -135,8 +135,8 @@ pub struct Prepared {
 
 /// A specification that this thread has met.
 struct CachedSpec {
-    /// A copy of the specification, if all terms that are the same as it are written like it, and the copy
-    /// refers to nothing else in the VM.
+    /// A copy of the specification, if all terms that are the same as it are written like it, and
+    /// the copy refers to nothing else in the VM.
     term: Option<(Arc<SharedEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
@@ -175,8 +175,8 @@ thread_local! {
     });
 }
 
-/// Does something with a specification for a table, which is either as it is written or a reference to a
-/// compiled one. Also says whether there was no need to compile it.
+/// Does something with a specification for a table, which is either as it is written or a reference
+/// to a compiled one. Also says whether there was no need to compile it.
 pub fn with_prepared<T>(
     table: &Table<VmHost>,
     spec: VmTerm<'_>,
@@ -206,7 +206,8 @@ pub fn with_prepared<T>(
 
 fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
     scratch::with_key(|key| {
-        // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
+        // Heads compare floats by their bits, so specifications that differ in the sign of a zero
+        // differ.
         let options = exact::Options {
             zeros: Zeros::Distinct,
             atoms: exact::Atoms::Word,
@@ -277,7 +278,8 @@ impl SpecCache {
         }
         let prepared = compile(table, spec)?;
         if prepared.query.program().spec().owns_resources() {
-            // Not kept: the resources must not stay alive until this thread drops the specification.
+            // Not kept: the resources must not stay alive until this thread drops the
+            // specification.
             return Ok((prepared, false));
         }
         if self.specifications.len() == CACHED_SPECS {

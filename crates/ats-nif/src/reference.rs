@@ -3,7 +3,8 @@
 //! An ordinary reference is nothing but its numbers, so a table can keep those and have the VM
 //! rebuild the reference: the words of a process monitor are the words of a reference, and
 //! `enif_make_monitor_term` turns them into a term. The layout is no promise of the VM, so [`load`]
-//! checks it on fresh references; if it is another one, references are kept in environments instead.
+//! checks it on fresh references; if it is another one, references are kept in environments
+//! instead.
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;

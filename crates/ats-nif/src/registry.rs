@@ -1,8 +1,9 @@
 //! All tables of the VM, and the names of the named ones.
 //!
-//! A table comes and goes under the lock of one part of the registry, which its address chooses: it gets its name there,
-//! and there it stops existing. A listing holds the locks of all parts, so it is that of one moment: none comes or goes
-//! or gets another name meanwhile. Whether a table exists, and which one has a name, is asked without a lock.
+//! A table comes and goes under the lock of one part of the registry, which its address chooses: it
+//! gets its name there, and there it stops existing. A listing holds the locks of all parts, so it
+//! is that of one moment: none comes or goes or gets another name meanwhile. Whether a table
+//! exists, and which one has a name, is asked without a lock.
 
 use crate::handle::Shared;
 use crate::names::{Named, Names, Renaming};
@@ -57,8 +58,8 @@ fn address(shared: &Shared) -> usize {
 #[inline]
 pub fn find(name: Word, guard: &Guard) -> Option<&Shared> {
     let shared = NAMES.get(name, guard)?;
-    // SAFETY: a table's name goes before the table is retired (HA2 of `handle`), so a table found by
-    // its name under a guard lives as long as the guard.
+    // SAFETY: a table's name goes before the table is retired (HANDLE-2 of `handle`), so a table
+    // found by its name under a guard lives as long as the guard.
     Some(unsafe { &*shared })
 }
 
@@ -68,14 +69,16 @@ pub fn find(name: Word, guard: &Guard) -> Option<&Shared> {
 /// The table was not entered before. It is taken out of its handle by [`leave`] only.
 pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
     let mut part = lock_part(address(shared));
-    // SAFETY: promised by the caller (HA2 of `handle`).
+    // SAFETY: the caller says that the table was not entered before, so it has no name yet, and it
+    // lives until it has left the names (HANDLE-2).
     if shared.named && !unsafe { NAMES.insert(shared, guard) } {
         return false;
     }
     part.insert(address(shared))
 }
 
-/// Takes a table that was entered out of its handle: it does not exist any more. False if another thread has done so.
+/// Takes a table that was entered out of its handle: it does not exist any more. False if another
+/// thread has done so.
 pub fn leave(shared: &Shared, guard: &Guard) -> bool {
     let mut part = lock_part(address(shared));
     shared.id.end(guard, |shared| {
@@ -88,8 +91,8 @@ pub fn leave(shared: &Shared, guard: &Guard) -> bool {
     })
 }
 
-/// Gives a named table another name instead of the one it has, which must be `old` if that is given: a
-/// process that knows the table by its name does not know it under another.
+/// Gives a named table another name instead of the one it has, which must be `old` if that is
+/// given: a process that knows the table by its name does not know it under another.
 pub fn rename(shared: &Shared, old: Option<Word>, new: Word, guard: &Guard) -> Renaming {
     let _part = lock_part(address(shared));
     // SAFETY: a named table has got its name, and lives as long as the guard.
@@ -103,8 +106,8 @@ pub fn list_all(_guard: &Guard) -> Vec<(&Shared, Word)> {
     let addresses = parts.iter().flat_map(|part| part.iter());
     addresses
         .map(|address| {
-            // SAFETY: a table is taken out under a lock that we hold before it is retired, so it lives as long
-            // as the guard.
+            // SAFETY: a table is taken out under a lock that we hold before it is retired, so it
+            // lives as long as the guard.
             let shared = unsafe { &*ptr::with_exposed_provenance::<Shared>(*address) };
             (shared, shared.name().raw())
         })

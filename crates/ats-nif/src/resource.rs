@@ -4,10 +4,10 @@
 //! call costs no count: the argument keeps it alive.
 //!
 //! # Invariant
-//! - RS1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
+//! - RESOURCE-1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
 //!   a `T` from the moment any term refers to it until the VM calls its destructor.
-//! - RS2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the handle's memory
-//!   for that of another type as long as this library is mapped.
+//! - RESOURCE-2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the
+//!   handle's memory for that of another type as long as this library is mapped.
 
 use crate::env::{Env, VmWord};
 use crate::sys;
@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///
 /// The handle changes when the module is deleted, purged and loaded again, while resources made
 /// before keep the one they were made with. So older handles are remembered, and a resource that is
-/// never freed keeps the VM from reusing the memory of each (RS2).
+/// never freed keeps the VM from reusing the memory of each (RESOURCE-2).
 pub struct Slot {
     current: AtomicPtr<sys::ErlNifResourceType>,
     /// `true` if there is a resource with the current handle that is never freed.
@@ -120,7 +120,7 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
         dyncall: None,
     };
     let mut tried = 0;
-    // SAFETY: called while loading, with a complete description.
+    // SAFETY: this is called while the library is loaded, with a complete description.
     let opened = unsafe {
         sys::enif_init_resource_type(
             env.raw(),
@@ -141,10 +141,11 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
 }
 
 unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, object: *mut c_void) {
-    // A panic must not unwind into the VM; what the object then holds is lost, which is all that can
-    // be done.
+    // A panic must not unwind into the VM; what the object then holds is lost, which is all that
+    // can be done.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: RS1, and the VM calls this once, after the last reference.
+        // SAFETY: the object is a resource in which a `T` was written (RESOURCE-1), and the VM
+        // calls this once, after the last reference.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     }));
 }
@@ -156,8 +157,8 @@ unsafe extern "C" fn process_down<T: Resource>(
     _monitor: *mut sys::ErlNifMonitor,
 ) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the VM keeps the object and the environment during the call (RS1), and gives a
-        // valid pid.
+        // SAFETY: the VM keeps the object and the environment during the call (RESOURCE-1), and
+        // gives a valid pid.
         let (object, env, pid) = unsafe {
             (
                 &*object.cast::<T>(),
@@ -194,10 +195,12 @@ fn get_with<'e, T: Resource>(
     handle: *mut sys::ErlNifResourceType,
 ) -> Option<&'e T> {
     let mut object = std::ptr::null_mut();
-    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type (RS2).
+    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type
+    // (RESOURCE-2).
     let found =
         unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
-    // SAFETY: RS1; the term keeps the resource as long as it is there.
+    // SAFETY: the object is a resource in which a `T` was written before it was shared
+    // (RESOURCE-1), and the term keeps it as long as the term is there.
     (found != 0).then(|| unsafe { &*object.cast::<T>() })
 }
 
@@ -207,16 +210,18 @@ pub struct ResourceRef<T: Resource> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: as a shared pointer to something that may be shared and sent; counting is atomic.
+// SAFETY: a reference is a shared pointer to a `T`, which is `Send` and `Sync` as a `Resource`; the
+// VM counts references atomically.
 unsafe impl<T: Resource> Send for ResourceRef<T> {}
-// SAFETY: as above.
+// SAFETY: a shared reference lends nothing but a shared `T`, which is `Sync` as a `Resource`.
 unsafe impl<T: Resource> Sync for ResourceRef<T> {}
 
 impl<T: Resource> ResourceRef<T> {
     /// Moves `value` to a new resource.
     pub fn new(value: T) -> Self {
         T::slot().pin::<T>();
-        // SAFETY: the type is opened; the new memory is written before another thread can see it (RS1).
+        // SAFETY: the type is opened; the new memory is written before another thread can see it
+        // (RESOURCE-1).
         unsafe {
             let object = sys::enif_alloc_resource(T::slot().get(), size_of::<T>()).cast::<T>();
             assert!(!object.is_null(), "out of memory");
@@ -241,7 +246,7 @@ impl<T: Resource> ResourceRef<T> {
 
     /// A term that refers to the resource. All such terms are `=:=`.
     pub fn term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
-        // SAFETY: the resource is alive.
+        // SAFETY: the resource is alive, since this reference counts.
         unsafe { VmWord::new(sys::enif_make_resource(env.raw(), self.object.cast())) }
     }
 
@@ -258,14 +263,14 @@ impl<T: Resource> Deref for ResourceRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the resource is alive as long as `self` (RS1).
+        // SAFETY: the resource is alive as long as `self` (RESOURCE-1).
         unsafe { &*self.object }
     }
 }
 
 impl<T: Resource> Clone for ResourceRef<T> {
     fn clone(&self) -> Self {
-        // SAFETY: the resource is alive.
+        // SAFETY: the resource is alive, since this reference counts.
         unsafe { sys::enif_keep_resource(self.object.cast()) };
         ResourceRef {
             object: self.object,

@@ -1,8 +1,8 @@
 //! Buffers kept from call to call, one set per thread, so that a warm call allocates nothing.
 //!
 //! Each buffer is lent to a closure and cannot be borrowed twice at a time: asking for one while
-//! working with it panics. What it refers to, and what one huge term blew up, is given back at the end of the
-//! call: a thread that is idle afterwards keeps nothing of it.
+//! working with it panics. What it refers to, and what one huge term blew up, is given back at the
+//! end of the call: a thread that is idle afterwards keeps nothing of it.
 
 use crate::call::NoReply;
 use crate::env::VmWord;
@@ -37,7 +37,8 @@ thread_local! {
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.
+/// Objects of more words are copied on a dirty scheduler: this many take a few hundred
+/// microseconds.
 pub const LONG_OBJECT: usize = 1 << 14;
 
 /// The words that one operation may copy on this scheduler.
@@ -49,8 +50,9 @@ pub fn limit() -> usize {
     }
 }
 
-/// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the
-/// key or the objects that it copies are larger than the [limit] of this scheduler.
+/// Lends the workspace of this thread to an operation on a table. It ends with
+/// [`NoReply::DirtyCpu`] if the key or the objects that it copies are larger than the [limit] of
+/// this scheduler.
 #[inline]
 pub fn with_workspace<R>(
     operation: impl FnOnce(&mut Workspace<VmHost>) -> Result<R, Error>,
@@ -61,8 +63,8 @@ pub fn with_workspace<R>(
 /// Lends the image builder of this thread.
 pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -> R {
     BUILDER.with_borrow_mut(|builder| {
-        // SAFETY: types that differ in lifetimes only have the same layout. Terms of an earlier call
-        // that are left in the buffers are dropped unread when the builder starts anew.
+        // SAFETY: types that differ in lifetimes only have the same layout. Terms of an earlier
+        // call that are left in the buffers are dropped unread when the builder starts anew.
         let builder: &mut ImageBuilder<VmTerm<'e>> =
             unsafe { &mut *std::ptr::from_mut(builder).cast() };
         let result = f(builder);
@@ -83,7 +85,8 @@ pub struct ReadBuffers<T> {
 #[inline]
 pub fn with_read_buffers<'e, R>(f: impl FnOnce(&mut ReadBuffers<VmWord<'e>>) -> R) -> R {
     READ_BUFFERS.with_borrow_mut(|reading| {
-        // SAFETY: as in `with_builder`; words have no destructor either.
+        // SAFETY: types that differ in lifetimes only have the same layout. Words of an earlier
+        // call that are left in the buffers are dropped unread, and have no destructor.
         let reading: &mut ReadBuffers<VmWord<'e>> =
             unsafe { &mut *std::ptr::from_mut(reading).cast() };
         let result = f(reading);
@@ -113,7 +116,8 @@ pub struct Results<T> {
 #[inline]
 pub fn with_select_buffers<'e, R>(f: impl FnOnce(&mut SelectBuffers<VmWord<'e>>) -> R) -> R {
     SELECT_BUFFERS.with_borrow_mut(|selecting| {
-        // SAFETY: as in `with_read_buffers`.
+        // SAFETY: types that differ in lifetimes only have the same layout. Words of an earlier
+        // call that are left in the buffers are dropped unread, and have no destructor.
         let selecting: &mut SelectBuffers<VmWord<'e>> =
             unsafe { &mut *std::ptr::from_mut(selecting).cast() };
         let result = f(selecting);

@@ -1,8 +1,8 @@
 //! Terms that only an environment can keep: what has identity or holds a resource.
 //!
 //! # Invariant
-//! - HE1. The heap of a [`SharedEnv`] only grows, and what is in it never moves or changes: a term in it
-//!   can be read by any thread that holds a count of it, without a lock.
+//! - SHARED_ENV-1. The heap of a [`SharedEnv`] only grows, and what is in it never moves or
+//!   changes: a term in it can be read by any thread that holds a count of it, without a lock.
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
@@ -12,15 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// An environment that keeps terms alive for tables.
 pub struct SharedEnv(OwnEnv);
 
-// SAFETY: only one thread writes to it at a time (the one that has it alone, or holds `OPEN_CHUNK`),
-// and readers only read terms that are complete (HE1).
+// SAFETY: only one thread writes to it at a time (the one that has it alone, or holds
+// `OPEN_CHUNK`), and readers only read terms that are complete (SHARED_ENV-1).
 unsafe impl Sync for SharedEnv {}
 
 /// The number of aliases that share an environment.
 const CHUNK: usize = 32;
 
-/// The environment that takes the next alias, and how many it has. An alias holds no resource, so it
-/// does not matter that it goes only when all of its chunk go; an environment for each would matter.
+/// The environment that takes the next alias, and how many it has. An alias holds no resource, so
+/// it does not matter that it goes only when all of its chunk go; an environment for each would
+/// matter.
 static OPEN_CHUNK: Mutex<Option<(Arc<SharedEnv>, usize)>> = Mutex::new(None);
 
 /// Keeps a term in an environment of its own, so that it is freed as soon as nothing refers to it.
@@ -30,9 +31,9 @@ pub fn hold_alone(term: VmWord<'_>) -> (Arc<SharedEnv>, Word) {
     (Arc::new(SharedEnv(env)), word)
 }
 
-/// Keeps a copy of a term in an environment of its own, with copies of its binaries: it keeps none alive that others
-/// are parts of. Goes through the external term format, so it is for terms without identity. `None` if the VM does
-/// not read what it wrote.
+/// Keeps a copy of a term in an environment of its own, with copies of its binaries: it keeps none
+/// alive that others are parts of. Goes through the external term format, so it is for terms
+/// without identity. `None` if the VM does not read what it wrote.
 pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<SharedEnv>, Word)> {
     let mut env = OwnEnv::new();
     let word = env.env().from_etf(Etf::of(term).bytes())?.raw();
@@ -43,7 +44,7 @@ pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<SharedEnv>, Word)> {
 pub fn hold_in_chunk(term: VmWord<'_>) -> (Arc<SharedEnv>, Word) {
     let mut open = OPEN_CHUNK.lock().unwrap_or_else(PoisonError::into_inner);
     let (env, count) = open.get_or_insert_with(|| (Arc::new(SharedEnv(OwnEnv::new())), 0));
-    // SAFETY: writers take the lock; readers do not touch what is added now (HE1).
+    // SAFETY: writers take the lock; readers do not touch what is added now (SHARED_ENV-1).
     let word = unsafe { Env::from_raw(env.0.raw()) }.copy(term).raw();
     let env = Arc::clone(env);
     *count += 1;

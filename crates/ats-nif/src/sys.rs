@@ -60,8 +60,8 @@ pub struct ErlNifSysInfo {
     pub erts_version: *const c_char,
     /// Number of the OTP release, zero terminated.
     pub otp_release: *const c_char,
-    /// Support of threads and processors, numbers of threads, version of this interface, support of dirty
-    /// schedulers.
+    /// Support of threads and processors, numbers of threads, version of this interface, support of
+    /// dirty schedulers.
     pub rest: [c_int; 7],
 }
 
@@ -216,8 +216,8 @@ pub const IOQ_NORMAL: c_uint = 1;
 // open is said where this library relies on it.
 #[allow(missing_docs)]
 unsafe extern "C" {
-    // Looking at terms. `enif_term_type` is not here: it ends the VM if it does not know the kind of a
-    // term, and in OTP 29 it does not know native records.
+    // Looking at terms. `enif_term_type` is not here: it ends the VM if it does not know the kind
+    // of a term, and in OTP 29 it does not know native records.
     pub fn enif_is_fun(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_number(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_pid(env: *mut ErlNifEnv, term: Word) -> c_int;

@@ -36,8 +36,8 @@ pub(crate) fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<Stored>(env)
 }
 
-/// `make_opaque(Float | none) -> true`: from now on floats of this value count as terms of an unknown
-/// kind.
+/// `make_opaque(Float | none) -> true`: from now on floats of this value count as terms of an
+/// unknown kind.
 fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let value = match float.kind() {
         Kind::Float(value) => value,
@@ -167,8 +167,9 @@ fn image_keys<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[order_key_of(env, term), exact_key_of(env, term)]))
 }
 
-/// `on_thread(Type, Times) -> Type`: has itself made again on that type of dirty scheduler, 2 for CPU or 3 for
-/// I/O, and there so many times again as if something was held; returns the type of thread it ends on.
+/// `on_thread(Type, Times) -> Type`: has itself made again on that type of dirty scheduler, 2 for
+/// CPU or 3 for I/O, and there so many times again as if something was held; returns the type of
+/// thread it ends on.
 fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     static LEFT: AtomicI64 = AtomicI64::new(0);
     let here = process::thread_type();

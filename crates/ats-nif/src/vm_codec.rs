@@ -1,7 +1,9 @@
-//! Objects of the VM as bytes that every VM understands: the external term format, as the VM writes and reads it.
+//! Objects of the VM as bytes that every VM understands: the external term format, as the VM writes
+//! and reads it.
 //!
-//! What that form cannot tell is lost, as in `dets`: a pid of a node without a name is one of another node once the
-//! node has a name, and a reference to a resource does not keep the resource alive.
+//! What that form cannot tell is lost, as in `dets`: a pid of a node without a name is one of
+//! another node once the node has a name, and a reference to a resource does not keep the resource
+//! alive.
 
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};
@@ -17,7 +19,8 @@ use std::cell::Cell;
 pub struct VmCodec;
 
 thread_local! {
-    /// An environment for the terms of one call. To make one takes longer than to read a small object.
+    /// An environment for the terms of one call. To make one takes longer than to read a small
+    /// object.
     static IDLE_ENV: Cell<Option<OwnEnv>> = const { Cell::new(None) };
 }
 

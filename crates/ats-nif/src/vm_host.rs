@@ -19,8 +19,8 @@
 //! table) does not keep its target alive once encoded. Both must come back `=:=` and working.
 //!
 //! # Invariant
-//! - F1. The first word of an owning box came from `Arc::into_raw` of the type that its tag says, and
-//!   stands for one of the counts of that `Arc`.
+//! - VM_HOST-1. The first word of an owning box came from `Arc::into_raw` of the type that its tag
+//!   says, and stands for one of the counts of that `Arc`.
 
 use crate::atoms;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -59,8 +59,8 @@ const UNKNOWN_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct VmHost;
 
-// SAFETY: what is written is what `VmHost` reads, an owning tag with one count; immediates are the words
-// of the VM, which `VmHost` knows.
+// SAFETY: what is written is what `VmHost` reads, an owning tag with one count; immediates are the
+// words of the VM, which `VmHost` knows.
 unsafe impl HostTerm for VmTerm<'_> {
     type Host = VmHost;
 
@@ -98,8 +98,8 @@ fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostT
     }
 }
 
-/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is kept in an
-/// environment.
+/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is kept in
+/// an environment.
 fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     let etf = Etf::of(term);
     let has_identity = |part: &Term| {
@@ -120,8 +120,8 @@ fn write_shared_binary(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> 
     Some(SHARED_BINARY)
 }
 
-/// Writes an identifier of another node. One that names no incarnation of its node would decode to one
-/// of this node whenever this node has that name, so it is kept in an environment.
+/// Writes an identifier of another node. One that names no incarnation of its node would decode to
+/// one of this node whenever this node has that name, so it is kept in an environment.
 fn write_external(
     term: VmWord<'_>,
     plain: HostTag,
@@ -154,14 +154,15 @@ fn write_env_term((env, word): (Arc<SharedEnv>, u64), tag: HostTag, out: &mut Ve
 
 /// The external term format in a box, with the zeros after it.
 fn etf_bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes of initialized words, borrowed from them.
+    // SAFETY: the bytes are those of initialized words, from which they are borrowed.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 /// The binary of a box, for as long as the box.
 fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
-    // SAFETY: F1, and the resource is alive as long as the borrow of the box.
+    // SAFETY: the first word of the box came from `Arc::into_raw` of a `SharedBinary`, as the tag
+    // says (VM_HOST-1), and the count of the box keeps it as long as the borrow of the box.
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
@@ -173,8 +174,8 @@ fn env_term<'a>(host_box: HostBox<'a, VmHost>) -> VmWord<'a> {
     unsafe { VmWord::new(host_box.words()[1]) }
 }
 
-/// The term of a host box. O(1) except for terms in the external term format and closures, which are
-/// copied.
+/// The term of a host box. O(1) except for terms in the external term format and closures, which
+/// are copied.
 pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, VmHost>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
@@ -264,7 +265,8 @@ impl Host for VmHost {
 
     fn retain(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: F1; the count that the box stands for keeps the object alive meanwhile.
+        // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
+        // (VM_HOST-1); the count that the box stands for keeps the object alive meanwhile.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
@@ -278,15 +280,16 @@ impl Host for VmHost {
             SHARED_BINARY => size_of::<SharedBinary>() + shared_binary(host_box).bytes().len(),
             ENV_REF if reference::classify(env_term(host_box)) != RefKind::Magic => ENV_TERM_BYTES,
             ENV_PID | ENV_PORT => ENV_TERM_BYTES,
-            // A resource of a library, an array of counters, what a closure has captured: the VM tells no
-            // size, which may be anything.
+            // A resource of a library, an array of counters, what a closure has captured: the VM
+            // tells no size, which may be anything.
             _ => UNKNOWN_BYTES,
         }
     }
 
     unsafe fn release(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
-        // SAFETY: F1; the caller gives up the count that the box stands for.
+        // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
+        // (VM_HOST-1); the caller gives up the count that the box stands for.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),

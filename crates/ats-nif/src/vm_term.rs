@@ -1,10 +1,11 @@
 //! Terms of the VM as [`TermRef`]: how everything above this crate sees them.
 //!
-//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load) checked
-//! to be the known ones; the rest asks the VM. What the NIF interface does not show (integers beyond
-//! 64 bits, bitstrings that do not end at a byte, identifiers of other nodes, funs, native records) is
-//! read from the external term format, which costs an allocation and one pass over the term. So is what
-//! a later release of the VM may have and this library does not know.
+//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load)
+//! checked to be the known ones; the rest asks the VM. What the NIF interface does not show
+//! (integers beyond 64 bits, bitstrings that do not end at a byte, identifiers of other nodes,
+//! funs, native records) is read from the external term format, which costs an allocation and one
+//! pass over the term. So is what a later release of the VM may have and this library does not
+//! know.
 
 use crate::atoms;
 use crate::env::{Env, VmWord};
@@ -31,7 +32,7 @@ impl<'e> VmTerm<'e> {
     pub const unsafe fn new(env: Env<'e>, word: Word) -> Self {
         VmTerm {
             env,
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller says that `word` is a valid term during `'e` (ENV-2).
             word: unsafe { VmWord::new(word) },
         }
     }
@@ -57,7 +58,8 @@ impl<'e> VmTerm<'e> {
     /// Another term of the same environment.
     #[inline]
     const fn with(self, word: Word) -> Self {
-        // SAFETY: only called with words that the VM gave as parts of `self`.
+        // SAFETY: this is called only with words that the VM gave as parts of `self`, which are
+        // terms as long as that (ENV-2).
         unsafe { VmTerm::new(self.env, word) }
     }
 
@@ -122,8 +124,8 @@ impl<'e> VmTerm<'e> {
             // There need not be a place where no elements are.
             return Some(&[]);
         }
-        // SAFETY: a tuple has that many elements, each a valid term that lives as long as the tuple;
-        // `VmWord` is transparent.
+        // SAFETY: a tuple has that many elements, each a valid term that lives as long as the
+        // tuple; `VmWord` is transparent.
         Some(unsafe { std::slice::from_raw_parts(elements.cast(), arity as usize) })
     }
 
@@ -138,8 +140,8 @@ impl<'e> VmTerm<'e> {
         (found != 0).then(|| (self.with(head), self.with(tail)))
     }
 
-    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are copied
-    /// if the binary does not start at a byte of memory.
+    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are
+    /// copied if the binary does not start at a byte of memory.
     #[inline]
     pub fn as_bytes(self) -> Option<&'e [u8]> {
         let mut bin = sys::ErlNifBinary::empty();
@@ -219,8 +221,8 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what they
-    /// find are asked first.
+    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what
+    /// they find are asked first.
     fn boxed_kind(self) -> Kind<Self> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());
@@ -362,7 +364,7 @@ impl<'e> MapIter<'e> {
         assert!(made != 0, "pairs of something that is no map");
         MapIter {
             map,
-            // SAFETY: filled by the VM, which keeps no pointer into it.
+            // SAFETY: the VM has filled it and keeps no pointer into it.
             raw: unsafe { raw.assume_init() },
         }
     }

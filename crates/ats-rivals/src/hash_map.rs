@@ -1,25 +1,28 @@
-//! The unordered store behind a single lock: the hash map of the standard library, behind a lock with
-//! [groups of readers](crate::reader_groups).
+//! The unordered store behind a single lock: the hash map of the standard library, behind a lock
+//! with [groups of readers](crate::reader_groups).
 //!
-//! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several threads; stops, since
-//! the map doubles and halves as a whole; walks, of which below.
+//! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several
+//! threads; stops, since the map doubles and halves as a whole; walks, of which below.
 //!
-//! Keys are hashed as in [`hash`](ats_mem::hash), so that what is compared is not the hash function.
+//! Keys are hashed as in [`hash`](ats_mem::hash), so that what is compared is not the hash
+//! function.
 //!
 //! # Walks
-//! The records are walked in the order of their hashes, and of their keys where hashes are equal. This order does not
-//! depend on what else is in the map. But the map does not have it:
-//! - A step looks at all records, and remembers those that come next. A scan takes a sixteenth of the
-//!   records with each look. So [`next`](ats_mem::Backend::next) costs O(n), and a whole scan O(n log n).
-//! - While the store is [fixed](ats_mem::Fixable), it has an index of all keys in this order (`walk_index`), and
-//!   `next` costs O(log n). To fix it costs O(n log n), and to add or remove a key O(log n) as long as the index is
-//!   there. With half a million keys, removing one and putting it back took 0.25 us, and 0.8 us with the index; fixing
-//!   the store took 0.3 s.
+//! The records are walked in the order of their hashes, and of their keys where hashes are equal.
+//! This order does not depend on what else is in the map. But the map does not have it:
+//! - A step looks at all records, and remembers those that come next. A scan takes a sixteenth of
+//!   the records with each look. So [`next`](ats_mem::Backend::next) costs O(n), and a whole scan
+//!   O(n log n).
+//! - While the store is [fixed](ats_mem::Fixable), it has an index of all keys in this order
+//!   (`walk_index`), and `next` costs O(log n). To fix it costs O(n log n), and to add or remove a
+//!   key O(log n) as long as the index is there. With half a million keys, removing one and putting
+//!   it back took 0.25 us, and 0.8 us with the index; fixing the store took 0.3 s.
 //!
 //! Reads and writes of a store that is not fixed are those of the map alone.
 //!
-//! [`update_end`](ats_mem::Backend::update_end) passes over the places of the map that are empty. Taking all records by
-//! and by costs more than the contract says: O(n / 16) for each, with the factor of a look at one byte.
+//! [`update_end`](ats_mem::Backend::update_end) passes over the places of the map that are empty.
+//! Taking all records by and by costs more than the contract says: O(n / 16) for each, with the
+//! factor of a look at one byte.
 
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use super::store::LockedMap;
@@ -110,7 +113,8 @@ impl<R: Release> Hashed<R> {
         }
     }
 
-    /// The first records behind a spot, and all that have the hash of the last of them, in order. Whether more follow.
+    /// The first records behind a spot, and all that have the hash of the last of them, in order.
+    /// Whether more follow.
     fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
         let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
         for kept in &self.records {
@@ -262,7 +266,8 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         }
     }
 
-    /// The map has a byte and a word for each place, and a power of two of places, of which it fills seven of eight.
+    /// The map has a byte and a word for each place, and a power of two of places, of which it
+    /// fills seven of eight.
     fn bytes(&self) -> usize {
         let places = (self.records.capacity() * 8 / 7).next_power_of_two();
         let index = self.index.as_ref().map_or(0, WalkIndex::bytes);

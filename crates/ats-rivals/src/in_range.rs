@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 
 /// A store that finds the records of a range.
 pub(super) trait Pieces<R: Release> {
-    /// The first records of a range that is not empty, or the last ones in descending order: [`PIECE`], if there are
-    /// so many.
+    /// The first records of a range that is not empty, or the last ones in descending order:
+    /// [`PIECE`], if there are so many.
     fn piece<'g>(
         &'g self,
         range: KeyRange<'_>,
@@ -19,7 +19,8 @@ pub(super) trait Pieces<R: Release> {
     ) -> Vec<&'g Record<R>>;
 }
 
-/// Visits the records of a range, from its low end upwards or from its high end downwards, until `visit` breaks.
+/// Visits the records of a range, from its low end upwards or from its high end downwards, until
+/// `visit` breaks.
 pub(super) fn visit_in<'g, R: Release>(
     store: &'g impl Pieces<R>,
     range: KeyRange<'_>,

@@ -9,12 +9,13 @@
 //! | [`LockFreeTree`] | its lock-free variant by the same authors: updates exchange base nodes with immutable treaps | take no lock |
 //! | [`SkipList`] | a concurrent skip list | take no lock |
 //!
-//! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other stores. What each is
-//! good for and bad at it says itself.
+//! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other
+//! stores. What each is good for and bad at it says itself.
 //!
-//! They keep the contract of [`Backend`](ats_mem::Backend), except for what it says of costs and of waiting:
-//! - **Readers may take locks**, so they write memory that others read, and wait for writers. What they have found they
-//!   look at without a lock: it lives as long as their guard, as everywhere.
+//! They keep the contract of [`Backend`](ats_mem::Backend), except for what it says of costs and of
+//! waiting:
+//! - **Readers may take locks**, so they write memory that others read, and wait for writers. What
+//!   they have found they look at without a lock: it lives as long as their guard, as everywhere.
 //! - A thread that must not wait for long for a lock waits for these as long as it takes.
 //! - Walks find a piece at a time, and visit it without locks.
 //! - Ends and sizes keep all writers out for a moment.
@@ -23,12 +24,13 @@
 //! (`shared_store`).
 //!
 //! # Invariants of those behind one lock
-//! - V1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock
-//!   held to write. So the holder of the lock, to read or to write, can look at the records of the map.
-//! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
-//!   taken it out, or the batch to which it belonged. So a thread that was pinned before it took the lock can look at
-//!   what it has found there as long as its guard lives.
-//! - V3. The weight is that of what readers see in the map, whenever the lock is free.
+//! - RIVALS-1. A record is in the map from the moment a writer puts it there until a writer takes
+//!   it out, both with the lock held to write. So the holder of the lock, to read or to write, can
+//!   look at the records of the map.
+//! - RIVALS-2. A record is retired only after it was taken out of the map, and by one thread: the
+//!   writer that has taken it out, or the batch to which it belonged. So a thread that was pinned
+//!   before it took the lock can look at what it has found there as long as its guard lives.
+//! - RIVALS-3. The weight is that of what readers see in the map, whenever the lock is free.
 
 mod hash_map;
 mod in_range;

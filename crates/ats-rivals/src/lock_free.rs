@@ -8,46 +8,57 @@
 //!  treap   ... ...        an immutable treap of leaves of up to 64 records
 //! ```
 //!
-//! K. Winblad, K. Sagonas and B. Jonsson, *Lock-free contention adapting search trees* (TOPC 8(2):10, 2021). An update
-//! makes a new container that shares most nodes with the old one, and exchanges (by compare-and-swap) the base node for
-//! a new one. If another thread was faster it tries again, and the statistics of the base node rise by 250, else they
-//! fall by 1. Above 1000 the base node is split in two, below -1000 it is [joined](join) with a neighbour.
+//! K. Winblad, K. Sagonas and B. Jonsson, *Lock-free contention adapting search trees* (TOPC
+//! 8(2):10, 2021). An update makes a new container that shares most nodes with the old one, and
+//! exchanges (by compare-and-swap) the base node for a new one. If another thread was faster it
+//! tries again, and the statistics of the base node rise by 250, else they fall by 1. Above 1000
+//! the base node is split in two, below -1000 it is [joined](join) with a neighbour.
 //!
-//! Good for: walks, which a change never disturbs; splits, which take one exchange. Bad at: updates, each of which
-//! copies a leaf and the path to it, and fails if another thread has changed any key of the base node; keys that
-//! ascend, since route nodes are never balanced.
+//! Good for: walks, which a change never disturbs; splits, which take one exchange. Bad at:
+//! updates, each of which copies a leaf and the path to it, and fails if another thread has changed
+//! any key of the base node; keys that ascend, since route nodes are never balanced.
 //!
 //! # Where this differs from the paper
-//! - A change here asks what is to become of a key, once, and what it has seen must be there until the change has
-//!   been made. So it holds [a lock of the key](super::key_locks) from the look until the exchange. Lookups are
-//!   wait-free, and walks take no lock. Updates of different keys do not wait for each other unless their keys share
-//!   a lock, by their hashes; splits and joins hold no lock.
-//! - There are no range queries that see one moment: a walk goes from base node to base node. A store asks for no more.
-//! - A join that fails lets the statistics begin anew at 0, as in the trees with locks by the same authors.
-//! - A base node that becomes empty is joined at once, as in Erlang/OTP. Else the ends of a table that serves as a
-//!   queue would be behind ever more empty ones.
-//! - Nodes are retired to epochs, where the paper has a garbage collector. This is why base nodes share ownership of
-//!   what tells of their join, and why a join is done before it lets go of its route nodes (L5).
+//! - A change here asks what is to become of a key, once, and what it has seen must be there until
+//!   the change has been made. So it holds [a lock of the key](super::key_locks) from the look
+//!   until the exchange. Lookups are wait-free, and walks take no lock. Updates of different keys
+//!   do not wait for each other unless their keys share a lock, by their hashes; splits and joins
+//!   hold no lock.
+//! - There are no range queries that see one moment: a walk goes from base node to base node. A
+//!   store asks for no more.
+//! - A join that fails lets the statistics begin anew at 0, as in the trees with locks by the same
+//!   authors.
+//! - A base node that becomes empty is joined at once, as in Erlang/OTP. Else the ends of a table
+//!   that serves as a queue would be behind ever more empty ones.
+//! - Nodes are retired to epochs, where the paper has a garbage collector. This is why base nodes
+//!   share ownership of what tells of their join, and why a join is done before it lets go of its
+//!   route nodes (LOCK_FREE-5).
 //!
 //! # Invariants
-//! The exchanges are those of the slot that leads to a node; a node that has left its slot never comes back.
-//! - L1. A base node leaves its slot when an update, a split or a join puts another node there. While it has a part
-//!   in a join that is not over, only that join does so. The base node that a join has joined with its neighbour
-//!   stays in its slot for ever, and goes together with its parent.
-//! - L2. The parent of a base node in the tree is the route node from which it hangs, which is in the tree, too.
-//!   Updates exchange in the slots of the parent, whatever way led them to the base node. A route node that has been
-//!   taken out has no replaceable base node of which it is the parent, so no update is lost there.
-//! - L3. A node is retired once: a base node that an exchange of one thread has taken out, by this thread; the nodes
-//!   that a join takes out, by the thread that has made its state *done*. All of them could not be reached any more
-//!   by then from the root. So a thread can look at a node as long as the guard lives under which it found it. A
-//!   node that was never in the tree is dropped at once.
-//! - L4. A join claims the route node that it takes out, and the one above. Only the join that has claimed a route node
-//!   exchanges other route nodes in its slots, or takes it out. One that was taken out stays claimed.
-//! - L5. A thread looks at the plan of a join only if it has found it committed under the present guard. Then the
-//!   join was not done before this guard, and what the plan leads to is retired after that, if at all.
-//! - L6. The keys to which a base node belongs do not change while it is in the tree; it has a record of each of them
-//!   that is there. A thread that stands on a node that was taken out finds in what hangs there the keys as they were
-//!   at some moment since it read the root.
+//! The exchanges are those of the slot that leads to a node; a node that has left its slot never
+//! comes back.
+//! - LOCK_FREE-1. A base node leaves its slot when an update, a split or a join puts another node
+//!   there. While it has a part in a join that is not over, only that join does so. The base node
+//!   that a join has joined with its neighbour stays in its slot for ever, and goes together with
+//!   its parent.
+//! - LOCK_FREE-2. The parent of a base node in the tree is the route node from which it hangs,
+//!   which is in the tree, too. Updates exchange in the slots of the parent, whatever way led them
+//!   to the base node. A route node that has been taken out has no replaceable base node of which
+//!   it is the parent, so no update is lost there.
+//! - LOCK_FREE-3. A node is retired once: a base node that an exchange of one thread has taken out,
+//!   by this thread; the nodes that a join takes out, by the thread that has made its state *done*.
+//!   All of them could not be reached any more by then from the root. So a thread can look at a
+//!   node as long as the guard lives under which it found it. A node that was never in the tree is
+//!   dropped at once.
+//! - LOCK_FREE-4. A join claims the route node that it takes out, and the one above. Only the join
+//!   that has claimed a route node exchanges other route nodes in its slots, or takes it out. One
+//!   that was taken out stays claimed.
+//! - LOCK_FREE-5. A thread looks at the plan of a join only if it has found it committed under the
+//!   present guard. Then the join was not done before this guard, and what the plan leads to is
+//!   retired after that, if at all.
+//! - LOCK_FREE-6. The keys to which a base node belongs do not change while it is in the tree; it
+//!   has a record of each of them that is there. A thread that stands on a node that was taken out
+//!   finds in what hangs there the keys as they were at some moment since it read the root.
 
 mod adapt;
 mod edit;
@@ -89,10 +100,12 @@ pub struct Routes<R: Release> {
     joins: AtomicU64,
 }
 
-// SAFETY: nodes are shared between threads by design: what changes in them is atomic, and threads look at them as
-// long as their guards allow (L3). Records may be released on any thread (`Release`).
+// SAFETY: nodes are shared between threads by design: what changes in them is atomic, and threads
+// look at them as long as their guards allow (LOCK_FREE-3). Records may be released on any thread
+// (`Release`).
 unsafe impl<R: Release> Send for Routes<R> {}
-// SAFETY: as for `Send` (L3).
+// SAFETY: what changes in nodes is atomic, and threads look at them as long as their guards allow
+// (LOCK_FREE-3); a shared map only lends shared records.
 unsafe impl<R: Release> Sync for Routes<R> {}
 
 /// A node, and what it is.
@@ -124,8 +137,8 @@ impl<R: Release> Routes<R> {
 
     /// The route node from which a base node hangs.
     fn parent<'g>(&self, base: &Base<R>, _guard: &'g Guard) -> Option<&'g Node<R>> {
-        // SAFETY: it is null or leads to a node that was in the tree together with the base node, which was found under
-        // this guard (L2, L3).
+        // SAFETY: it is null or leads to a node that was in the tree together with the base node,
+        // which was found under this guard (LOCK_FREE-2, LOCK_FREE-3).
         unsafe { base.parent.as_ref() }
     }
 
@@ -157,13 +170,13 @@ impl<R: Release> Routes<R> {
             return Err(new);
         };
         let new = slot.replace(node, new, guard)?;
-        // SAFETY: this thread has just taken it out of the tree (L3).
+        // SAFETY: this thread has just taken it out of the tree (LOCK_FREE-3).
         unsafe { Node::retire(node, guard) };
         Ok(new)
     }
 
-    /// Carries out what was decided of a key, from the base node on where it was looked up. The lock of the key is
-    /// held.
+    /// Carries out what was decided of a key, from the base node on where it was looked up. The
+    /// lock of the key is held.
     fn carry_out<'g>(
         &'g self,
         mut found: Found<'g, R>,
@@ -183,7 +196,8 @@ impl<R: Release> Routes<R> {
                 };
                 let new = Node::base(tree, base.after(cost), base.parent, None);
                 if let Ok(new) = self.try_replace(node, base, new, guard) {
-                    // SAFETY: the base node that led to what is replaced has just been taken out (T2 of `treap`).
+                    // SAFETY: the base node that led to what is replaced has just been taken out
+                    // (TREAP-2).
                     unsafe { edit.published(guard) };
                     return Some(new);
                 }
@@ -209,7 +223,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
     ) {
         let held = self.locks.lock(key);
         let found = self.find(key, guard);
-        // Whatever is found was there at some moment since the lock was taken (L6), hence is there now.
+        // Whatever is found was there at some moment since the lock was taken (LOCK_FREE-6), hence
+        // is there now.
         let exchange = decide(found.1.tree().get(key));
         let changed = self.carry_out(found, key, &exchange, guard);
         drop(held);
@@ -264,12 +279,14 @@ impl<R: Release> Drop for Routes<R> {
     fn drop(&mut self) {
         let mut left = vec![self.root.peek().cast_mut()];
         while let Some(node) = left.pop() {
-            // SAFETY: the exclusive borrow shows that no other code looks at the tree, in which each node is once. No
-            // join is under way, since each is done or aborted when the call that began it returns.
+            // SAFETY: the exclusive borrow shows that no other code looks at the tree, in which
+            // each node is once. No join is under way, since each is done or aborted when the call
+            // that began it returns.
             let node = unsafe { NodeBox::from_raw(node) };
             match &*node {
                 Node::Route(route) => left.extend(route.hanging().map(<*const _>::cast_mut)),
-                // SAFETY: as above; nodes of a container are in that of one base node of the tree (T2 of `treap`).
+                // SAFETY: the exclusive borrow shows that no other code looks at the tree, and the
+                // nodes of a container are in that of one base node (TREAP-2).
                 Node::Base(base) => unsafe { base.link().free_all() },
             }
         }

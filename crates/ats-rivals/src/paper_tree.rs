@@ -8,45 +8,52 @@
 //!  AVL  AVL      one record a node
 //! ```
 //!
-//! K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered sets* (JPDC 2018), with the
-//! constants of `erl_db_catree.c` of Erlang/OTP: `ordered_set` with `write_concurrency` since version 22.
-//! A base node whose lock is contended is split in two; one whose lock is not, or that is empty, is joined with its
-//! neighbour. What [`catree`](ats_mem::catree) does in another way is listed there.
+//! K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered sets* (JPDC
+//! 2018), with the constants of `erl_db_catree.c` of Erlang/OTP: `ordered_set` with
+//! `write_concurrency` since version 22. A base node whose lock is contended is split in two; one
+//! whose lock is not, or that is empty, is joined with its neighbour. What
+//! [`catree`](ats_mem::catree) does in another way is listed there.
 //!
-//! Good for: measuring what those other ways give; writers that contend all over the keys. Bad at: reading, since each
-//! lookup writes to the lock of its base node, and follows pointers from one binary node to the next; tables that
-//! are no longer written to, which stay as finely split as they were; memory, of which each base node takes
-//! half a kilobyte for its lock.
+//! Good for: measuring what those other ways give; writers that contend all over the keys. Bad at:
+//! reading, since each lookup writes to the lock of its base node, and follows pointers from one
+//! binary node to the next; tables that are no longer written to, which stay as finely split as
+//! they were; memory, of which each base node takes half a kilobyte for its lock.
 //!
 //! # Where this is not to the letter
 //! - One read in 512 lets a random base node drift towards joining in Erlang/OTP. This is left out.
-//! - Erlang/OTP keeps records in the nodes of its trees. Ours are blocks of their own, since readers look at them
-//!   after they have unlocked. So that this costs no cache miss at each node on the way, a node has the first eight
-//!   bytes of its key.
+//! - Erlang/OTP keeps records in the nodes of its trees. Ours are blocks of their own, since
+//!   readers look at them after they have unlocked. So that this costs no cache miss at each node
+//!   on the way, a node has the first eight bytes of its key.
 //! - The lock is a [`ReaderGroupLock`](crate::ReaderGroupLock) with a single group of readers.
-//! - What concerns several keys is the [store](super::shared_store)'s. Each write holds its lock as a reader.
+//! - What concerns several keys is the [store](super::shared_store)'s. Each write holds its lock as
+//!   a reader.
 //!
 //! # Invariants
-//! W1 and so on are those of [`shared_store`](super::shared_store).
-//! - P1. The records of a base node are changed by a holder of its lock to write, and read by a holder of its lock.
-//!   A base node is *valid* from when it is made until it is replaced, by a split or a join, under its lock. After that
-//!   it has no records, and a thread that gets its lock starts again from the root.
-//! - P2. A word that leads to a base node is stored to by a holder of the lock of that base node, while it is valid. A
-//!   word that leads to a route node is stored to by a holder of the lock of that route node, and of the one that
-//!   the word is in, unless it is the word of the root; while both are valid.
-//! - P3. A route node is *valid* until it is spliced out, under its lock. A join splices out the parent of its base
-//!   node with the locks of that base node and of the neighbour beyond the parent held, and replaces both. So
-//!   the parent of a valid base node is valid, and is the same all its life. Separators next to it are, too: so it
-//!   has the same range of keys all its life.
-//! - P4. The words of a route node do not change once it is not valid. One of them leads to a base node that is not
-//!   valid, the other to what is now in its place. So a thread that stands on it finds the base node of its key, or
-//!   one that is not valid.
-//! - P5. Threads wait for the lock of a base node while they hold no lock of the map. A thread that holds one only
-//!   tries that of a neighbour. Then it waits for the lock of the parent, and then for that of the parent's parent. A
-//!   holder of the lock of a route node waits for nothing but the lock of one nearer to the root, and the order of
-//!   route nodes from the root does not change. So threads cannot wait in a circle.
-//! - P6. A node is retired once, after its replacement was published: then no word leads to it but those of nodes that
-//!   were retired no later. References to nodes are had under a guard that was there when the thread read the root.
+//! SHARED_STORE-1 and so on are those of [`shared_store`](super::shared_store).
+//! - PAPER_TREE-1. The records of a base node are changed by a holder of its lock to write, and
+//!   read by a holder of its lock. A base node is *valid* from when it is made until it is
+//!   replaced, by a split or a join, under its lock. After that it has no records, and a thread
+//!   that gets its lock starts again from the root.
+//! - PAPER_TREE-2. A word that leads to a base node is stored to by a holder of the lock of that
+//!   base node, while it is valid. A word that leads to a route node is stored to by a holder of
+//!   the lock of that route node, and of the one that the word is in, unless it is the word of the
+//!   root; while both are valid.
+//! - PAPER_TREE-3. A route node is *valid* until it is spliced out, under its lock. A join splices
+//!   out the parent of its base node with the locks of that base node and of the neighbour beyond
+//!   the parent held, and replaces both. So the parent of a valid base node is valid, and is the
+//!   same all its life. Separators next to it are, too: so it has the same range of keys all its
+//!   life.
+//! - PAPER_TREE-4. The words of a route node do not change once it is not valid. One of them leads
+//!   to a base node that is not valid, the other to what is now in its place. So a thread that
+//!   stands on it finds the base node of its key, or one that is not valid.
+//! - PAPER_TREE-5. Threads wait for the lock of a base node while they hold no lock of the map. A
+//!   thread that holds one only tries that of a neighbour. Then it waits for the lock of the
+//!   parent, and then for that of the parent's parent. A holder of the lock of a route node waits
+//!   for nothing but the lock of one nearer to the root, and the order of route nodes from the root
+//!   does not change. So threads cannot wait in a circle.
+//! - PAPER_TREE-6. A node is retired once, after its replacement was published: then no word leads
+//!   to it but those of nodes that were retired no later. References to nodes are had under a guard
+//!   that was there when the thread read the root.
 
 mod adapt;
 mod avl;
@@ -102,7 +109,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
             let place = self.find(key, guard);
             if let Some(contents) = place.base.read() {
                 let record = contents.records.find(key)?;
-                // SAFETY: it is in the map while the lock is held (P1), and the guard is older than that.
+                // SAFETY: it is in the map while the lock is held (PAPER_TREE-1), and the guard is
+                // older than that.
                 return Some(unsafe { record.under(guard) });
             }
         }
@@ -120,7 +128,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
                 continue;
             };
             let (way, here) = contents.records.search(key);
-            // SAFETY: as in `get` (P1).
+            // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the guard
+            // is older than that.
             let here = here.map(|record| unsafe { record.under(guard) });
             match (decide(here), here) {
                 (Exchange::Keep, _) | (Exchange::Take, None) => {}

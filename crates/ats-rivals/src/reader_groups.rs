@@ -1,50 +1,58 @@
 //! A readers-writer lock whose readers share no cache line as long as no thread writes.
 //!
-//! Good for: values that are read all the time by all processors and changed now and then. A reader changes one
-//! word, which only threads of its *group* change, and looks at a word that only writers change. Bad at: many locks,
-//! since each takes 128 bytes for each group, and up to 8.5 KiB in all; writers, since each that finds no other
-//! writer looks at the counters of all groups; short sections on a machine with more threads than processors, since
-//! the lock is handed over in the order in which it was asked for, also to a thread that has yet to be woken. A
-//! structure that can be read without a lock is better read without one.
+//! Good for: values that are read all the time by all processors and changed now and then. A reader
+//! changes one word, which only threads of its *group* change, and looks at a word that only
+//! writers change. Bad at: many locks, since each takes 128 bytes for each group, and up to 8.5 KiB
+//! in all; writers, since each that finds no other writer looks at the counters of all groups;
+//! short sections on a machine with more threads than processors, since the lock is handed over in
+//! the order in which it was asked for, also to a thread that has yet to be woken. A structure that
+//! can be read without a lock is better read without one.
 //!
-//! This is the lock DR-MCS of Calciu, Dice, Lev, Luchangco, Marathe and Shavit, "NUMA-aware reader-writer locks"
-//! (PPoPP 2013), with the write barrier that Klaftenegger, Sagonas and Winblad gave it in "Queue delegation
-//! locking" (SPAA 2014; the library `qd_lock_lib`). There are three differences. Threads that wait for long sleep.
-//! Readers look at a word of their own, the gate, and not at the queue. A writer needs no node while it holds the lock.
+//! This is the lock DR-MCS of Calciu, Dice, Lev, Luchangco, Marathe and Shavit, "NUMA-aware
+//! reader-writer locks" (PPoPP 2013), with the write barrier that Klaftenegger, Sagonas and Winblad
+//! gave it in "Queue delegation locking" (SPAA 2014; the library `qd_lock_lib`). There are three
+//! differences. Threads that wait for long sleep. Readers look at a word of their own, the gate,
+//! and not at the queue. A writer needs no node while it holds the lock.
 //!
 //! # How it works
-//! - A reader counts itself into its group. If the gate is open, it may read. Else it counts itself out, and waits.
-//! - A writer enters the queue of writers. As its head, it shuts the gate unless the writer before it has left it
-//!   shut, and waits until each group has been without readers.
-//! - A writer that leaves gives the lock to the next in the queue, with the gate shut. If there is none, it
-//!   opens the gate first.
-//! - A reader that has looked at the gate [`READ_PATIENCE`] times puts up a barrier, and then sleeps until the gate is
-//!   opened. No more writers enter the queue, so that will be soon. When the reader has got in, it lets the
-//!   barrier down. So it waits for the writers that were in the queue, and for one turn of each that had already
-//!   passed the barrier.
-//! - A writer waits before the barrier only until it has been let down once, be it up again by then. So readers
-//!   cannot keep it out for ever.
+//! - A reader counts itself into its group. If the gate is open, it may read. Else it counts itself
+//!   out, and waits.
+//! - A writer enters the queue of writers. As its head, it shuts the gate unless the writer before
+//!   it has left it shut, and waits until each group has been without readers.
+//! - A writer that leaves gives the lock to the next in the queue, with the gate shut. If there is
+//!   none, it opens the gate first.
+//! - A reader that has looked at the gate [`READ_PATIENCE`] times puts up a barrier, and then
+//!   sleeps until the gate is opened. No more writers enter the queue, so that will be soon. When
+//!   the reader has got in, it lets the barrier down. So it waits for the writers that were in the
+//!   queue, and for one turn of each that had already passed the barrier.
+//! - A writer waits before the barrier only until it has been let down once, be it up again by
+//!   then. So readers cannot keep it out for ever.
 //!
-//! There is no poisoning: a panic in a critical section unlocks. The lock is not re-entrant, also for readers: a
-//! thread that reads, and asks to read once more, waits for ever if a writer has come in between. All wait as long as
-//! it takes, whatever [`set_may_wait`](ats_sync::lock::set_may_wait) says of them.
+//! There is no poisoning: a panic in a critical section unlocks. The lock is not re-entrant, also
+//! for readers: a thread that reads, and asks to read once more, waits for ever if a writer has
+//! come in between. All wait as long as it takes, whatever
+//! [`set_may_wait`](ats_sync::lock::set_may_wait) says of them.
 //!
 //! # Invariants
-//! - G1. The value is changed only by the holder of the queue, with the gate shut, after each group was empty at
-//!   some moment since the gate was shut. It is read only by threads that have counted themselves in and then found
-//!   the gate open, and have not counted themselves out.
-//! - G2. A node of the queue is used until its thread has the lock, and the thread behind it, if there is one at the
-//!   tail, has linked itself. Until then it does not leave the stack of its thread. Only the holder grants
-//!   the lock, once for each node.
-//! - G3. The gate is shut before the writer passes each group by a read-modify-write, and all changes of a
-//!   group are read-modify-writes. So of a reader and a writer one comes first in the group. If it is the reader, the
-//!   writer sees it there, and waits. If it is the writer, the reader finds the gate shut; or opened since, and then
-//!   what was written before that is visible to it.
-//! - G4. A thread sleeps only on a word with a value that says so, and the kernel compares the two. The thread that
-//!   ends the reason for sleeping changes the word before it wakes the sleepers: the last reader of a group,
-//!   the writer that opens the gate, the reader that lets the barrier down, the holder that grants the lock. Each
-//!   of these words has its own kind of sleeper.
-//! - G5. The barrier and the order of the queue are about fairness alone. Nothing that is safe depends on them.
+//! - READER_GROUPS-1. The value is changed only by the holder of the queue, with the gate shut,
+//!   after each group was empty at some moment since the gate was shut. It is read only by threads
+//!   that have counted themselves in and then found the gate open, and have not counted themselves
+//!   out.
+//! - READER_GROUPS-2. A node of the queue is used until its thread has the lock, and the thread
+//!   behind it, if there is one at the tail, has linked itself. Until then it does not leave the
+//!   stack of its thread. Only the holder grants the lock, once for each node.
+//! - READER_GROUPS-3. The gate is shut before the writer passes each group by a read-modify-write,
+//!   and all changes of a group are read-modify-writes. So of a reader and a writer one comes first
+//!   in the group. If it is the reader, the writer sees it there, and waits. If it is the writer,
+//!   the reader finds the gate shut; or opened since, and then what was written before that is
+//!   visible to it.
+//! - READER_GROUPS-4. A thread sleeps only on a word with a value that says so, and the kernel
+//!   compares the two. The thread that ends the reason for sleeping changes the word before it
+//!   wakes the sleepers: the last reader of a group, the writer that opens the gate, the reader
+//!   that lets the barrier down, the holder that grants the lock. Each of these words has its own
+//!   kind of sleeper.
+//! - READER_GROUPS-5. The barrier and the order of the queue are about fairness alone. Nothing that
+//!   is safe depends on them.
 
 mod barrier;
 mod gate;
@@ -83,12 +91,13 @@ struct Writers {
 
 // SAFETY: the lock owns its value; the rest is words.
 unsafe impl<T: ?Sized + Send> Send for ReaderGroupLock<T> {}
-// SAFETY: readers have shared references to the value at the same time, hence `Sync`; a writer has it alone, on
-// whatever thread it is, hence `Send` (G1).
+// SAFETY: readers have shared references to the value at the same time, hence `Sync`; a writer has
+// it alone, on whatever thread it is, hence `Send` (READER_GROUPS-1).
 unsafe impl<T: ?Sized + Send + Sync> Sync for ReaderGroupLock<T> {}
 
 impl<T> ReaderGroupLock<T> {
-    /// A free lock with a group for each processor: their number is rounded up to a power of two, and is at most 64.
+    /// A free lock with a group for each processor: their number is rounded up to a power of two,
+    /// and is at most 64.
     pub fn new(value: T) -> Self {
         Self::with_groups(shard_count(), value)
     }
@@ -115,7 +124,8 @@ impl<T> ReaderGroupLock<T> {
 }
 
 impl<T: ?Sized> ReaderGroupLock<T> {
-    /// Takes the lock to read, waiting for writers if need be. Several threads can have it so at the same time.
+    /// Takes the lock to read, waiting for writers if need be. Several threads can have it so at
+    /// the same time.
     ///
     /// # Panics
     /// If one group has 2^30 readers.
@@ -151,15 +161,16 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         WriteGuard { lock: self }
     }
 
-    /// Takes the lock to write, unless another thread has it or waits for it. Threads that read now and then may
-    /// keep this from ever succeeding.
+    /// Takes the lock to write, unless another thread has it or waits for it. Threads that read now
+    /// and then may keep this from ever succeeding.
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         if self.writers.barrier.is_raised() || !self.writers.queue.try_lock() {
             return None;
         }
         self.gate.shut();
         if !self.groups.iter().all(|group| group.pass()) {
-            // A writer that waits behind this one takes a gate that is shut for a sign that no reader is left.
+            // A writer that waits behind this one takes a gate that is shut for a sign that no
+            // reader is left.
             self.gate.open();
             self.writers.queue.unlock();
             return None;
@@ -222,8 +233,8 @@ impl<T: ?Sized> ReaderGroupLock<T> {
     }
 
     fn unlock(&self) {
-        // The gate is opened before the queue is left, since only its holder may do so. If a writer comes in
-        // between, it shuts the gate again.
+        // The gate is opened before the queue is left, since only its holder may do so. If a writer
+        // comes in between, it shuts the gate again.
         if !self.writers.queue.has_next() {
             self.gate.open();
         }
@@ -253,7 +264,8 @@ pub struct ReadGuard<'a, T: ?Sized> {
     group: &'a Group,
 }
 
-// SAFETY: the guard is a shared reference to the value, and can be dropped by any thread, since it knows its group.
+// SAFETY: the guard is a shared reference to the value, and can be dropped by any thread, since it
+// knows its group.
 unsafe impl<T: ?Sized + Sync> Send for ReadGuard<'_, T> {}
 // SAFETY: a shared reference to the guard gives shared references to the value.
 unsafe impl<T: ?Sized + Sync> Sync for ReadGuard<'_, T> {}
@@ -263,7 +275,8 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the thread was counted in with the gate open, and is until the guard goes (G1).
+        // SAFETY: the thread was counted in with the gate open, and is until the guard goes
+        // (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -291,7 +304,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard has the value alone (G1).
+        // SAFETY: the guard has the value alone (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -299,7 +312,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard has the value alone (G1).
+        // SAFETY: the guard has the value alone (READER_GROUPS-1).
         unsafe { &mut *self.lock.value.get() }
     }
 }

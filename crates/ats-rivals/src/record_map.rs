@@ -1,6 +1,6 @@
 //! The abilities that a store behind a lock needs of its map.
 //!
-//! The invariants (V1 and so on) are those of [the crate](crate).
+//! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
 use ats_mem::record::{Record, RecordBox, Release};
 use ats_mem::{End, ScanPosition, SlotAnswer};
@@ -12,9 +12,10 @@ use std::ptr::NonNull;
 /// A record in a map, which is known by its key.
 pub struct Kept<R: Release>(NonNull<Record<R>>);
 
-// SAFETY: it stands for a record, which any thread may read, and which any thread may free (I3 of `record`).
+// SAFETY: it stands for a record, which any thread may read, and which any thread may free
+// (RECORD-3).
 unsafe impl<R: Release> Send for Kept<R> {}
-// SAFETY: as above.
+// SAFETY: a shared `Kept` only lends its record to read, which any thread may do (RECORD-1).
 unsafe impl<R: Release> Sync for Kept<R> {}
 
 impl<R: Release> Kept<R> {
@@ -28,9 +29,11 @@ impl<R: Release> Kept<R> {
         Kept(NonNull::new(record.into_raw()).expect("no box is null"))
     }
 
-    /// The record. To be asked for by the holder of the lock, of what is in the map or has just been taken out.
+    /// The record. To be asked for by the holder of the lock, of what is in the map or has just
+    /// been taken out.
     pub(super) fn get(&self) -> &Record<R> {
-        // SAFETY: what is in the map lives (V1), and what was taken out is not retired by another thread (V2).
+        // SAFETY: what is in the map lives (RIVALS-1), and what was taken out is not retired by
+        // another thread (RIVALS-2).
         unsafe { self.0.as_ref() }
     }
 
@@ -40,7 +43,8 @@ impl<R: Release> Kept<R> {
     /// It was in the map, or put there, after the guard was made.
     pub(super) unsafe fn under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
         let _ = guard;
-        // SAFETY: the contract, and V2.
+        // SAFETY: the caller says that the record was in the map, or put there, after the guard was
+        // made, so it is retired only under the guard, if at all (RIVALS-2).
         unsafe { &*self.0.as_ptr() }
     }
 
@@ -134,8 +138,8 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     /// Finds the next records from a position on: `most` or a few more, unless there are less.
     fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest;
 
-    /// Finds the next records below a key, or the last ones, in descending order: at most `most`. Whether
-    /// the map has an order; if not, it finds nothing.
+    /// Finds the next records below a key, or the last ones, in descending order: at most `most`.
+    /// Whether the map has an order; if not, it finds nothing.
     fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
         let _ = (below, most, found);
         false

@@ -1,19 +1,21 @@
 //! A map of records that several threads change at a time, as a store.
 //!
-//! The map knows how to find and to change one key. What needs more than one key as it is at one moment (the
-//! first or the last record, the size) comes in alone: writers of keys hold a
-//! [lock with reader groups](crate::reader_groups) as its readers, so they do not meet, and what needs all holds it as
-//! its writer. So each write pays two atomic changes of a line that only the threads of its group share, whatever the
-//! map; readers pay nothing.
+//! The map knows how to find and to change one key. What needs more than one key as it is at one
+//! moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
+//! with reader groups](crate::reader_groups) as its readers, so they do not meet, and what needs
+//! all holds it as its writer. So each write pays two atomic changes of a line that only the
+//! threads of its group share, whatever the map; readers pay nothing.
 //!
 //! # Invariants
-//! - W1. A record is in the map from the moment a writer puts it there until a writer takes it out. Both happen in
-//!   [`SharedMap::change`], which one thread at a time is in for a key.
-//! - W2. A record is retired only after it was taken out of the map, and by one thread: the writer that has taken
-//!   it out, or the batch to which it belonged. So what a thread finds lives as long as the guard that it had before.
-//! - W3. What makes records visible counts them, within one turn with the lock held as a reader. So while the lock is
-//!   held to write, the counters say what readers see.
-//! - W4. Locks are taken in this order: the one of the store, then those of the map.
+//! - SHARED_STORE-1. A record is in the map from the moment a writer puts it there until a writer
+//!   takes it out. Both happen in [`SharedMap::change`], which one thread at a time is in for a
+//!   key.
+//! - SHARED_STORE-2. A record is retired only after it was taken out of the map, and by one thread:
+//!   the writer that has taken it out, or the batch to which it belonged. So what a thread finds
+//!   lives as long as the guard that it had before.
+//! - SHARED_STORE-3. What makes records visible counts them, within one turn with the lock held as
+//!   a reader. So while the lock is held to write, the counters say what readers see.
+//! - SHARED_STORE-4. Locks are taken in this order: the one of the store, then those of the map.
 
 use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::shared_map::{Exchange, SharedMap};
@@ -38,7 +40,7 @@ const STEP: usize = 2;
 pub struct SharedStore<R: Release, M: SharedMap<R>> {
     map: M,
     turns: ReaderGroupLock<()>,
-    /// The number of objects that readers see (W3).
+    /// The number of objects that readers see (SHARED_STORE-3).
     objects: ShardedCounter,
     bytes: ShardedCounter,
     records: PhantomData<R>,
@@ -82,8 +84,8 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         size_of::<Self>() + self.turns.bytes() + counters + self.map.bytes(records, guard)
     }
 
-    /// Changes a key as is decided, unless a batch holds it: then this says so, and nothing is decided. The lock of
-    /// the store is held.
+    /// Changes a key as is decided, unless a batch holds it: then this says so, and nothing is
+    /// decided. The lock of the store is held.
     fn try_change<'g>(
         &'g self,
         key: &[u8],
@@ -174,14 +176,15 @@ struct Held;
 
 /// A record that is given to the store.
 fn given<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
-    // SAFETY: a record of the store is freed by retiring only (W2), hence after the guard.
+    // SAFETY: a record of the store is freed by retiring only (SHARED_STORE-2), hence after the
+    // guard.
     unsafe { &*record.into_raw() }
 }
 
 /// Retires a record that this thread has just taken out, with no lock held.
 fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     if let Some(record) = gone {
-        // SAFETY: this thread has just taken it out of the map (W2).
+        // SAFETY: this thread has just taken it out of the map (SHARED_STORE-2).
         unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
     }
 }
@@ -248,7 +251,8 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         self.map.change(installed.key(), guard, &mut |here| {
             debug_assert!(here.is_some_and(|here| ptr::eq(here, installed)));
             match other {
-                // SAFETY: given to the store, where it lives at least as long as a guard made before (W2).
+                // SAFETY: the record was given to the store, where it lives at least as long as a
+                // guard made before (SHARED_STORE-2).
                 Some(other) => Exchange::Put(unsafe { &*ptr::from_ref(other) }),
                 None => Exchange::Take,
             }
@@ -263,7 +267,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
             Exchange::Take
         });
         drop(turn);
-        // It was in the map before the hold, which has just been taken out (B3 of `batch`).
+        // It was in the map before the hold, which has just been taken out (BATCH-3).
         retire(before, guard);
     }
 }
@@ -461,8 +465,9 @@ impl<R: Release, M: SharedMap<R>> Default for SharedStore<R, M> {
 impl<R: Release, M: SharedMap<R>> Drop for SharedStore<R, M> {
     fn drop(&mut self) {
         for record in self.map.all() {
-            // SAFETY: the exclusive borrow shows that no reference to it is left, since those that were handed out
-            // are borrowed from the store. The map does not look at its records again.
+            // SAFETY: the exclusive borrow shows that no reference to it is left, since those that
+            // were handed out are borrowed from the store. The map does not look at its records
+            // again.
             drop(unsafe { RecordBox::from_raw(record.as_ptr()) });
         }
     }

@@ -1,10 +1,12 @@
-//! The ordered store behind a single lock: a balanced tree, as `ordered_set` of `ets` was before Erlang/OTP 22.
+//! The ordered store behind a single lock: a balanced tree, as `ordered_set` of `ets` was before
+//! Erlang/OTP 22.
 //!
-//! Good for: one thread at a time; walks, since neighbours lie side by side. Bad at: counting the records of a
-//! range, finding the n-th record, and [slots](ats_mem::Slots), for which the tree keeps no numbers: all take O(n).
+//! Good for: one thread at a time; walks, since neighbours lie side by side. Bad at: counting the
+//! records of a range, finding the n-th record, and [slots](ats_mem::Slots), for which the tree
+//! keeps no numbers: all take O(n).
 //!
-//! The tree is a kept one: that of the standard library. The lock is a readers-writer lock of the usual kind, with one
-//! counter of readers.
+//! The tree is a kept one: that of the standard library. The lock is a readers-writer lock of the
+//! usual kind, with one counter of readers.
 
 use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::record_map::{Kept, RecordMap, Rest, Taking};
@@ -18,7 +20,8 @@ use std::ops::{Bound, ControlFlow};
 /// A balanced tree behind a readers-writer lock.
 pub type SingleLock<R> = LockedMap<R, Tree<R>>;
 
-/// About how many bytes of a node fall to one record: nodes of the standard library have room for eleven.
+/// About how many bytes of a node fall to one record: nodes of the standard library have room for
+/// eleven.
 const BYTES_EACH: usize = 16;
 
 /// Records in the order of their keys.

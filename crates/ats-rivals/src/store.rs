@@ -1,6 +1,6 @@
 //! A map of records behind a readers-writer lock, as a store.
 //!
-//! The invariants (V1 and so on) are those of [the crate](crate).
+//! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use crate::reader_groups::ReaderGroupLock;
@@ -32,7 +32,8 @@ struct State<R: Release, M: RecordMap<R>> {
 }
 
 impl<R: Release, M: RecordMap<R>> State<R, M> {
-    /// The only way in which the map changes: a record, or nothing, takes the place of what was there.
+    /// The only way in which the map changes: a record, or nothing, takes the place of what was
+    /// there.
     fn exchange(&mut self, key: &[u8], new: Option<Kept<R>>, why: Taking) -> Option<Kept<R>> {
         match new {
             Some(record) => self.map.put(record),
@@ -40,8 +41,9 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
         }
     }
 
-    /// Changes the record of a key, where `here` is, as was decided. Returns what is to be retired when the lock was given back: not
-    /// before, since a thread that retires also frees what others have retired.
+    /// Changes the record of a key, where `here` is, as was decided. Returns what is to be retired
+    /// when the lock was given back: not before, since a thread that retires also frees what others
+    /// have retired.
     fn carry_out(
         &mut self,
         key: &[u8],
@@ -91,7 +93,8 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     ) -> (Vec<&'g Record<R>>, T) {
         let mut found = Vec::new();
         let answer = look(&self.state.read().map, &mut found);
-        // SAFETY: all of it was in the map when the lock was held, which is after the guard was made.
+        // SAFETY: all of it was in the map when the lock was held, which is after the guard was
+        // made.
         let found = found.iter().map(|kept| unsafe { kept.under(guard) });
         (found.collect(), answer)
     }
@@ -119,15 +122,15 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
             let gone = key.and_then(|key| state.carry_out(key, here, step));
             drop(state);
             if let Some(gone) = gone {
-                // SAFETY: this thread has just taken it out of the map (V2).
+                // SAFETY: this thread has just taken it out of the map (RIVALS-2).
                 unsafe { record::retire(gone.pointer(), guard) };
             }
             return Ok(());
         }
     }
 
-    /// Visits the records behind a position until `visit` breaks. Returns where to go on if `pause`, which is asked
-    /// where it can be gone on by a number, breaks.
+    /// Visits the records behind a position until `visit` breaks. Returns where to go on if
+    /// `pause`, which is asked where it can be gone on by a number, breaks.
     fn walk<'g>(
         &'g self,
         from: ScanPosition<'_>,
@@ -234,7 +237,7 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         drop(state);
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));
         if let Some(before) = before {
-            // SAFETY: it was in the map before the hold, which has just been taken out (B3 of `batch`).
+            // SAFETY: it was in the map before the hold, which has just been taken out (BATCH-3).
             unsafe { record::retire(std::ptr::from_ref(before).cast_mut(), guard) };
         }
     }
@@ -386,8 +389,9 @@ impl<R: Release, M: RecordMap<R>> Drop for LockedMap<R, M> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         for kept in state.map.all() {
-            // SAFETY: the exclusive borrow shows that no reference to it is left, since those that were handed out
-            // are borrowed from the store. The map does not look at its records again.
+            // SAFETY: the exclusive borrow shows that no reference to it is left, since those that
+            // were handed out are borrowed from the store. The map does not look at its records
+            // again.
             drop(unsafe { RecordBox::from_raw(kept.pointer()) });
         }
     }

@@ -1,8 +1,9 @@
 //! The index that a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its
 //! keys in the order of their hashes.
 //!
-//! The index has each key that is in the map, and each that was removed since the map was fixed. So a walk can go on
-//! behind a key that is gone. A key that only a batch has had, and has not put after all, leaves no trace.
+//! The index has each key that is in the map, and each that was removed since the map was fixed. So
+//! a walk can go on behind a key that is gone. A key that only a batch has had, and has not put
+//! after all, leaves no trace.
 
 use super::record_map::Taking;
 use std::collections::BTreeMap;
@@ -80,7 +81,8 @@ impl WalkIndex {
         self.keys.get(&(hash, key.into())).copied().unwrap_or(false)
     }
 
-    /// The next keys behind a spot: so many, and all others of the last hash. Also the next hash, if there is one.
+    /// The next keys behind a spot: so many, and all others of the last hash. Also the next hash,
+    /// if there is one.
     pub(super) fn next_keys(
         &self,
         from: Spot<'_>,

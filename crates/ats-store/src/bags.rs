@@ -1,7 +1,7 @@
 //! Stores in which a key has several values, each of which is changed without the others.
 //!
-//! To the functions of [`Store`](crate::Store) such a key is one record: its value is all values of the key in the
-//! order in which they were added, each behind its length.
+//! To the functions of [`Store`](crate::Store) such a key is one record: its value is all values of
+//! the key in the order in which they were added, each behind its length.
 //!
 //! ```text
 //!   length, 4 bytes | value | length | value | ...        lengths: least significant byte first
@@ -28,8 +28,8 @@ pub fn push_value(values: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Values that stand one behind the other. Gives [`Error::Corrupt`] as the last one if the bytes are
-/// not such values.
+/// Values that stand one behind the other. Gives [`Error::Corrupt`] as the last one if the bytes
+/// are not such values.
 pub fn split_values(mut values: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     std::iter::from_fn(move || {
         if values.is_empty() {

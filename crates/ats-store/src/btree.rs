@@ -1,13 +1,14 @@
 //! A store that is plainly right: the standard library's B-tree behind one lock.
 //!
-//! Good for: being compared with. Tests run the same operations on it and on another store, benchmarks tell what
-//! that other store gains, and a table can be made on it to see whether a difference comes from the store or from
-//! the layers above. Bad at: everything that several threads do at a time, since writers exclude all other threads,
-//! and a visit of many records excludes writers for as long as it takes. This is what `ordered_set` was in `ets`
-//! before the CA tree, but for the kind of tree.
+//! Good for: being compared with. Tests run the same operations on it and on another store,
+//! benchmarks tell what that other store gains, and a table can be made on it to see whether a
+//! difference comes from the store or from the layers above. Bad at: everything that several
+//! threads do at a time, since writers exclude all other threads, and a visit of many records
+//! excludes writers for as long as it takes. This is what `ordered_set` was in `ets` before the CA
+//! tree, but for the kind of tree.
 //!
 //! # Invariant
-//! - BT1. The map changes only after everything that can fail or panic has been called.
+//! - BTREE-1. The map changes only after everything that can fail or panic has been called.
 
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
@@ -35,7 +36,8 @@ struct Records {
     bytes: usize,
 }
 
-/// Bytes that an entry of the map takes besides its key and its value: nodes are between half full and full.
+/// Bytes that an entry of the map takes besides its key and its value: nodes are between half full
+/// and full.
 const ENTRY_BYTES: usize = 48;
 
 impl Records {
@@ -92,7 +94,7 @@ impl BTreeStore {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Records> {
-        // A panic of a visitor leaves nothing half done (BT1).
+        // A panic of a visitor leaves nothing half done (BTREE-1).
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -354,8 +356,8 @@ mod tests {
         );
     }
 
-    /// Appends, which is not commutative. A value that begins with `=` is a base, and one that ends with `-`
-    /// counts as missing; `!` cannot be merged.
+    /// Appends, which is not commutative. A value that begins with `=` is a base, and one that ends
+    /// with `-` counts as missing; `!` cannot be merged.
     struct Append;
 
     impl MergeOperator for Append {

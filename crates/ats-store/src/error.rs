@@ -5,10 +5,11 @@ use std::{fmt, io};
 /// An error of a store. Nothing has changed then, unless the store says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A key is held by another change, or a lock was held for too long. Try again later, best after giving
-    /// the processor away.
+    /// A key is held by another change, or a lock was held for too long. Try again later, best
+    /// after giving the processor away.
     Busy,
-    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has changed.
+    /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has
+    /// changed.
     WouldBlock,
     /// Stores of this kind cannot do this.
     Unsupported,
@@ -18,7 +19,8 @@ pub enum Error {
     Corrupt,
     /// The merge operator cannot merge these values.
     Merge,
-    /// The store is one that does not change, and was not read for so long that it keeps nothing any more.
+    /// The store is one that does not change, and was not read for so long that it keeps nothing
+    /// any more.
     Expired,
     /// A key, a value, or all that is to change at once, has more bytes than the store can keep.
     TooLong {
@@ -27,7 +29,8 @@ pub enum Error {
         /// The most that there may be.
         limit: usize,
     },
-    /// The values of a key are still to be merged by the program. The call has come as far as this key.
+    /// The values of a key are still to be merged by the program. The call has come as far as this
+    /// key.
     Pending,
 }
 

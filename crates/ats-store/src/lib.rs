@@ -1,8 +1,8 @@
 //! The words that all stores of records by key bytes share, and the small interface of stores of
 //! bytes.
 //!
-//! A *record* is a key and a value, both of them bytes; keys have the order of their bytes. This crate knows
-//! neither terms nor where records lie.
+//! A *record* is a key and a value, both of them bytes; keys have the order of their bytes. This
+//! crate knows neither terms nor where records lie.
 //!
 //! | module | words |
 //! |---|---|

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-/// The capability of a thread to block: to wait for a device, for back-pressure, or for a thread that
-/// does.
+/// The capability of a thread to block: to wait for a device, for back-pressure, or for a thread
+/// that does.
 ///
 /// What may block takes an `Option<MayBlock>`. With `None` it does what can be done in memory at
-/// once, or it changes nothing and returns [`Error::WouldBlock`](crate::Error::WouldBlock). Then the
-/// same call can be made again by a thread that has the capability.
+/// once, or it changes nothing and returns [`Error::WouldBlock`](crate::Error::WouldBlock). Then
+/// the same call can be made again by a thread that has the capability.
 ///
 /// The value is of no size, and stays in its thread:
 ///
@@ -19,8 +19,8 @@ use std::marker::PhantomData;
 pub struct MayBlock(PhantomData<*const ()>);
 
 impl MayBlock {
-    /// Grants the capability to the calling thread. Not for a scheduler that serves processes, nor for
-    /// a thread of an asynchronous runtime: while they block, what they serve stands still.
+    /// Grants the capability to the calling thread. Not for a scheduler that serves processes, nor
+    /// for a thread of an asynchronous runtime: while they block, what they serve stands still.
     #[inline]
     #[must_use]
     pub const fn here() -> Self {

@@ -1,8 +1,9 @@
-//! Merge operators over bytes, after `merge`, `short_circuit` and `delete` of osmos (Radford, 2009).
+//! Merge operators over bytes, after `merge`, `short_circuit` and `delete` of osmos (Radford,
+//! 2009).
 //!
-//! A store that merges takes an *operand* as a write, without reading what is there. The value of a key is all
-//! that was written to it, merged from the oldest to the newest. Only neighbours in time are merged, so the
-//! operator must be associative. It need not be commutative.
+//! A store that merges takes an *operand* as a write, without reading what is there. The value of a
+//! key is all that was written to it, merged from the oldest to the newest. Only neighbours in time
+//! are merged, so the operator must be associative. It need not be commutative.
 
 use crate::error::Error;
 
@@ -19,8 +20,8 @@ pub enum Merged {
 
 /// A way of merging the values of a key.
 ///
-/// Equal arguments must give equal results, on every machine and at every time: stores merge the same values
-/// again when they read, and when they rewrite what they have.
+/// Equal arguments must give equal results, on every machine and at every time: stores merge the
+/// same values again when they read, and when they rewrite what they have.
 pub trait MergeOperator: Send + Sync {
     /// The name with which a store on disk is marked, so that it is not opened with another
     /// operator.
@@ -36,10 +37,11 @@ pub trait MergeOperator: Send + Sync {
     /// [`Error::Merge`] if these values cannot be merged.
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error>;
 
-    /// Merges any number of values, of which each was written before the next: what merging two of them after each other
-    /// gives. `None` leaves that to the store.
+    /// Merges any number of values, of which each was written before the next: what merging two of
+    /// them after each other gives. `None` leaves that to the store.
     ///
-    /// For operators that make long values of many short ones: two at a time, each byte is copied several times.
+    /// For operators that make long values of many short ones: two at a time, each byte is copied
+    /// several times.
     ///
     /// # Errors
     /// As those of [`merge`](MergeOperator::merge).

@@ -1,6 +1,7 @@
 //! Parts and ends of the order of keys.
 
-/// The keys from one on and below another; without one of them, from the first on or up to the last.
+/// The keys from one on and below another; without one of them, from the first on or up to the
+/// last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyRange<'k> {
     /// The first key that belongs to it.

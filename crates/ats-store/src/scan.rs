@@ -34,8 +34,8 @@ pub enum Skipped<T> {
     Paused {
         /// The number of records that were passed.
         skipped: usize,
-        /// The end of what was passed: the new low end of the range on the way up, or the new high end on
-        /// the way down.
+        /// The end of what was passed: the new low end of the range on the way up, or the new high
+        /// end on the way down.
         bound: Vec<u8>,
     },
 }

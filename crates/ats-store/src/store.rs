@@ -1,7 +1,7 @@
 //! The interface of stores that keep their records as bytes.
 //!
-//! It is small: read a key, change several keys as one, go through a range. What else a store can do is an
-//! ability of its own, a trait that the store [offers](Store::merges) or does not.
+//! It is small: read a key, change several keys as one, go through a range. What else a store can
+//! do is an ability of its own, a trait that the store [offers](Store::merges) or does not.
 
 use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
@@ -14,22 +14,25 @@ use std::sync::Arc;
 
 /// Called with the key and the value of a record.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
-/// Decides what becomes of a record, of which it gets key and value; of nothing, if the store is empty.
+/// Decides what becomes of a record, of which it gets key and value; of nothing, if the store is
+/// empty.
 pub type DecideEnd<'a> = dyn FnMut(Option<(&[u8], &[u8])>) -> Change<Vec<u8>> + 'a;
 
 /// An ordered store of records, each a key and a value of bytes.
 ///
-/// [`get`](Store::get) and changes are linearizable. A [`scan`](Store::scan) need not be a snapshot, but a record
-/// that is there throughout is visited exactly once, one that is missing throughout is not, and all writes that
-/// had returned before it began are seen.
+/// [`get`](Store::get) and changes are linearizable. A [`scan`](Store::scan) need not be a
+/// snapshot, but a record that is there throughout is visited exactly once, one that is missing
+/// throughout is not, and all writes that had returned before it began are seen.
 ///
-/// All functions may be called from any thread at any time. Those that take an `Option<MayBlock>` wait
-/// for each other and for the system if they are given [`MayBlock`], and return [`Error::WouldBlock`]
-/// where they would have to if they are not. What they are given to call is called in the thread of the caller, perhaps under a lock; it must not
-/// call the store. If it panics, nothing has changed.
+/// All functions may be called from any thread at any time. Those that take an `Option<MayBlock>`
+/// wait for each other and for the system if they are given [`MayBlock`], and return
+/// [`Error::WouldBlock`] where they would have to if they are not. What they are given to call is
+/// called in the thread of the caller, perhaps under a lock; it must not call the store. If it
+/// panics, nothing has changed.
 ///
 /// # Errors
-/// Each function gives [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write what it must.
+/// Each function gives [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write what
+/// it must.
 pub trait Store: Send + Sync {
     /// Lends the value of a key to `read`. Whether there is one.
     fn get(
@@ -39,11 +42,12 @@ pub trait Store: Send + Sync {
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error>;
 
-    /// Changes several keys as one: every reader sees all of the changes or none. `keys` are distinct and
-    /// ascending. `Ok(false)` if the plan answered [`Abort`](Change::Abort), after which nothing has changed.
+    /// Changes several keys as one: every reader sees all of the changes or none. `keys` are
+    /// distinct and ascending. `Ok(false)` if the plan answered [`Abort`](Change::Abort), after
+    /// which nothing has changed.
     ///
-    /// From the decision about a key until the changes are visible no other writer changes it, also if it is
-    /// kept: so all decisions are right at the moment at which the changes become visible.
+    /// From the decision about a key until the changes are visible no other writer changes it, also
+    /// if it is kept: so all decisions are right at the moment at which the changes become visible.
     fn update(
         &self,
         may_block: Option<MayBlock>,
@@ -51,8 +55,8 @@ pub trait Store: Send + Sync {
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error>;
 
-    /// Changes the record at an end of the store, as it is at the moment of the change. `decide` may be called
-    /// again, if another writer was faster.
+    /// Changes the record at an end of the store, as it is at the moment of the change. `decide`
+    /// may be called again, if another writer was faster.
     fn update_end(
         &self,
         may_block: Option<MayBlock>,
@@ -69,9 +73,9 @@ pub trait Store: Send + Sync {
         visit: &mut Visit<'_>,
     ) -> Result<(), Error>;
 
-    /// A bound that divides the records of a range in two parts of about the same size; `None` if there
-    /// are none, or the store cannot tell. It is above the low end of the range, or the key of the first
-    /// record, and below the high end. It need not be a key.
+    /// A bound that divides the records of a range in two parts of about the same size; `None` if
+    /// there are none, or the store cannot tell. It is above the low end of the range, or the key
+    /// of the first record, and below the high end. It need not be a key.
     fn median(
         &self,
         may_block: Option<MayBlock>,
@@ -81,7 +85,8 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
-    /// Number of records: exact when no update is running. O(1), or O(records) in a store that does not count.
+    /// Number of records: exact when no update is running. O(1), or O(records) in a store that does
+    /// not count.
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
 
     /// Returns `true` if there is no record.
@@ -116,8 +121,8 @@ pub trait Store: Send + Sync {
         Ok(sum)
     }
 
-    /// Removes all records, at one moment for every reader and writer, and gives them as a store of their own, which
-    /// nothing changes. O(1).
+    /// Removes all records, at one moment for every reader and writer, and gives them as a store of
+    /// their own, which nothing changes. O(1).
     fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, Error>;
 
     /// The ability to merge, if the store has it.
@@ -139,12 +144,13 @@ pub trait Merges: Store {
     /// Merges an operand with what is there, or writes it if nothing is. Linearizable.
     ///
     /// # Errors
-    /// As the functions of [`Store`], and [`Error::Merge`] if the operator refuses. A store may take the operand and
-    /// find that out when the key is read.
+    /// As the functions of [`Store`], and [`Error::Merge`] if the operator refuses. A store may
+    /// take the operand and find that out when the key is read.
     fn merge(&self, may_block: Option<MayBlock>, key: &[u8], operand: &[u8]) -> Result<(), Error>;
 }
 
-/// The ability of a store to add values to a key, and to remove them, without the others of the key.
+/// The ability of a store to add values to a key, and to remove them, without the others of the
+/// key.
 ///
 /// # Errors
 /// Each function gives the errors of [`Store`], and of [`BagValues`](crate::BagValues).

@@ -1,62 +1,69 @@
 //! Sums over what many locks guard, as of one moment, that cost the holders of these locks nothing.
 //!
-//! A structure whose parts have a lock each counts what is in a part beside its lock: the holder of the lock
-//! changes the number with a load and a store, on a cache line that it has anyway. So writers share nothing for
-//! the sake of the sum. The sum of the parts one after the other is that of no single moment. A *census* is: a
-//! number that the structure had at some moment between the begin and the end of the call, in the order of all
-//! that writers and readers have seen of it. It is found in one of two ways.
+//! A structure whose parts have a lock each counts what is in a part beside its lock: the holder of
+//! the lock changes the number with a load and a store, on a cache line that it has anyway. So
+//! writers share nothing for the sake of the sum. The sum of the parts one after the other is that
+//! of no single moment. A *census* is: a number that the structure had at some moment between the
+//! begin and the end of the call, in the order of all that writers and readers have seen of it. It
+//! is found in one of two ways.
 //!
-//! - A [glance](Gate::glance) goes through the parts twice. If no lock was held and no turn was counted between,
-//!   nothing has changed between, and the first round has seen the sum of that time. A glance writes nothing. It is
-//!   the way while few threads write.
-//! - Behind a [closed gate](Gate::close_and_sum) no thread enters a part. A thread that has taken the lock of a
-//!   part looks at the gate, and if that is closed gives the lock back and waits. The census waits for the
-//!   threads that are inside, and then finds all parts at rest.
+//! - A [glance](Gate::glance) goes through the parts twice. If no lock was held and no turn was
+//!   counted between, nothing has changed between, and the first round has seen the sum of that
+//!   time. A glance writes nothing. It is the way while few threads write.
+//! - Behind a [closed gate](Gate::close_and_sum) no thread enters a part. A thread that has taken
+//!   the lock of a part looks at the gate, and if that is closed gives the lock back and waits. The
+//!   census waits for the threads that are inside, and then finds all parts at rest.
 //!
-//! Good for: numbers that change all the time and must be exact when asked for, such as the size of a table, with
-//! as many parts as contention asks for. Bad at: being asked all the time while many threads write, since they
-//! stand still for the time of a look at all parts, a few microseconds; but as a rule no longer than they go on
-//! between, and callers beside each other [share](Census::share) a census.
+//! Good for: numbers that change all the time and must be exact when asked for, such as the size of
+//! a table, with as many parts as contention asks for. Bad at: being asked all the time while many
+//! threads write, since they stand still for the time of a look at all parts, a few microseconds;
+//! but as a rule no longer than they go on between, and callers beside each other
+//! [share](Census::share) a census.
 //!
 //! # What else there is
-//! The decentralized counters of Erlang/OTP (2020) exchange the array of counters for a new one, wait until every
-//! scheduler has passed a point where it holds no pointer to the old one, and add that up: writers never wait, a
-//! sum takes milliseconds. It is a sum of changes whose effects need not have been seen in that order. Sela
-//! and Petrank (*Concurrent size*, OOPSLA 2022) make a change and its number one step by having readers help,
-//! which costs lookups a look at a descriptor. Their successors (*A study of synchronization methods for concurrent
-//! size*, SPAA 2025) compare waiting-free, optimistic and locking ways, and find none that is best everywhere.
-//! Here changes happen under locks anyway, so the optimistic way and that of locking need no more than these
-//! locks.
+//! The decentralized counters of Erlang/OTP (2020) exchange the array of counters for a new one,
+//! wait until every scheduler has passed a point where it holds no pointer to the old one, and add
+//! that up: writers never wait, a sum takes milliseconds. It is a sum of changes whose effects need
+//! not have been seen in that order. Sela and Petrank (*Concurrent size*, OOPSLA 2022) make a
+//! change and its number one step by having readers help, which costs lookups a look at a
+//! descriptor. Their successors (*A study of synchronization methods for concurrent size*,
+//! SPAA 2025) compare waiting-free, optimistic and locking ways, and find none that is best
+//! everywhere. Here changes happen under locks anyway, so the optimistic way and that of locking
+//! need no more than these locks.
 //!
 //! # Invariants
-//! - N1. A thread makes a change to a part and to its numbers between taking the lock of the part *and* finding the
-//!   gate open, and giving the lock back. It counts its [turn](Part::turns) before the first of both.
-//! - N2. Numbers and turns are stored to by the holder of the lock only, with release.
-//! - N3. The set of the parts does not change during a census, or the caller finds out and drops the result. Numbers
-//!   move between parts only then.
-//! - N4. A thread waits at the gate only while it holds no lock of a part. So those that are inside come out, and
-//!   the census ends.
-//! - N5. The gate is closed by the holder of the lock of the census only.
-//! - N6. A census may be shared by callers that have come before it began, and by no others.
+//! - CENSUS-1. A thread makes a change to a part and to its numbers between taking the lock of the
+//!   part *and* finding the gate open, and giving the lock back. It counts its [turn](Part::turns)
+//!   before the first of both.
+//! - CENSUS-2. Numbers and turns are stored to by the holder of the lock only, with release.
+//! - CENSUS-3. The set of the parts does not change during a census, or the caller finds out and
+//!   drops the result. Numbers move between parts only then.
+//! - CENSUS-4. A thread waits at the gate only while it holds no lock of a part. So those that are
+//!   inside come out, and the census ends.
+//! - CENSUS-5. The gate is closed by the holder of the lock of the census only.
+//! - CENSUS-6. A census may be shared by callers that have come before it began, and by no others.
 //!
 //! # Why a glance is right
-//! A look at a part is at its turns, then at its lock, then at its numbers. Let all locks be found free, with the same
-//! turns, in both rounds. A turn that the first round has counted is over: its number was loaded with acquire, so the
-//! look at the lock finds it held, which ends the glance, or given back, and then acquires the numbers. Call the
-//! time from the last look of the first round to the first one of the second *T*. A change that was made visible
-//! before the call is counted: by N1 and N2 its turn is older than the visible effect, so it is among those that
-//! the first round has counted. A change that is counted has ended before T: a number that is loaded from a
-//! holder inside makes (N2, and the acquire fence between the rounds) its turn visible to the second round, which
-//! finds other turns than the first, since that has found no turn that was not over. So the sum is that at T.
+//! A look at a part is at its turns, then at its lock, then at its numbers. Let all locks be found
+//! free, with the same turns, in both rounds. A turn that the first round has counted is over: its
+//! number was loaded with acquire, so the look at the lock finds it held, which ends the glance, or
+//! given back, and then acquires the numbers. Call the time from the last look of the first round
+//! to the first one of the second *T*. A change that was made visible before the call is counted:
+//! by CENSUS-1 and CENSUS-2 its turn is older than the visible effect, so it is among those that
+//! the first round has counted. A change that is counted has ended before T: a number that is
+//! loaded from a holder inside makes (CENSUS-2, and the acquire fence between the rounds) its turn
+//! visible to the second round, which finds other turns than the first, since that has found no
+//! turn that was not over. So the sum is that at T.
 //!
-//! The turns come first. Behind the look at the lock a thread may come in and count its turn; the second round would
-//! find that same turn, and the numbers between might be half changed.
+//! The turns come first. Behind the look at the lock a thread may come in and count its turn; the
+//! second round would find that same turn, and the numbers between might be half changed.
 //!
 //! # Why the closed gate is right
-//! The census closes the gate, executes a fence, and looks at each lock; a writer takes the lock, executes a fence,
-//! and looks at the gate. So the writer finds the gate closed, and changes nothing, or the census finds the lock
-//! held, and waits until it is free. When the last lock has been found free no thread is inside, and none comes in
-//! until the gate is opened: the sum is that of this moment.
+//! The census closes the gate, executes a fence, and looks at each lock; a writer takes the lock,
+//! executes a fence, and looks at the gate. So the writer finds the gate closed, and changes
+//! nothing, or the census finds the lock held, and waits until it is free. When the last lock has
+//! been found free no thread is inside, and none comes in until the gate is opened: the sum is that
+//! of this moment.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -85,7 +92,8 @@ pub trait Part {
     /// The lock.
     fn lock(&self) -> &Lock;
 
-    /// A number that grows with each thread that has [entered](Gate::enter) (N1), loaded with acquire.
+    /// A number that grows with each thread that has [entered](Gate::enter) (CENSUS-1), loaded with
+    /// acquire.
     fn turns(&self) -> u64;
 }
 
@@ -179,8 +187,8 @@ impl Gate {
             .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
     }
 
-    /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes nothing.
-    /// O(parts).
+    /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes
+    /// nothing. O(parts).
     ///
     /// `parts` returns the same parts each time.
     pub fn glance<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
@@ -196,11 +204,12 @@ impl Gate {
         (turns_at_rest(parts(), |_| {})? == before).then_some(sum)
     }
 
-    /// The sum over all parts at one moment: by a [glance](Gate::glance), or with the gate closed. `None` if the calling
-    /// thread [must not wait](lock::set_may_wait) for the threads that are inside. O(parts).
+    /// The sum over all parts at one moment: by a [glance](Gate::glance), or with the gate closed.
+    /// `None` if the calling thread [must not wait](lock::set_may_wait) for the threads that are
+    /// inside. O(parts).
     ///
-    /// For the caller that a [`Census`] lets in, so that there is one at a time (N5). `parts` returns the same
-    /// parts each time.
+    /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5). `parts`
+    /// returns the same parts each time.
     pub fn close_and_sum<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
         turn: &mut Turn<'_>,
@@ -273,8 +282,8 @@ fn turns_at_rest<'p, P: Part + 'p>(
     Some(turns)
 }
 
-/// Between taking a lock and looking at the gate. Where taking a lock is one instruction that is a full fence for
-/// the processor, only the compiler must be told.
+/// Between taking a lock and looking at the gate. Where taking a lock is one instruction that is a
+/// full fence for the processor, only the compiler must be told.
 #[inline(always)]
 fn fence_after_locking() {
     if cfg!(target_arch = "x86_64") && !IS_EXPLORED {
@@ -301,9 +310,11 @@ struct Last<S> {
     turn: Option<(Instant, Duration)>,
 }
 
-// SAFETY: `last` is used by the holder of the lock only; what it holds may go to another thread if `S` may.
+// SAFETY: `last` is used by the holder of the lock only; what it holds may go to another thread if
+// `S` may.
 unsafe impl<S: Send> Send for Census<S> {}
-// SAFETY: as for `Send`.
+// SAFETY: `last` is used by the holder of the lock only, so threads that share a census access it
+// one at a time, and a sum is handed out as a copy.
 unsafe impl<S: Send> Sync for Census<S> {}
 
 /// The right to close a gate.
@@ -346,19 +357,22 @@ impl<S: Copy> Census<S> {
         }
     }
 
-    /// Takes a census by calling `take`, or shares one that has begun after this call. `None` if `take` returns
-    /// that, or the calling thread [must not wait](lock::set_may_wait) for the others.
+    /// Takes a census by calling `take`, or shares one that has begun after this call. `None` if
+    /// `take` returns that, or the calling thread [must not wait](lock::set_may_wait) for the
+    /// others.
     pub fn share(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<S>) -> Option<S> {
-        // With the fence behind the begin of a census: that does not see all that was done before this call, or
-        // this load sees its number.
+        // With the fence behind the begin of a census: that does not see all that was done before
+        // this call, or this load sees its number.
         fence(Ordering::SeqCst);
         let begun = self.begun.load(Ordering::Relaxed);
         let (held, _) = self.lock.lock_within_limit()?;
         let last = self.last.with_mut(|last| last);
-        // SAFETY: the lock is held, so no other thread uses the cell, and this reference ends before `held`.
+        // SAFETY: the lock is held, so no other thread uses the cell, and this reference ends
+        // before `held`.
         let last = unsafe { &mut *last };
         let now = self.begun.load(Ordering::Relaxed);
-        // One more than there were has begun after this call, and has ended, since its lock is free (N6).
+        // One more than there were has begun after this call, and has ended, since its lock is free
+        // (CENSUS-6).
         if now > begun && last.sum.is_some() {
             return last.sum;
         }

@@ -1,15 +1,17 @@
 //! The cost of operations for other processors: accesses to shared memory, locks, allocation,
 //! system calls.
 //!
-//! An ordinary build counts nothing: the functions of this module are empty there and leave no instruction
-//! behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell this module what they do.
-//! A thread that has called `begin` counts it, and `end` returns its [`Tally`].
+//! An ordinary build counts nothing: the functions of this module are empty there and leave no
+//! instruction behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell
+//! this module what they do. A thread that has called `begin` counts it, and `end` returns its
+//! [`Tally`].
 //!
-//! A tally knows for each cache line how often its thread read and wrote the line. So after a run the tallies of
-//! all threads together say which lines are shared.
+//! A tally knows for each cache line how often its thread read and wrote the line. So after a run
+//! the tallies of all threads together say which lines are shared.
 //!
 //! # What is not counted
-//! - Memory that a thread fills before it publishes it. It counts as bytes [allocated](Tally::allocated).
+//! - Memory that a thread fills before it publishes it. It counts as bytes
+//!   [allocated](Tally::allocated).
 //! - Values of records, behind their headers, and what a lock guards without being atomic.
 //! - Prefetches.
 
@@ -17,7 +19,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{LockResult, Mutex, MutexGuard};
 
-/// The atomics of modules that do not take those of the `shim`, because nothing in a model depends on them.
+/// The atomics of modules that do not take those of the `shim`, because nothing in a model depends
+/// on them.
 pub use own::atomic;
 use own::count;
 #[cfg(counted)]
@@ -26,7 +29,8 @@ pub use own::{begin, change_at, end, load_at, next_operation, store_at};
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 
-/// In how many operations a thread accessed a cache line. Several accesses of one operation count once.
+/// In how many operations a thread accessed a cache line. Several accesses of one operation count
+/// once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     /// Operations that loaded from it.
@@ -202,8 +206,8 @@ pub(crate) fn locked_after_waiting() {
     });
 }
 
-/// Locks a mutex of the standard library, whose atomics are not those of the `shim`: two operations that read
-/// and write, one for locking and one for unlocking.
+/// Locks a mutex of the standard library, whose atomics are not those of the `shim`: two operations
+/// that read and write, one for locking and one for unlocking.
 #[inline(always)]
 pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     count(|tally| {

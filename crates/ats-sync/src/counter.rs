@@ -3,8 +3,9 @@
 //! A single shared word limits a whole machine to some ten million changes a second, however many
 //! processors it has. Here every thread adds to one of several words, each on a cache line of its
 //! own, and a reader of the total adds them up. Good for numbers that change all the time and are
-//! read now and then, such as how often a cache was asked; bad for numbers that are read as often as they
-//! are changed, and for those that must be right at some moment, as [`census`](crate::census) finds them.
+//! read now and then, such as how often a cache was asked; bad for numbers that are read as often
+//! as they are changed, and for those that must be right at some moment, as
+//! [`census`](crate::census) finds them.
 
 use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicI64, Ordering};

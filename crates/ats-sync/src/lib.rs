@@ -11,10 +11,11 @@
 //! | [`cache_padded`] | a value with cache lines of its own |
 //! | [`thread`] | threads that work in the background, on all processors |
 //!
-//! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that is
-//! the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and the
-//! scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code which
-//! runs. Under `--cfg counted` the same code [counts](count) what its operations cost other processors.
+//! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that
+//! is the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and
+//! the scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code
+//! which runs. Under `--cfg counted` the same code [counts](count) what its operations cost other
+//! processors.
 
 mod backoff;
 pub mod cache_padded;

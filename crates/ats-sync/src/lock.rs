@@ -1,27 +1,28 @@
 //! A lock of eight bytes that counts how often it was contended.
 //!
-//! Structures that adapt to contention split what a lock guards when many threads contend for it and
-//! join it when no threads do. They need to know, so each lock carries a number: up by a lot when a
-//! thread had to wait, down by one when it did not. The number has a word of its own beside the lock
-//! and is changed only by the holder, so counting costs no atomic read-modify-write.
+//! Structures that adapt to contention split what a lock guards when many threads contend for it
+//! and join it when no threads do. They need to know, so each lock carries a number: up by a lot
+//! when a thread had to wait, down by one when it did not. The number has a word of its own beside
+//! the lock and is changed only by the holder, so counting costs no atomic read-modify-write.
 //!
 //! A thread that has to wait spins for a moment, since critical sections here are short, and then
 //! sleeps in the kernel (Linux), or gives its time slice away (elsewhere). There is no queue: a
 //! thread that comes by may overtake one that sleeps. There is no poisoning: a panic in a critical
 //! section unlocks.
 //!
-//! Critical sections are short, but the system may stop the holder of a lock in the middle of one, for many
-//! milliseconds. Some threads must not wait for so long, since others depend on them: the schedulers of a
-//! virtual machine. A program says [once](set_may_wait) which threads may wait. The others give up after
-//! [`WAIT_LIMIT`] where that is [possible](Lock::lock_within_limit).
+//! Critical sections are short, but the system may stop the holder of a lock in the middle of one,
+//! for many milliseconds. Some threads must not wait for so long, since others depend on them: the
+//! schedulers of a virtual machine. A program says [once](set_may_wait) which threads may wait. The
+//! others give up after [`WAIT_LIMIT`] where that is [possible](Lock::lock_within_limit).
 //!
 //! # Invariants
-//! - L1. `state` is `FREE` exactly if no thread holds the lock.
-//! - L2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a `CONTENDED` lock
-//!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know whether it
-//!   was the last one asleep. A thread gives up only directly after it has found the lock held and left it
-//!   `CONTENDED`, so a wake-up that it has received is not lost: the holder wakes another one.
-//! - L3. `statistics` is written only by the holder.
+//! - LOCK-1. `state` is `FREE` exactly if no thread holds the lock.
+//! - LOCK-2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a
+//!   `CONTENDED` lock wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it
+//!   cannot know whether it was the last one asleep. A thread gives up only directly after it has
+//!   found the lock held and left it `CONTENDED`, so a wake-up that it has received is not lost:
+//!   the holder wakes another one.
+//! - LOCK-3. `statistics` is written only by the holder.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -62,8 +63,9 @@ pub const WAIT_LIMIT: Duration = Duration::from_millis(1);
 /// Tells whether the calling thread may wait for a lock as long as it takes. Not set: all may.
 static MAY_WAIT: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Says which threads may wait for locks as long as it takes: `may_wait` tells it of the calling thread. It
-/// is asked only by threads that are about to sleep. Of several calls in a program the first counts.
+/// Says which threads may wait for locks as long as it takes: `may_wait` tells it of the calling
+/// thread. It is asked only by threads that are about to sleep. Of several calls in a program the
+/// first counts.
 pub fn set_may_wait(may_wait: fn() -> bool) {
     // Set once; a second call, by the same library loaded again, says the same.
     let _ = MAY_WAIT.set(may_wait);
@@ -175,7 +177,8 @@ impl Lock {
         debug_assert!(taken, "without a limit there is no giving up");
     }
 
-    /// Takes the lock after waiting, or gives up: false. `limit` says for how long to sleep at most.
+    /// Takes the lock after waiting, or gives up: false. `limit` says for how long to sleep at
+    /// most.
     #[cold]
     fn wait_within(&self, limit: impl FnOnce() -> Option<Duration>) -> bool {
         let (mut spins, mut between) = (0, 1);
@@ -190,7 +193,7 @@ impl Lock {
         }
         let limit = limit();
         let end = limit.map(|limit| Instant::now() + limit);
-        // Taking the lock as `CONTENDED` keeps L2: others may have gone to sleep before us.
+        // Taking the lock as `CONTENDED` keeps LOCK-2: others may have gone to sleep before us.
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -246,7 +249,8 @@ impl Held<'_> {
         self.lock.statistics.store(0, Ordering::Relaxed);
     }
 
-    /// Counts an acquisition that did not have to wait: [`count`](Held::count), in fewer instructions.
+    /// Counts an acquisition that did not have to wait: [`count`](Held::count), in fewer
+    /// instructions.
     #[inline]
     fn count_uncontended(&self) {
         let statistics = self.lock.statistics();
@@ -261,7 +265,7 @@ impl Held<'_> {
     pub fn count(&self, cost: i32) {
         let statistics = self.lock.statistics().saturating_add(cost);
         let clamped = statistics.clamp(-STATISTICS_LIMIT, STATISTICS_LIMIT);
-        // A load and a store instead of a read-modify-write: only the holder writes (L3).
+        // A load and a store instead of a read-modify-write: only the holder writes (LOCK-3).
         self.lock.statistics.store(clamped, Ordering::Relaxed);
     }
 

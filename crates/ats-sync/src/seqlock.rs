@@ -5,16 +5,17 @@
 //! is a moment between their stores, in which a thread could see the one and not the other. A
 //! [`SeqlockNumber`] closes it: a thread that asks for the number in that moment waits for its end.
 //!
-//! It is a sequence lock (for instance Boehm, *Can seqlocks get along with programming language memory models?*,
-//! MSPC 2012) around both stores, of which only the readers of the number know.
+//! It is a sequence lock (for instance Boehm, *Can seqlocks get along with programming language
+//! memory models?*, MSPC 2012) around both stores, of which only the readers of the number know.
 //!
-//! Good for: numbers of structures whose writers publish one after the other, as those do that write a journal. A
-//! reader of the number writes nothing, and a writer pays for plain stores. Bad at: writers that publish at the same
-//! time, for which there is [`census`](crate::census).
+//! Good for: numbers of structures whose writers publish one after the other, as those do that
+//! write a journal. A reader of the number writes nothing, and a writer pays for plain stores. Bad
+//! at: writers that publish at the same time, for which there is [`census`](crate::census).
 //!
 //! # Invariants
-//! - J1. One thread publishes at a time, after the one before.
-//! - J2. `turns` is odd exactly while the number and what goes with it may be of different moments.
+//! - SEQLOCK-1. One thread publishes at a time, after the one before.
+//! - SEQLOCK-2. `turns` is odd exactly while the number and what goes with it may be of different
+//!   moments.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -40,11 +41,12 @@ impl SeqlockNumber {
         }
     }
 
-    /// Calls `publish`, and lets the number be this one from the same moment on. `publish` ends with, or consists
-    /// of, the stores by which readers see what is new, with release. It should be short, since threads that ask for the
-    /// number wait for it, and must not panic, or they would wait for ever.
+    /// Calls `publish`, and lets the number be this one from the same moment on. `publish` ends
+    /// with, or consists of, the stores by which readers see what is new, with release. It should
+    /// be short, since threads that ask for the number wait for it, and must not panic, or they
+    /// would wait for ever.
     ///
-    /// The caller is the only one that publishes (J1). It waits for no thread.
+    /// The caller is the only one that publishes (SEQLOCK-1). It waits for no thread.
     #[inline]
     pub fn publish(&self, number: i64, publish: impl FnOnce()) {
         if number == self.number.load(Ordering::Relaxed) {
@@ -52,7 +54,8 @@ impl SeqlockNumber {
         }
         let turn = self.turns.load(Ordering::Relaxed);
         self.turns.store(turn + 1, Ordering::Relaxed);
-        // A thread that sees the new number, or by an acquiring load what was published, sees that turn.
+        // A thread that sees the new number, or by an acquiring load what was published, sees that
+        // turn.
         fence(Ordering::Release);
         self.number.store(number, Ordering::Relaxed);
         publish();
@@ -60,9 +63,10 @@ impl SeqlockNumber {
         self.turns.store(turn + 2, Ordering::Release);
     }
 
-    /// The number as of one moment between the begin and the end of the call, in the order of all that was published
-    /// and seen. `None` if the calling thread [must not wait](crate::lock::set_may_wait) for the thread that publishes,
-    /// which the system has stopped.
+    /// The number as of one moment between the begin and the end of the call, in the order of all
+    /// that was published and seen. `None` if the calling thread [must not
+    /// wait](crate::lock::set_may_wait) for the thread that publishes, which the system has
+    /// stopped.
     ///
     /// O(1). Waits for a thread that is publishing another number.
     #[inline]

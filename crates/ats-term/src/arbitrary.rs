@@ -1,8 +1,8 @@
 //! Random terms for property tests, with the feature `proptest`.
 //!
 //! Most bugs sit where terms are nearly equal, so all values come from small sets of critical ones
-//! as often as from wide ranges, and [`near_term`] draws from sets so small that equal terms, and terms
-//! equal only by `==`, are frequent.
+//! as often as from wide ranges, and [`near_term`] draws from sets so small that equal terms, and
+//! terms equal only by `==`, are frequent.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -139,8 +139,8 @@ pub fn bits() -> BoxedStrategy<Term> {
         .boxed()
 }
 
-/// Identifiers with up to so many numbers. Those of one node are all local or all not: bytes do not tell
-/// them apart, and a map of both could not be read again.
+/// Identifiers with up to so many numbers. Those of one node are all local or all not: bytes do not
+/// tell them apart, and a map of both could not be read again.
 pub fn identifier(max_numbers: usize) -> BoxedStrategy<Identifier> {
     let node = select(vec![
         (false, known_atom("a@b")),

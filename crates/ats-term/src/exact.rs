@@ -4,8 +4,8 @@
 //!
 //! # Format
 //! An immediate term is its 8-byte word, little endian; the low two bits of the first byte are 3.
-//! Everything else begins with a tag, whose low two bits are not 3, so that a key tells where it ends
-//! and nothing needs to be escaped:
+//! Everything else begins with a tag, whose low two bits are not 3, so that a key tells where it
+//! ends and nothing needs to be escaped:
 //!
 //! | term | bytes after the tag |
 //! |---|---|
@@ -21,10 +21,11 @@
 //! | native record | module, name, whether it is exported, count, names of the fields, keys of their values |
 //! | opaque term of another kind | length, external term format |
 //!
-//! Sizes and counts are LEB128, texts have their length in front. Atoms as words follow the numbering
-//! of the running machine; with [`Atoms::Text`] they are a tag and their text, which any machine
-//! understands. The same holds for all that a fun captured and for the values of native records, because
-//! these reach us as [`Term`](crate::Term)s, whose atoms are numbered by this crate.
+//! Sizes and counts are LEB128, texts have their length in front. Atoms as words follow the
+//! numbering of the running machine; with [`Atoms::Text`] they are a tag and their text, which any
+//! machine understands. The same holds for all that a fun captured and for the values of native
+//! records, because these reach us as [`Term`](crate::Term)s, whose atoms are numbered by this
+//! crate.
 
 use crate::Zeros;
 use crate::immediate::{Immediate, NIL, small_word};
@@ -65,16 +66,17 @@ pub enum Atoms {
     Text,
 }
 
-/// Appends the exact key of a term. O(n log n) at most, where n is the size of the term, and O(n) for
-/// a term without maps; without recursion.
+/// Appends the exact key of a term. O(n log n) at most, where n is the size of the term, and O(n)
+/// for a term without maps; without recursion.
 #[inline]
 pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
     let _work = exact_key_within(term, out, options, usize::MAX);
 }
 
 /// Does what [`exact_key`] does, but gives up when that takes more than about `most` steps: then it
-/// appends nothing and returns `None`. For callers that must not work for long. Else returns the number
-/// of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the keys of maps.
+/// appends nothing and returns `None`. For callers that must not work for long. Else returns the
+/// number of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the
+/// keys of maps.
 #[inline]
 pub fn exact_key_within<T: TermRef>(
     term: T,

@@ -29,7 +29,8 @@ pub enum Immediate {
 }
 
 impl Immediate {
-    /// Reads the word of an immediate. Words that are none, such as the slots of boxes, give `None`. O(1).
+    /// Reads the word of an immediate. Words that are none, such as the slots of boxes, give
+    /// `None`. O(1).
     pub const fn from_word(word: u64) -> Option<Self> {
         match word & 0xF {
             0xF => Some(Self::Small(word as i64 >> 4)),

@@ -148,8 +148,8 @@ impl Integer {
         }
     }
 
-    /// Shifted to the left by so many bits, to the right if it is fewer than none; unless it is larger than
-    /// the VM allows.
+    /// Shifted to the left by so many bits, to the right if it is fewer than none; unless it is
+    /// larger than the VM allows.
     pub fn checked_shl(&self, bits: &Integer) -> Option<Integer> {
         if *self == Integer::Small(0) {
             return Some(self.clone());
@@ -180,8 +180,8 @@ impl Integer {
 
     /// The float that the VM makes of it, unless it is too large for one.
     ///
-    /// Integers beyond 64 bits are not always rounded to the nearest float: the VM adds up their 64-bit
-    /// digits, and rounds at each.
+    /// Integers beyond 64 bits are not always rounded to the nearest float: the VM adds up their
+    /// 64-bit digits, and rounds at each.
     pub fn to_float(&self) -> Option<f64> {
         let value = match self {
             Integer::Small(value) => return Some(*value as f64),

@@ -4,11 +4,12 @@
 //! parts. Maps are the difficulty, since their keys must be sorted by bytes that are not known yet.
 //! So the keys are written as they come, and when all of them are there, they are put in order, and
 //! the values follow in that order. A key that is itself a map is finished by then. Bytes are moved
-//! only for maps that are not within keys of others; for the rest the order is noted, see [`folds`].
+//! only for maps that are not within keys of others; for the rest the order is noted, see
+//! [`folds`].
 //!
 //! What a walk does is counted as *work*: a byte that is written or moved counts one, and so does a
-//! byte that is compared, or eight of them where no map is in the way. A walk stops when it has done
-//! more than it may.
+//! byte that is compared, or eight of them where no map is in the way. A walk stops when it has
+//! done more than it may.
 //!
 //! The walk keeps its own stack. The first few levels need no heap, so that usual keys are made
 //! without allocating anything but the output.
@@ -43,8 +44,8 @@ pub(crate) trait Format {
     fn opaque(&mut self, opaque: &Opaque<'_>, out: &mut Vec<u8>);
     /// Told before the first and after the last of the keys of a map. Calls nest.
     fn map_keys(&mut self, boundary: Boundary);
-    /// Told before the first and after the last of the captured values of a fun, or of the values of
-    /// a native record. Calls nest.
+    /// Told before the first and after the last of the captured values of a fun, or of the values
+    /// of a native record. Calls nest.
     fn note_boundary(&mut self, boundary: Boundary);
 }
 
@@ -56,8 +57,8 @@ pub(crate) enum Boundary {
 }
 
 /// Appends the key of a term, and returns how much work that was. `None` if it is more than `most`,
-/// about; what was written until then is taken back. At most O(n log n) work, where n is the size of
-/// the term.
+/// about; what was written until then is taken back. At most O(n log n) work, where n is the size
+/// of the term.
 pub(crate) fn write<T: TermRef, F: Format>(
     term: T,
     format: &mut F,
@@ -67,7 +68,8 @@ pub(crate) fn write<T: TermRef, F: Format>(
     write_recorded(term, format, out, most, &mut NoRecorder)
 }
 
-/// Does what [`write()`] does, and tells `record` of the maps, but for those that funs have captured.
+/// Does what [`write()`] does, and tells `record` of the maps, but for those that funs have
+/// captured.
 pub(crate) fn write_recorded<T: TermRef, F: Format, R: MapRecorder<T>>(
     term: T,
     format: &mut F,
@@ -280,8 +282,8 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.format.map_keys(Boundary::Enter);
     }
 
-    /// Begins a map whose keys are immediates, and ends it if its values are, too. Such keys are short, so their
-    /// bytes are moved at once, also within a key of another map.
+    /// Begins a map whose keys are immediates, and ends it if its values are, too. Such keys are
+    /// short, so their bytes are moved at once, also within a key of another map.
     fn begin_flat_map(&mut self, term: T, mut pairs: Vec<(T, T)>) {
         let begun = (self.captured == 0).then(|| {
             let mark = self.record.mark();
@@ -316,7 +318,8 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.stack.push(Frame::Values);
     }
 
-    /// Writes keys that are immediates in the order of their bytes, and puts the pairs in that order.
+    /// Writes keys that are immediates in the order of their bytes, and puts the pairs in that
+    /// order.
     fn write_flat_keys(&mut self, pairs: &mut [(T, T)]) {
         self.format.map_keys(Boundary::Enter);
         let start = self.out.len();
@@ -377,8 +380,8 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.stack.push(next);
     }
 
-    /// Begins the values within a fun or a native record, and writes them if they cannot be walked in
-    /// place.
+    /// Begins the values within a fun or a native record, and writes them if they cannot be walked
+    /// in place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Frame<T> {
         self.format.note_boundary(Boundary::Enter);
         self.captured += 1;

@@ -1,10 +1,10 @@
 //! Order keys: bytes whose order is Erlang's standard order and whose equality is `==`.
 //!
-//! `memcmp` of two keys (the shorter of two equal prefixes first) says how their terms compare, so an
-//! ordered table needs to know nothing about terms: `1` and `1.0` are one key, integers and floats
-//! compare exactly at any size, and all tuples that begin with the same elements lie together.
-//! The order was read from `erts_cmp_compound` of OTP 25, and that of native records from the tests of
-//! OTP 29; it is
+//! `memcmp` of two keys (the shorter of two equal prefixes first) says how their terms compare, so
+//! an ordered table needs to know nothing about terms: `1` and `1.0` are one key, integers and
+//! floats compare exactly at any size, and all tuples that begin with the same elements lie
+//! together. The order was read from `erts_cmp_compound` of OTP 25, and that of native records from
+//! the tests of OTP 29; it is
 //!
 //! ```text
 //! number < atom < reference < fun < port < pid < tuple < native record < map < nil < list < bitstring
@@ -34,16 +34,16 @@
 //! | bitstring | bytes, `00`, number of bits used of the last byte |
 //!
 //! *Text* and *bytes* of any length have every byte `00` written as `00 FF` and end with `00`. This
-//! keeps `a` before `a\0` before `ab` because what follows the last `00` is never `FF`: after an atom
-//! it is a tag, elsewhere a byte that was chosen so.
+//! keeps `a` before `a\0` before `ab` because what follows the last `00` is never `FF`: after an
+//! atom it is a tag, elsewhere a byte that was chosen so.
 //!
 //! *Ordered size* is one byte below 248, otherwise `247 + n` and `n` bytes big endian.
 //!
 //! # Prefixes
-//! The key of `{a, 1, x}` begins with the key of the *prefix* `{a, 1, _}`, that is: tag, ordered size
-//! and the keys of `a` and `1`. So does the key of `{a, 1.5, x}`, but there `0xFE` follows, which is
-//! above every tag. Hence the keys that have the prefix `p` are exactly those in the interval from
-//! `p` to `p ++ [0xFE]`, the end excluded; see [`prefix_bounds`] and [`Prefix`].
+//! The key of `{a, 1, x}` begins with the key of the *prefix* `{a, 1, _}`, that is: tag, ordered
+//! size and the keys of `a` and `1`. So does the key of `{a, 1.5, x}`, but there `0xFE` follows,
+//! which is above every tag. Hence the keys that have the prefix `p` are exactly those in the
+//! interval from `p` to `p ++ [0xFE]`, the end excluded; see [`prefix_bounds`] and [`Prefix`].
 
 mod bounds;
 mod format;

@@ -43,8 +43,8 @@ pub enum Kind<T> {
 }
 
 impl<T> Kind<T> {
-    /// The same kind, with head and tail of a list cell changed by a function: for references to terms that
-    /// wrap others.
+    /// The same kind, with head and tail of a list cell changed by a function: for references to
+    /// terms that wrap others.
     #[inline]
     pub fn map<U>(self, f: impl Fn(T) -> U) -> Kind<U> {
         match self {

@@ -1,19 +1,20 @@
-//! A thread that frees what threads leave, and what is too large to be freed by the thread that let go of it.
+//! A thread that frees what threads leave, and what is too large to be freed by the thread that let
+//! go of it.
 //!
-//! A table of ten million objects takes seconds to free, and the thread that deletes or clears it must not
-//! be held that long (a scheduler of the Erlang VM least of all). So stores above a size are handed to
-//! one background thread, which frees them in slices. The same thread is the
+//! A table of ten million objects takes seconds to free, and the thread that deletes or clears it
+//! must not be held that long (a scheduler of the Erlang VM least of all). So stores above a size
+//! are handed to one background thread, which frees them in slices. The same thread is the
 //! [collector](ats_sync::Collector): it frees the objects that threads have retired and do not free
-//! themselves, since they retire no more. It is started with the first table, and sleeps while there is
-//! nothing to do.
+//! themselves, since they retire no more. It is started with the first table, and sleeps while
+//! there is nothing to do.
 //!
 //! # Giving memory back to the system
-//! Free memory in chunks that hold other blocks goes back to the system only when the slabs are trimmed.
-//! That happens two seconds after something large was freed, and nothing large since: not at once, because a
-//! program that lets go of one large table often fills another, and memory fresh from the system costs
-//! more than to fill it. A table that is written to over and over thus keeps what it frees as long as that goes
-//! on. It also happens two seconds after the last garbage of all threads is gone, if the slabs have more
-//! than 4 MiB that no block uses.
+//! Free memory in chunks that hold other blocks goes back to the system only when the slabs are
+//! trimmed. That happens two seconds after something large was freed, and nothing large since: not
+//! at once, because a program that lets go of one large table often fills another, and memory fresh
+//! from the system costs more than to fill it. A table that is written to over and over thus keeps
+//! what it frees as long as that goes on. It also happens two seconds after the last garbage of all
+//! threads is gone, if the slabs have more than 4 MiB that no block uses.
 
 use ats_sync::epoch::{self, Collector, Next};
 use ats_sync::thread;
@@ -59,8 +60,8 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread, unless it runs. Whether it runs then: it is tried again with the next table if
-/// the system has no room for a thread now.
+/// Starts the thread, unless it runs. Whether it runs then: it is tried again with the next table
+/// if the system has no room for a thread now.
 pub(crate) fn start() -> bool {
     STARTED.load(Ordering::Relaxed) || start_first()
 }

@@ -1,31 +1,35 @@
 //! Objects with a counter that changes in place.
 //!
-//! The first change of a counter replaces the object by one that says which of its elements the counter
-//! is ([`Form::Counted`]). From then on the word of that element is the *cell*: changes of the counter
-//! find the record as readers do, without a lock, and exchange the cell. What one counter costs is a
-//! lookup and one atomic instruction.
+//! The first change of a counter replaces the object by one that says which of its elements the
+//! counter is ([`Form::Counted`]). From then on the word of that element is the *cell*: changes of
+//! the counter find the record as readers do, without a lock, and exchange the cell. What one
+//! counter costs is a lookup and one atomic instruction.
 //!
 //! # Several writers
-//! A writer that replaces or removes a record without reading its content need not do anything about the
-//! cell. A thread that still changes the cell had found the record before, so the change counts as done just
-//! before the replacement, and so do all reads of it. But a writer that makes a new object out of an old one,
-//! or returns what it has removed, must not miss a change. So it *stops* the cell first, which one bit of the
-//! cell says. No thread changes a stopped cell. A thread that wants to change it waits for the lock of the
-//! key, or is told that the key is busy. If the record is replaced, the cell stays stopped, and the threads
-//! that wait find the new record.
+//! A writer that replaces or removes a record without reading its content need not do anything
+//! about the cell. A thread that still changes the cell had found the record before, so the change
+//! counts as done just before the replacement, and so do all reads of it. But a writer that makes a
+//! new object out of an old one, or returns what it has removed, must not miss a change. So it
+//! *stops* the cell first, which one bit of the cell says. No thread changes a stopped cell. A
+//! thread that wants to change it waits for the lock of the key, or is told that the key is busy.
+//! If the record is replaced, the cell stays stopped, and the threads that wait find the new
+//! record.
 //!
-//! One element at most is a counter, so that reading the cell once is reading the object at one moment.
-//! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
+//! One element at most is a counter, so that reading the cell once is reading the object at one
+//! moment. An object with several counters that are changed in turn is replaced whenever another
+//! one's turn comes.
 //!
 //! # Invariants
-//! - CT1. The cell of a published record is accessed atomically only.
-//! - CT2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
-//! - CT3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
-//!   of [`Store::update`](crate::store::Store::update), under the lock of the key, or in that of
-//!   [`Store::update_alone`](crate::store::Store::update_alone), which holds the key. It starts the cell again
-//!   before it lets the key go, unless it has replaced or removed the record.
-//! - CT4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
-//!   cell.
+//! - COUNTER_CELL-1. The cell of a published record is accessed atomically only.
+//! - COUNTER_CELL-2. It holds the word of a small integer; without the bit [`RUNNING`] it is
+//!   stopped.
+//! - COUNTER_CELL-3. A stopped cell is not changed. Only the writer that has the key to itself
+//!   stops it: in the decision of [`Store::update`](crate::store::Store::update), under the lock of
+//!   the key, or in that of [`Store::update_alone`](crate::store::Store::update_alone), which holds
+//!   the key. It starts the cell again before it lets the key go, unless it has replaced or removed
+//!   the record.
+//! - COUNTER_CELL-4. A writer that replaces or removes a record depending on its value, or returns
+//!   it, has stopped its cell.
 
 use crate::counter_word::{self, RUNNING};
 use crate::value::{Rec, Values};
@@ -51,8 +55,8 @@ impl<'a> Counter<'a> {
         match Form::of(unsafe { *words }) {
             Form::Counted(index) => {
                 debug_assert!(index + 1 < len);
-                // SAFETY: behind the first word stands an image that has this element, whose word is
-                // accessed atomically (CT1).
+                // SAFETY: behind the first word stands an image that has this element, whose word
+                // is accessed atomically (COUNTER_CELL-1).
                 let cell = unsafe { AtomicU64::from_ptr(words.add(1 + index).cast_mut()) };
                 Some(Counter { cell, index })
             }
@@ -60,8 +64,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Changes the counter at one moment and returns its new value. `None` if it is stopped, or `change` gives
-    /// nothing, or what it gives is not a small integer.
+    /// Changes the counter at one moment and returns its new value. `None` if it is stopped, or
+    /// `change` gives nothing, or what it gives is not a small integer.
     #[inline]
     pub(crate) fn update(self, change: impl Fn(i64) -> Option<i64>) -> Option<i64> {
         let mut word = self.cell.load(Ordering::Relaxed);
@@ -86,7 +90,8 @@ impl<'a> Counter<'a> {
 /// Keeps the counter of a record stopped, if it has one, until this is dropped.
 pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
 
-/// Stops the counter of a record, if it has one. For the writer that has the key to itself (CT3).
+/// Stops the counter of a record, if it has one. For the writer that has the key to itself
+/// (COUNTER_CELL-3).
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let cell = Counter::of(record).map(|counter| counter.cell);
     if let Some(cell) = cell {

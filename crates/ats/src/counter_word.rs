@@ -1,5 +1,6 @@
 //! The word of an object that changes in place: the value of a counter. How it changes is told in
-//! [`counter_cell`](crate::counter_cell), which also has the invariants CT1 to CT4.
+//! [`counter_cell`](crate::counter_cell), which also has the invariants COUNTER_CELL-1 to
+//! COUNTER_CELL-4.
 
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +15,8 @@ pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, int
     into.clear();
     into.reserve(len - 1);
     for at in 1..len {
-        // SAFETY: by contract a word of the value. The cell is accessed atomically (CT1), and the others never
-        // change.
+        // SAFETY: the caller says that the value has `len` words, of which this is one. The counter
+        // is accessed atomically (COUNTER_CELL-1), and the others never change.
         into.push(unsafe {
             match at == 1 + index {
                 true => {

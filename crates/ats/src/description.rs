@@ -1,7 +1,8 @@
 //! The description of a table in a directory, in a file beside its store.
 //!
-//! The store knows keys and values as bytes. Which table they are of must be known before the store is opened, because
-//! it decides which operator merges them. So it is in a file of its own, which is written when the table is made.
+//! The store knows keys and values as bytes. Which table they are of must be known before the store
+//! is opened, because it decides which operator merges them. So it is in a file of its own, which
+//! is written when the table is made.
 //!
 //! ```text
 //!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge
@@ -10,10 +11,10 @@
 //!
 //! Numbers have their least significant byte first. The checksum is the XXH3 of all before it.
 //!
-//! That is version 2, of bags and of tables with a format. The top bit of the type says that keys of
-//! a bag may still have all their objects in one record. Other tables are written as version 1, which
-//! has no format; an older release must not take what is newer for its own. In bags of version 1 all
-//! keys have all their objects in one record.
+//! That is version 2, of bags and of tables with a format. The top bit of the type says that keys
+//! of a bag may still have all their objects in one record. Other tables are written as version 1,
+//! which has no format; an older release must not take what is newer for its own. In bags of
+//! version 1 all keys have all their objects in one record.
 
 use crate::table::TableType;
 use ats_term::{Zeros, etf};

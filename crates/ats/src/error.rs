@@ -30,7 +30,8 @@ pub enum Error {
     /// Another operation that changes several keys at once holds a key. Try again later, best after
     /// giving the processor away.
     Busy,
-    /// The store in which the table keeps its objects could not read or write them, or does not do this.
+    /// The store in which the table keeps its objects could not read or write them, or does not do
+    /// this.
     Storage(ats_store::Error),
 }
 

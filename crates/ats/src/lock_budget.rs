@@ -1,10 +1,11 @@
 //! Limits of work under a lock that other keys share.
 //!
-//! A store calls back under the lock of a key, which is also that of others. What runs there must be short
-//! whatever the caller and the table bring. So each operation that makes an object out of another one, or
-//! looks at one, first tries to do that under the lock, within the limits below. If they do not suffice,
-//! it has changed nothing, and is done again by [`Store::update_alone`](crate::store::Store::update_alone),
-//! which holds only the key. Where it is known before that they do not suffice, that is done at once.
+//! A store calls back under the lock of a key, which is also that of others. What runs there must
+//! be short whatever the caller and the table bring. So each operation that makes an object out of
+//! another one, or looks at one, first tries to do that under the lock, within the limits below. If
+//! they do not suffice, it has changed nothing, and is done again by
+//! [`Store::update_alone`](crate::store::Store::update_alone), which holds only the key. Where it
+//! is known before that they do not suffice, that is done at once.
 
 use crate::value::{Rec, form};
 use ats_term::image::{Form, Host};
@@ -18,8 +19,8 @@ const SHORT_PACKED_WORDS: usize = 1 << 7;
 /// Most objects of a bag that are changed under a lock.
 pub(crate) const SHORT_OBJECTS: usize = 16;
 
-/// Most parts of a change (elements, operations, or words of large integers) that are worked through
-/// under a lock.
+/// Most parts of a change (elements, operations, or words of large integers) that are worked
+/// through under a lock.
 pub(crate) const SHORT_PARTS: usize = 1 << 6;
 
 /// Most bytes of a key that are copied under a lock.

@@ -49,10 +49,12 @@ impl<'g, H: Host> LookupResult<'g, H> {
         'g: 'b,
     {
         match form(self.record) {
-            // SAFETY: V1.
+            // SAFETY: the form says that the value is the words of an object that was built for
+            // host `H` (VALUE-1).
             Form::Object => unsafe { Object::from_words(self.record.value()) },
             Form::Packed => {
-                // SAFETY: V1.
+                // SAFETY: the form says that the value is the words of a packed object that was
+                // built for host `H` (VALUE-1).
                 let packed = unsafe { Packed::from_words(self.record.value()) };
                 packed.unpack(unpacked.start())
             }
@@ -68,8 +70,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads no more of
-    /// the object than it must.
+    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads
+    /// no more of the object than it must.
     #[inline]
     pub fn element<'b>(
         &self,
@@ -81,7 +83,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
     {
         match form(self.record) {
             Form::Packed => {
-                // SAFETY: V1.
+                // SAFETY: the form says that the value is the words of a packed object that was
+                // built for host `H` (VALUE-1).
                 let stored = unsafe { Stored::from_words(self.record.value()) };
                 stored.get(index, unpacked.start())
             }
@@ -95,8 +98,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// The object with so many others before it, from the oldest one up or from the newest one down; the last
-    /// one if they are not so many. O(number / 32) where they are many.
+    /// The object with so many others before it, from the oldest one up or from the newest one
+    /// down; the last one if they are not so many. O(number / 32) where they are many.
     pub fn nth<'b>(
         &self,
         number: usize,
@@ -176,12 +179,12 @@ impl<'g, H: Host> LookupResult<'g, H> {
         form(self.record) == Form::Large
     }
 
-    /// Visits the objects from this position on, with their positions, until `visit` breaks. None if the
-    /// objects have no positions.
+    /// Visits the objects from this position on, with their positions, until `visit` breaks. None
+    /// if the objects have no positions.
     ///
-    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects keep
-    /// their positions, and have them once they have got them; so a walk can go on where it was.
-    /// O(log positions), and O(1) for each object.
+    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects
+    /// keep their positions, and have them once they have got them; so a walk can go on where it
+    /// was. O(log positions), and O(1) for each object.
     pub fn each_from(
         &self,
         position: u64,
@@ -210,9 +213,9 @@ impl<'g, H: Host> LookupResult<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 
-    /// The objects of a key that has very many, to be read when the guard is gone, so that a long call does not
-    /// keep memory from being freed. None if they are few, or if the key has been written since it was found.
-    /// O(1).
+    /// The objects of a key that has very many, to be read when the guard is gone, so that a long
+    /// call does not keep memory from being freed. None if they are few, or if the key has been
+    /// written since it was found. O(1).
     pub fn keep(&self) -> Option<KeptObjects<H>> {
         self.is_large()
             .then(|| Large::of(self.record).share().map(KeptObjects))
@@ -232,7 +235,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
 
 /// The objects that a key with very many of them had when it was [found](LookupResult::keep).
 ///
-/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed meanwhile.
+/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed
+/// meanwhile.
 pub struct KeptObjects<H: Host>(Sequence<Values<H>>);
 
 impl<H: Host> KeptObjects<H> {
@@ -277,7 +281,7 @@ fn counted_object<'b, H: Host>(
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = unpacked.start();
     counter_cell::copy_image(record, counter, words);
-    // SAFETY: a copy of what was built, with another small integer in the place of one. The record, which
-    // is borrowed as long as the copy, keeps what it refers to.
+    // SAFETY: the words are a copy of what was built, with another small integer in the place of
+    // one. The record, which is borrowed as long as the copy, keeps what it refers to.
     unsafe { Object::from_words(words) }
 }

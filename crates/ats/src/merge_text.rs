@@ -7,7 +7,8 @@ use ats_term::{Atom, Term};
 /// Nesting of a merge that is still read.
 const MOST_DEPTH: usize = 16;
 
-/// The term that names a merge in Erlang. `None` if the text is of no such form; the merge need not exist.
+/// The term that names a merge in Erlang. `None` if the text is of no such form; the merge need not
+/// exist.
 pub(crate) fn parse(text: &str) -> Option<Term> {
     let mut reader = Reader { rest: text };
     let term = reader.term(MOST_DEPTH)?;

@@ -18,8 +18,8 @@ pub fn merge_named(text: &str) -> Option<Vec<u8>> {
     known(etf::encode(&merge_text::parse(text)?).ok()?)
 }
 
-/// The merge of a table whose store has a merge operator of this name and version, and the position of the key, from 1,
-/// if the name tells it. `None` if tables have no such operator.
+/// The merge of a table whose store has a merge operator of this name and version, and the position
+/// of the key, from 1, if the name tells it. `None` if tables have no such operator.
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
     if let Some(program) = name.strip_prefix(program_merge::PREFIX) {
@@ -64,8 +64,8 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
 
 /// The tables that the records which were met can be of.
 ///
-/// Each record has its key twice: as the bytes that the store knows it by, and in its objects. Which type makes these
-/// bytes of which element is seldom in doubt after one record.
+/// Each record has its key twice: as the bytes that the store knows it by, and in its objects.
+/// Which type makes these bytes of which element is seldom in doubt after one record.
 #[derive(Default)]
 pub struct Evidence {
     merge: Vec<u8>,
@@ -99,8 +99,8 @@ impl Evidence {
         }
     }
 
-    /// All tables that the records can be of. The one that they are of is among them, unless there are none: then no
-    /// record has told anything.
+    /// All tables that the records can be of. The one that they are of is among them, unless there
+    /// are none: then no record has told anything.
     #[must_use]
     pub fn possible(&self) -> &[Description] {
         &self.possible

@@ -5,8 +5,8 @@ use ats_mem::RecordBox;
 use ats_term::image::Host;
 use std::ops::Range;
 
-/// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
-/// in the order they were given. Keeps its buffers.
+/// The objects to insert, each in a record of its own, in the order of their keys; those with the
+/// same key in the order they were given. Keeps its buffers.
 pub(crate) struct SortedBatch<H: Host> {
     pub(crate) keys: Keys,
     pub(crate) objects: Vec<One<H>>,
@@ -22,7 +22,8 @@ pub(crate) struct One<H: Host> {
     pub(crate) record: Option<RecordBox<Values<H>>>,
 }
 
-/// Keys one after the other, each behind its length: of an object only one number tells where its key is.
+/// Keys one after the other, each behind its length: of an object only one number tells where its
+/// key is.
 pub(crate) struct Keys(Vec<u8>);
 
 const LENGTH_BYTES: usize = size_of::<u32>();

@@ -138,7 +138,8 @@ pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchK
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
-    /// A store of these records, of which there are none yet. Its idle parts are joined in the background.
+    /// A store of these records, of which there are none yet. Its idle parts are joined in the
+    /// background.
     pub(crate) fn new(records: Records<H>) -> Arc<Self> {
         // What is retired from it is freed also when no thread works on tables any more.
         background::start();
@@ -438,7 +439,9 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<'g, Values<H>>, Error> {
-        read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
+        read_ordered!(&self.records, backend => {
+            backend.skip(key_range, direction, most, guard, pause)
+        })
     }
 
     /// Returns `true` if there is no [reference](store_ref::StoreRef). For a store that was taken
@@ -457,13 +460,14 @@ impl<H: Host> Store<H> {
         Ok(usize::try_from(totals?.objects).unwrap_or(0))
     }
 
-    /// Bytes of memory, at one moment, which become fewer only if objects are removed or become smaller: see
-    /// [`Reported`].
+    /// Bytes of memory, at one moment, which become fewer only if objects are removed or become
+    /// smaller: see [`Reported`].
     pub(crate) fn bytes(&self) -> Result<usize, Error> {
         if let Records::Bytes(records) = &self.records {
             return Ok(records.bytes());
         }
-        // Calls beside each other report one after the other, each what it has found after the one before.
+        // Calls beside each other report one after the other, each what it has found after the one
+        // before.
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!())?;
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(0);
@@ -527,7 +531,8 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.unfix());
     }
 
-    /// Does up to about `budget` records' worth of work that was put off; true when nothing is left.
+    /// Does up to about `budget` records' worth of work that was put off; true when nothing is
+    /// left.
     pub(crate) fn tidy(&self, budget: usize, guard: &Guard) -> bool {
         in_memory!(&self.records, backend => backend.tidy(budget, guard), true)
     }
@@ -562,8 +567,8 @@ impl<H: Host> JoinIdle for Store<H> {
         in_memory!(&self.records, backend => backend.join_idle(&guard), true)
     }
 
-    /// The last reference frees the store: at once if it is small, else in the background. What a store of bytes
-    /// has to do is not known.
+    /// The last reference frees the store: at once if it is small, else in the background. What a
+    /// store of bytes has to do is not known.
     fn release(self: Arc<Self>) {
         let is_large = in_memory!(&self.records, backend => backend.len() > FREED_AT_ONCE, true);
         if is_large && let Some(store) = Arc::into_inner(self) {

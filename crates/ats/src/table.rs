@@ -26,8 +26,8 @@ pub use table_type::TableType;
 
 /// A table of objects of host `H`. See the [crate].
 ///
-/// All operations may be called from any thread at any time. Reads take no lock and wait for no other
-/// thread.
+/// All operations may be called from any thread at any time. Reads take no lock and wait for no
+/// other thread.
 pub struct Table<H: Host> {
     pub(crate) table_type: TableType,
     /// From 0.
@@ -59,16 +59,17 @@ impl<H: Host> Table<H> {
         Self::on(records, table_type, key_position, zeros)
     }
 
-    /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec` says how objects
-    /// become bytes, and `may_block` whether the calling thread may block: `|| Some(MayBlock::here())`
-    /// where all threads may.
+    /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec`
+    /// says how objects become bytes, and `may_block` whether the calling thread may block:
+    /// `|| Some(MayBlock::here())` where all threads may.
     ///
     /// It answers as another table does, and shows the errors of the store as [`Error::Storage`].
-    /// Types without order are walked in the order of the bytes of their keys. Counters are not changed in
-    /// place, [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A change of a key of a
-    /// bag is O(objects of the key), unless the store has the ability [`Bags`](ats_store::Bags); it asks
-    /// an [`ObjectIdentity`](crate::ObjectIdentity) which objects are equal. An identifier of a resource
-    /// of the host, as the external term format has it, does not keep the resource alive.
+    /// Types without order are walked in the order of the bytes of their keys. Counters are not
+    /// changed in place, [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A
+    /// change of a key of a bag is O(objects of the key), unless the store has the ability
+    /// [`Bags`](ats_store::Bags); it asks an [`ObjectIdentity`](crate::ObjectIdentity) which
+    /// objects are equal. An identifier of a resource of the host, as the external term format has
+    /// it, does not keep the resource alive.
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -107,11 +108,11 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Has the table store the objects it is given from now on in less memory, where that is possible, or
-    /// no longer do so. It takes longer to write them, and to read them.
+    /// Has the table store the objects it is given from now on in less memory, where that is
+    /// possible, or no longer do so. It takes longer to write them, and to read them.
     ///
-    /// Counters that change in place (see [`update_one_counter`](Table::update_one_counter)) keep their
-    /// object as it would be in another table.
+    /// Counters that change in place (see [`update_one_counter`](Table::update_one_counter)) keep
+    /// their object as it would be in another table.
     #[must_use]
     pub fn compressed(mut self, compressed: bool) -> Self {
         self.compressed = compressed;
@@ -191,8 +192,8 @@ impl<H: Host> Table<H> {
         let _made = self.key_bytes_within(key, out, usize::MAX);
     }
 
-    /// Does what [`key_bytes`](Table::key_bytes) does, unless that takes longer than to copy about so many
-    /// words: then it appends nothing. For callers that must not work for long.
+    /// Does what [`key_bytes`](Table::key_bytes) does, unless that takes longer than to copy about
+    /// so many words: then it appends nothing. For callers that must not work for long.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it gave up.
@@ -211,9 +212,9 @@ impl<H: Host> Table<H> {
         self.store.get(guard)
     }
 
-    /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the store has them, in a range
-    /// and a direction, until `visit` breaks. What is written meanwhile is seen or not, key by key, unless the store is one
-    /// that does not change.
+    /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the
+    /// store has them, in a range and a direction, until `visit` breaks. What is written meanwhile
+    /// is seen or not, key by key, unless the store is one that does not change.
     ///
     /// The value of a key is what [`objects`](crate::program_merge::objects) takes apart.
     ///
@@ -229,8 +230,9 @@ impl<H: Host> Table<H> {
             .scan_bytes(key_range, direction, visit)
     }
 
-    /// A bound within a range of bytes, as [`scan_bytes`](Table::scan_bytes) has them, that divides its records
-    /// in two parts of about the same size; `None` if there are none, or the store cannot tell.
+    /// A bound within a range of bytes, as [`scan_bytes`](Table::scan_bytes) has them, that divides
+    /// its records in two parts of about the same size; `None` if there are none, or the store
+    /// cannot tell.
     ///
     /// # Errors
     /// Those of [`scan_bytes`](Table::scan_bytes).
@@ -241,13 +243,13 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).median_bytes(key_range)
     }
 
-    /// Number of objects at one moment between the begin and the end of the call, in the order of all that
-    /// other calls do and see. O(locks of the table), which writers wait for if they are many; O(objects) of a bag [in a
-    /// store of bytes](Table::on_store).
+    /// Number of objects at one moment between the begin and the end of the call, in the order of
+    /// all that other calls do and see. O(locks of the table), which writers wait for if they are
+    /// many; O(objects) of a bag [in a store of bytes](Table::on_store).
     ///
     /// # Errors
-    /// [`Error::Storage`], of a table on a store that must read to tell. [`Error::Busy`], if the calling thread [must
-    /// not wait](ats_sync::lock::set_may_wait) for long.
+    /// [`Error::Storage`], of a table on a store that must read to tell. [`Error::Busy`], if the
+    /// calling thread [must not wait](ats_sync::lock::set_may_wait) for long.
     pub fn len(&self) -> Result<usize, Error> {
         self.store(&ats_sync::pin()).objects()
     }
@@ -260,8 +262,8 @@ impl<H: Host> Table<H> {
         Ok(self.len()? == 0)
     }
 
-    /// Bytes of memory the table takes, without what its objects share with others; at one moment, as
-    /// [`len`](Table::len).
+    /// Bytes of memory the table takes, without what its objects share with others; at one moment,
+    /// as [`len`](Table::len).
     ///
     /// # Errors
     /// [`Error::Busy`], as [`len`](Table::len).
@@ -274,8 +276,8 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).about_bytes() + size_of::<Self>()
     }
 
-    /// Starts a period in which a walk meets every object that stays exactly once, and may go on from
-    /// a key that was removed meanwhile. Nests.
+    /// Starts a period in which a walk meets every object that stays exactly once, and may go on
+    /// from a key that was removed meanwhile. Nests.
     pub fn fix(&self) {
         self.store.fix();
     }
@@ -295,8 +297,8 @@ impl<H: Host> Table<H> {
         self.store(&guard).tidy(SLICE, &guard)
     }
 
-    /// Removes all objects, at one moment for every reader and writer, and returns how many they were. O(1); the
-    /// memory is freed by and by. The number is exact if no operation is running.
+    /// Removes all objects, at one moment for every reader and writer, and returns how many they
+    /// were. O(1); the memory is freed by and by. The number is exact if no operation is running.
     ///
     /// # Errors
     /// [`Error::Storage`], after which nothing has changed.
@@ -326,7 +328,8 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// Those of the function, which has changed nothing then.
     pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        // Before as well, for walks that go on while the records are replaced: that takes too long for the lock.
+        // Before as well, for walks that go on while the records are replaced: that takes too long
+        // for the lock.
         self.store.keys_may_go();
         replace()?;
         self.store.keys_may_go();
@@ -346,10 +349,10 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).buckets()
     }
 
-    /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces the
-    /// table to split a part of itself, or to double its locks, as contention would do, and one of `joins` to
-    /// join two parts, or to halve its locks; 0 is never. Only [`adaptation`](Table::adaptation) and
-    /// [`buckets`](Table::buckets) show a difference.
+    /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces
+    /// the table to split a part of itself, or to double its locks, as contention would do, and one
+    /// of `joins` to join two parts, or to halve its locks; 0 is never. Only
+    /// [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets) show a difference.
     #[cfg(feature = "forcing")]
     pub fn force_adaptation(&self, splits: u32, joins: u32) {
         self.store.force_adaptation(splits, joins);

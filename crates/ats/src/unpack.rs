@@ -2,8 +2,8 @@
 
 use ats_term::image::{Host, Object, Stored};
 
-/// Room for objects that cannot be read where they are, because they change in place or are packed. Keep one
-/// per thread; most objects do not need it.
+/// Room for objects that cannot be read where they are, because they change in place or are packed.
+/// Keep one per thread; most objects do not need it.
 #[derive(Debug, Default)]
 pub struct UnpackBuffer(Vec<u64>);
 

@@ -1,10 +1,10 @@
 //! The value words of a record: one object, or the objects of a key.
 //!
 //! # Invariants
-//! - V1. The values of this crate's records are built by this crate for host `H`, in the form that their first word
-//!   tells. That word never changes.
-//! - V2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`], which begins the block of
-//!   memory that the value owns.
+//! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
+//!   that their first word tells. That word never changes.
+//! - VALUE-2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`],
+//!   which begins the block of memory that the value owns.
 
 use crate::counter_word;
 use ats_mem::{Record, RecordBox, Release, Weight};
@@ -43,17 +43,19 @@ impl<H: Host> Release for Values<H> {
             Form::Counted(_) => &value[1..],
             Form::Large => {
                 let owned = elsewhere(value);
-                // SAFETY: V2; our caller promises that this is the end of the value.
+                // SAFETY: behind the word of this form stands the address of an `Elsewhere`
+                // (VALUE-2), and the caller says that this is the end of the value.
                 return unsafe { ((*owned).release)(owned) };
             }
         };
-        // SAFETY: V1; our caller promises that this is the end of the value.
+        // SAFETY: the words were built for host `H` in the form that the first word tells
+        // (VALUE-1), and the caller says that this is the end of the value.
         unsafe { release_all::<H>(words) };
     }
 
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
-        // SAFETY: the contract: so many words, of which the first never changes (V1). Those of an object with a
-        // counter are copied, the others never change.
+        // SAFETY: the caller says that there are so many words, of which the first never changes
+        // (VALUE-1). Those of an object with a counter are copied, the others never change.
         unsafe {
             match Form::of(*value) {
                 Form::Counted(index) => {
@@ -86,7 +88,8 @@ impl<H: Host> Release for Values<H> {
             },
             Form::Large => {
                 let owned = elsewhere(record.value());
-                // SAFETY: V2; the record is borrowed, so it owns it.
+                // SAFETY: behind the word of this form stands the address of an `Elsewhere`
+                // (VALUE-2), which the record owns; and the record is borrowed.
                 unsafe { ((*owned).weight)(owned) }
             }
         };
@@ -116,7 +119,7 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// The form of the value of a record: see V1. What a borrowed record owns is not released.
+/// The form of the value of a record: see VALUE-1. What a borrowed record owns is not released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     let (words, len) = record.value_words();
@@ -128,6 +131,7 @@ pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
 /// The objects of a record that is a list.
 pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
     debug_assert_eq!(form(record), Form::List);
-    // SAFETY: V1.
+    // SAFETY: the form says that the value is a list of objects that were built for host `H`
+    // (VALUE-1).
     unsafe { ObjectList::from_words(record.value()) }
 }

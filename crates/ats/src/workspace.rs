@@ -6,11 +6,11 @@ use crate::unpack::UnpackBuffer;
 use ats_term::Zeros;
 use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 
-/// Buffers for the terms of a host. Keep one per thread and lend it to each operation, whatever the lifetimes of its
-/// arguments are.
+/// Buffers for the terms of a host. Keep one per thread and lend it to each operation, whatever the
+/// lifetimes of its arguments are.
 ///
-/// After an operation the buffers refer to nothing of the host, and none of them has more than about 64 KiB:
-/// what was made and not stored is given back before the operation returns.
+/// After an operation the buffers refer to nothing of the host, and none of them has more than
+/// about 64 KiB: what was made and not stored is given back before the operation returns.
 pub struct Workspace<H: Host>(Room<H::Term<'static>>);
 
 impl<H: Host> Workspace<H> {
@@ -25,11 +25,11 @@ impl<H: Host> Workspace<H> {
     }
 
     /// From now on, each operation that copies objects or takes them away refuses with
-    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many words together, and
-    /// changes nothing. For callers that must not work for long: to find that out takes no longer than to
-    /// copy so many words. What takes as long as that counts as well, for a key or an object: the bytes of
-    /// the key, and sorting the keys of maps. Without a limit at first. Merging itself has [a
-    /// way of its own](crate::Locking).
+    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many
+    /// words together, and changes nothing. For callers that must not work for long: to find that
+    /// out takes no longer than to copy so many words. What takes as long as that counts as well,
+    /// for a key or an object: the bytes of the key, and sorting the keys of maps. Without a limit
+    /// at first. Merging itself has [a way of its own](crate::Locking).
     pub fn limit(&mut self, words: usize) {
         self.0.limit(words);
     }

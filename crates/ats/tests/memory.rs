@@ -56,8 +56,8 @@ fn emptied_tables_give_their_memory_back() {
         let empty = Table::<TermHost>::new(table_type, 1).bytes().unwrap();
         let table = filled(table_type);
         assert!(table.bytes().unwrap() > 100 * empty);
-        // In a thread that ends then: some hundred blocks of each size, which may lie far from each other, stay
-        // in the cache of a thread.
+        // In a thread that ends then: some hundred blocks of each size, which may lie far from each
+        // other, stay in the cache of a thread.
         scope(|scope| {
             scope.spawn(|| {
                 for number in 0..400_000_i64 {

@@ -40,8 +40,8 @@ is_merged_by_program(Table) ->
 %%
 %% The module is first asked about the value alone: so a value that hides all before it needs no
 %% merge, and one that stays alone can be read without.
--spec write(ats:tid(), ats_merge:program(), ats_merge:version(), ats_format:formats(), Key :: term(),
-            Value :: term()) -> true.
+-spec write(ats:tid(), ats_merge:program(), ats_merge:version(), ats_format:formats(),
+            Key :: term(), Value :: term()) -> true.
 write(Table, Module, Version, Formats, Key, Value) ->
     StoredKey = ats_format:key(Formats, Key),
     case ats_merge_runner:ask(Module, Version, Key, Value) of

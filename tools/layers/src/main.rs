@@ -2,9 +2,9 @@
 //! other, not even by way of others, and crates point down only, in the order that is drawn there.
 //! So do the rooms of a crate that are drawn there.
 //!
-//! An import is a `use` or another path that leads to an item of another file, outside of what is compiled
-//! for tests only. What is imported through a re-export counts for the file that defines it. `mod` and
-//! `pub use` alone are no imports.
+//! An import is a `use` or another path that leads to an item of another file, outside of what is
+//! compiled for tests only. What is imported through a re-export counts for the file that defines
+//! it. `mod` and `pub use` alone are no imports.
 
 mod imports;
 #[cfg(test)]
@@ -67,8 +67,9 @@ fn faults(root: &Path) -> io::Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The levels of rooms as a drawing has them, from the top. It is the first block of code that names the
-/// folder; a line names the rooms of a level in columns, which are apart by two spaces or more.
+/// The levels of rooms as a drawing has them, from the top. It is the first block of code that
+/// names the folder; a line names the rooms of a level in columns, which are apart by two spaces or
+/// more.
 fn levels(house: &str, folder: &str, rooms: &BTreeSet<&str>) -> BTreeMap<String, usize> {
     let mut blocks = house.split("```").skip(1).step_by(2);
     let names = |line: &str| -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Bf-Tree: a B-tree in Rust with small pages in memory that take what is written.
 //!
-//! What is on the device of it after a crash cannot be opened: its journal has no recovery yet. So it runs
-//! without one, and in rows about writes it does less than the others. It is opened from the snapshot that
-//! closing writes.
+//! What is on the device of it after a crash cannot be opened: its journal has no recovery yet. So
+//! it runs without one, and in rows about writes it does less than the others. It is opened from
+//! the snapshot that closing writes.
 
 use super::{CACHE_BYTES, Engine, Merging, Outcome, Profile, read_and_write};
 use crate::data::Record;
@@ -36,7 +36,8 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
             config
                 .storage_backend(StorageBackend::Std)
                 .file_path(&file)
-                // Its one buffer is for what was read and what was written; its size must be a power of two.
+                // Its one buffer is for what was read and what was written; its size must be a
+                // power of two.
                 .cb_size_byte(CACHE_BYTES)
                 .cb_max_key_len(32)
                 .use_snapshot(true);

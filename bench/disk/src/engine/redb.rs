@@ -1,8 +1,8 @@
 //! redb: a copy-on-write B+ tree in Rust, one file, transactions, without merge operators.
 //!
-//! A commit of redb either syncs or stays in the memory of the process. So that a write that is not durable
-//! is handed to the system as it is in the other engines, commits are complete ones on a file whose syncs do
-//! nothing.
+//! A commit of redb either syncs or stays in the memory of the process. So that a write that is not
+//! durable is handed to the system as it is in the other engines, commits are complete ones on a
+//! file whose syncs do nothing.
 
 use super::{BUFFER_BYTES, CACHE_BYTES, Engine, Merging, Outcome, Profile, read_and_write};
 use crate::data::Record;

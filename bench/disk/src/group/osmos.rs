@@ -1,8 +1,9 @@
-//! The benchmark of osmos (Radford, 2009): one writer that counts keys as fast as it can, beside one reader.
+//! The benchmark of osmos (Radford, 2009): one writer that counts keys as fast as it can, beside
+//! one reader.
 //!
-//! Keys are byte strings of random length, geometrically distributed with a mean of 15; each byte is the sum
-//! of four random numbers below 64. So there are short keys that are counted very often, and long ones that
-//! come once.
+//! Keys are byte strings of random length, geometrically distributed with a mean of 15; each byte
+//! is the sum of four random numbers below 64. So there are short keys that are counted very often,
+//! and long ones that come once.
 
 use crate::child::{Task, Usage, mib, report};
 use crate::engine::{Engine, Merging, Outcome, number};

@@ -11,8 +11,8 @@ use crate::row::{
 use crate::system;
 use std::time::Instant;
 
-/// Neighbours in the order of keys that are read again and again: some 90 MB, which the cache of each engine
-/// holds.
+/// Neighbours in the order of keys that are read again and again: some 90 MB, which the cache of
+/// each engine holds.
 const HOT_RECORDS: usize = 500_000;
 
 /// The records that are read.

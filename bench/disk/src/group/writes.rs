@@ -1,4 +1,5 @@
-//! Writes to what was loaded and removes a part of it; and what is left if the process is killed meanwhile.
+//! Writes to what was loaded and removes a part of it; and what is left if the process is killed
+//! meanwhile.
 
 use super::load::{BATCH, batch};
 use super::{Calls, ms_since, rate};
@@ -56,8 +57,8 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     engine.close()
 }
 
-/// Removes a fifth of the records, in the order in which they were written, which is random in the order of
-/// keys.
+/// Removes a fifth of the records, in the order in which they were written, which is random in the
+/// order of keys.
 pub(super) fn remove(task: &Task) -> Outcome<()> {
     let limit = Duration::from_secs(task.sizes.limit_seconds);
     let mut state = task.state;
@@ -97,7 +98,8 @@ pub(super) fn write_until_killed(task: &Task) -> Outcome<()> {
     }
 }
 
-/// Opens what a killed process has left. Its writes were handed to the system, so they must be there.
+/// Opens what a killed process has left. Its writes were handed to the system, so they must be
+/// there.
 pub(super) fn recover(task: &Task) -> Outcome<()> {
     let start = Instant::now();
     let engine = task.open(Merging::Nothing)?;

@@ -16,7 +16,8 @@ const SAMPLE: usize = 100;
 /// with this merge. It is empty if no record can be read.
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
     let mut evidence = Evidence::new(merge);
-    // What keeps a store from being opened is named elsewhere. It takes much longer to find records in it then.
+    // What keeps a store from being opened is named elsewhere. It takes much longer to find records
+    // in it then.
     if add_first_records(at, &mut evidence).is_err()
         && let Ok(mut salvage) = Salvage::new(survey)
     {

@@ -40,8 +40,8 @@ pub(super) fn reconstruct(
     let (evidence, has_operands) = evidence::all(survey, merge.clone(), is_table, output)?;
     let mut possible = evidence.possible().to_vec();
     if has_operands && merge.is_empty() && (is_table || !possible.is_empty()) {
-        let why = "there are values to be merged, and no file tells how: tell it by --merge; if the store is that of \
-                   another program, by --operator and --no-table";
+        let why = "there are values to be merged, and no file tells how: tell it by --merge; if \
+                   the store is that of another program, by --operator and --no-table";
         return Err(Failure::Refused(why.into()));
     }
     if possible.is_empty() {
@@ -105,8 +105,8 @@ fn choose(
     let types = join_alternatives(fitting.iter().map(|one| one.table_type.name().to_owned()));
     let positions = join_alternatives(fitting.iter().map(|one| one.key_position.to_string()));
     Err(Failure::Refused(format!(
-        "the file that describes the table, `{}`, says nothing: {why}. Tell what the table was: --type {types} and \
-         --keypos {positions} fit the records",
+        "the file that describes the table, `{}`, says nothing: {why}. Tell what the table was: \
+         --type {types} and --keypos {positions} fit the records",
         Description::FILE
     )))
 }

@@ -43,7 +43,8 @@ fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
         for (number, run) in (1..).zip(&runs) {
             writeln!(
                 out,
-                "  {number}: {} files, {}, {} entries ({} operands, {} deletes), {} deleted ranges, changes {} to {}",
+                "  {number}: {} files, {}, {} entries ({} operands, {} deletes), \
+                 {} deleted ranges, changes {} to {}",
                 run.files.len(),
                 bytes(sum(run, |file| file.bytes)),
                 sum(run, |file| file.entries),
@@ -102,10 +103,12 @@ fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
     let journals = survey.journals().into_iter().map(|journal| {
         json!({"name": journal.name, "bytes": journal.bytes, "is_needed": journal.is_needed})
     });
+    let operator = survey.operator();
+    let operator = operator.map(|(name, version)| json!({"name": name, "version": version}));
     json!({
         "store": survey.store().map(|store| format!("{store:032x}")),
         "table": table::json(table.description()),
-        "operator": survey.operator().map(|(name, version)| json!({"name": name, "version": version})),
+        "operator": operator,
         "runs": survey.runs().map(|runs| runs.into_iter().map(run).collect::<Value>()),
         "changes_in_runs": survey.changes_in_runs(),
         "unfinished_merges": survey.compactions(),

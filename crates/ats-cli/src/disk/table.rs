@@ -1,7 +1,7 @@
 //! The table that a directory has: the file `table` beside its store tells `dats` of it.
 //!
-//! A store of another program has no such file. So where it is missing, the merge operator and the records tell whether
-//! there should be one.
+//! A store of another program has no such file. So where it is missing, the merge operator and the
+//! records tell whether there should be one.
 
 use super::evidence::sample;
 use crate::outcome::{Failure, failure_in};

@@ -191,7 +191,8 @@ fn a_store_without_a_manifest_is_saved() {
     assert!(ats(&["disk", "dump"], &[&target]).stdout == sound);
 }
 
-/// A process was killed before anything was in a run, and the manifest is lost: nothing tells the operator.
+/// A process was killed before anything was in a run, and the manifest is lost: nothing tells the
+/// operator.
 #[test]
 fn the_operator_can_be_told() {
     let directory = Directory::new();

@@ -176,7 +176,8 @@ fn a_bad_description_is_a_fault() {
     );
 }
 
-/// A table on a store, made by a Rust program, has no file, and is told from one of `dats` by an option only.
+/// A table on a store, made by a Rust program, has no file, and is told from one of `dats` by an
+/// option only.
 #[test]
 fn other_programs_need_no_description() {
     let directory = Directory::new();
@@ -307,7 +308,8 @@ fn a_description_is_made_again() {
     assert!(why.contains("the options do not fit"), "{why}");
 }
 
-/// A process was killed before anything was in a run, and the manifest and the description are lost.
+/// A process was killed before anything was in a run, and the manifest and the description are
+/// lost.
 #[test]
 fn the_merge_can_be_told() {
     let directory = Directory::new();

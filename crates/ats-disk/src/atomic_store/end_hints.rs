@@ -4,19 +4,20 @@
 //! search for the next record walks over all of them: without help, n of them cost O(n²). So it is
 //! remembered up to which key nothing is left.
 //!
-//! **E1** No record that readers can see lies beyond an end, nor one that is being written: a writer moves the ends
-//! before it writes a record. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
-//! written at any time since the walk began, which the walk may not have seen.
+//! **END_HINTS-1** No record that readers can see lies beyond an end, nor one that is being
+//! written: a writer moves the ends before it writes a record. **END_HINTS-2** An end is moved
+//! inwards only to a key that a walk has found, and not past a key that was being written at any
+//! time since the walk began, which the walk may not have seen.
 //!
 //! The record at an end can be changed as such: a thread that has locked its key
-//! [claims](EndHints::claim) the end. **E3** While an end is claimed at a key, no record is written
-//! beyond that key: the claim waits for those that are being written, and writers that come later
-//! wait for its end. So if the key is found to be the outermost under the claim, it stays that
-//! until the change is visible. A writer that waits has locked its keys, and the claiming thread
-//! locks none any more; so they cannot wait in a circle.
+//! [claims](EndHints::claim) the end. **END_HINTS-3** While an end is claimed at a key, no record
+//! is written beyond that key: the claim waits for those that are being written, and writers that
+//! come later wait for its end. So if the key is found to be the outermost under the claim, it
+//! stays that until the change is visible. A writer that waits has locked its keys, and the
+//! claiming thread locks none any more; so they cannot wait in a circle.
 //!
-//! It costs a load for each write until an end is asked for the first time; from then on, a lock that is held for some
-//! comparisons of keys.
+//! It costs a load for each write until an end is asked for the first time; from then on, a lock
+//! that is held for some comparisons of keys.
 
 use crate::blocking;
 use crate::error::Error;
@@ -41,7 +42,8 @@ pub(crate) struct EndHints {
 struct Known {
     /// Of each end, the outermost key at which a record may be. `None` if nothing is known.
     ends: [Option<Vec<u8>>; 2],
-    /// Of the walk that looks for an end, if there is one: the outermost key that was being written since it began.
+    /// Of the walk that looks for an end, if there is one: the outermost key that was being written
+    /// since it began.
     watched: [Option<Watched>; 2],
     /// The keys that are being written.
     written: Vec<Vec<u8>>,
@@ -155,7 +157,8 @@ impl EndHints {
             hints: self,
             keys: Vec::new(),
         };
-        // A search for an end locks all keys after it has set this: so all that are locked later see it.
+        // A search for an end locks all keys after it has set this: so all that are locked later
+        // see it.
         if self.is_active.load(Ordering::Relaxed) {
             self.tell(may_block, keys, &mut written)?;
         }
@@ -208,8 +211,8 @@ impl EndHints {
         Ok(known)
     }
 
-    /// Claims an end at a key, which the caller has locked: until the claim is dropped, no record is written beyond it. The
-    /// caller has [walked](EndHints::walk) to the end before.
+    /// Claims an end at a key, which the caller has locked: until the claim is dropped, no record
+    /// is written beyond it. The caller has [walked](EndHints::walk) to the end before.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], without [`MayBlock`], if a record is being written there.
@@ -234,8 +237,8 @@ impl EndHints {
         Ok(claim)
     }
 
-    /// Begins a walk to the record at an end. `lock_all` waits for all writes that were under way when it was called;
-    /// whether it could.
+    /// Begins a walk to the record at an end. `lock_all` waits for all writes that were under way
+    /// when it was called; whether it could.
     pub(crate) fn walk(&self, end: End, lock_all: impl FnOnce() -> bool) -> Walk<'_> {
         if !self.is_ready.load(Ordering::Acquire) {
             self.is_active.store(true, Ordering::Relaxed);
@@ -261,7 +264,8 @@ impl EndHints {
                 walk.watches = true;
             }
         }
-        // What a write adds after this is seen by the walk, or has moved the end, or is not done yet.
+        // What a write adds after this is seen by the walk, or has moved the end, or is not done
+        // yet.
         if let (End::Last, Some(last)) = (end, &mut walk.from) {
             *last = successor(last);
         }

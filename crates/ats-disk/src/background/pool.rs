@@ -7,13 +7,13 @@
 //! order in which they came. A long turn that is broken off when
 //! [others wait](Membership::is_waited_for) lets small members go on beside large ones.
 //!
-//! - **P1** What a member is woken for is looked at by an urgent turn that begins afterwards.
-//! - **P2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and the
-//!   pool has let go of it.
-//! - **P3** A time that has passed is taken out of the row of times before its member is called, and a
-//!   member that leaves has none. So a thread never looks at the same time again.
-//! - **P4** Work that may begin is never left to itself: a thread that takes a turn while there is
-//!   more work, or a time to wait for, wakes another one.
+//! - **POOL-1** What a member is woken for is looked at by an urgent turn that begins afterwards.
+//! - **POOL-2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and
+//!   the pool has let go of it.
+//! - **POOL-3** A time that has passed is taken out of the row of times before its member is
+//!   called, and a member that leaves has none. So a thread never looks at the same time again.
+//! - **POOL-4** Work that may begin is never left to itself: a thread that takes a turn while there
+//!   is more work, or a time to wait for, wakes another one.
 //!
 //! Threads begin with the first member and end with the last. A copy of the process by
 //! [`fork`](crate::fork_detection) has none of them; it makes pools of its own.

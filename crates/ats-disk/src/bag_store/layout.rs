@@ -17,10 +17,10 @@
 //!
 //! A key has records of the one kind or of the other. The top bit of the length tells them apart.
 //!
-//! **L1** A key that begins with another key goes on with a byte above [`END`] there. So the records
-//! of a key, which are those from the key on and below the key with `END`, are the records of no
-//! other key, and records are in the order of their keys. Keys of tables are like that: exact keys
-//! begin with no other key, and order keys go on with `FE` or `FF`, which no term begins with.
+//! **LAYOUT-1** A key that begins with another key goes on with a byte above [`END`] there. So the
+//! records of a key, which are those from the key on and below the key with `END`, are the records
+//! of no other key, and records are in the order of their keys. Keys of tables are like that: exact
+//! keys begin with no other key, and order keys go on with `FE` or `FF`, which no term begins with.
 
 use super::identity::push_value;
 use crate::error::Error;

@@ -387,9 +387,9 @@ fn sources(
     sources.collect()
 }
 
-/// The files whose keys no other file of these runs has or deletes, in the order of their keys. Small files are
-/// not worth being kept apart. At the bottom, deletes are to vanish and operands to become values, so a file that has
-/// some is written again.
+/// The files whose keys no other file of these runs has or deletes, in the order of their keys.
+/// Small files are not worth being kept apart. At the bottom, deletes are to vanish and operands to
+/// become values, so a file that has some is written again.
 fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeque<Arc<RunFile>> {
     let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {

@@ -25,7 +25,8 @@ pub(crate) struct Size {
     pub(crate) is_free: bool,
 }
 
-/// A run belongs to a group if it is at most this much larger than the newer runs of the group together, in percent.
+/// A run belongs to a group if it is at most this much larger than the newer runs of the group
+/// together, in percent.
 const SIZE_RATIO_PERCENT: u64 = 120;
 /// All is compacted if the newer runs are this much of the oldest, in percent.
 const SPACE_PERCENT: u64 = 50;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a store may still do, and the last error of its background work.
+/// The work that a store may still do, and the last error of its background work.
 pub(crate) struct Status {
     /// See [`fork_detection`].
     fork_count: u64,

@@ -1,12 +1,12 @@
 //! The version that readers read: memtables and runs, exchanged as one.
 //!
-//! **S1** A version holds each change once: its memtables and runs are of disjoint intervals of
-//! sequence numbers, and together of all that was written. A memtable and the run that was made of
-//! it are never in the same version. **S2** A memtable gets writes only while it is the active one
-//! of the current version, which is exchanged before the first write to another one. So a reader
-//! that has loaded the version, and then the published sequence number, finds all that had been
-//! published before it began. What it does not find was written to a memtable that came later, and
-//! so did all that was written after that.
+//! **VERSION-1** A version holds each change once: its memtables and runs are of disjoint intervals
+//! of sequence numbers, and together of all that was written. A memtable and the run that was made
+//! of it are never in the same version. **VERSION-2** A memtable gets writes only while it is the
+//! active one of the current version, which is exchanged before the first write to another one. So
+//! a reader that has loaded the version, and then the published sequence number, finds all that had
+//! been published before it began. What it does not find was written to a memtable that came later,
+//! and so did all that was written after that.
 
 use crate::files::manifest::RunMeta;
 use crate::memtable::{Memtable, Retention, Write};

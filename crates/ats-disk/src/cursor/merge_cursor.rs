@@ -26,12 +26,12 @@ pub(crate) struct Source {
     pub(crate) range_deletes: Option<Deleted>,
 }
 
-/// Walks over the keys of several sources, each key once, with what all of them say of it. Keys that only have what was
-/// deleted with a range are left out, and not read where the range is long.
+/// Walks over the keys of several sources, each key once, with what all of them say of it. Keys
+/// that only have what was deleted with a range are left out, and not read where the range is long.
 ///
-/// The sources are few, at most some dozens; so the least of their keys is found by looking at all of them, and no heap is
-/// kept. What is looked at are *heads*, the first eight bytes of each key as a number, which lie side by side. Keys
-/// themselves are compared only where heads are the same.
+/// The sources are few, at most some dozens; so the least of their keys is found by looking at all
+/// of them, and no heap is kept. What is looked at are *heads*, the first eight bytes of each key
+/// as a number, which lie side by side. Keys themselves are compared only where heads are the same.
 pub(crate) struct MergeCursor {
     /// From the newest to the oldest.
     sources: Vec<Source>,
@@ -149,7 +149,8 @@ impl MergeCursor {
         self.sources[..newest].iter().position(covers)
     }
 
-    /// Passes the present key, which a range of this source has, and mostly all that is left of the range.
+    /// Passes the present key, which a range of this source has, and mostly all that is left of the
+    /// range.
     pub(crate) fn pass(&mut self, may_block: Option<MayBlock>, source: usize) -> Result<(), Error> {
         let deletes = self.sources[source].range_deletes.as_ref();
         let range = match (self.key(), deletes) {

@@ -1,17 +1,20 @@
 //! The entries of one key, and their collapse to fewer.
 //!
-//! A key may have several entries, in a memtable and in several runs. A [`Chain`] gathers them, from the newest to the
-//! oldest, up to the first that is a base. What they say together is the value of the key ([`Chain::value`]), or as
-//! few entries as possible that say the same ([`Chain::collapse`]).
+//! A key may have several entries, in a memtable and in several runs. A [`Chain`] gathers them,
+//! from the newest to the oldest, up to the first that is a base. What they say together is the
+//! value of the key ([`Chain::value`]), or as few entries as possible that say the same
+//! ([`Chain::collapse`]).
 //!
 //! # How much is copied
-//! Merging a long value with one short value after the other copies the long one each time. So values wait on a stack
-//! until what comes next is at least half as long, as runs do in the α-stack sort of N. Auger, C. Nicaud and
-//! C. Pivoteau (*Merge strategies: from merge sort to timsort*, 2015), with α = 2. Of `n` operands that are put one
-//! behind the other each byte is copied O(log n) times.
+//! Merging a long value with one short value after the other copies the long one each time. So
+//! values wait on a stack until what comes next is at least half as long, as runs do in the α-stack
+//! sort of N. Auger, C. Nicaud and C. Pivoteau (*Merge strategies: from merge sort to timsort*,
+//! 2015), with α = 2. Of `n` operands that are put one behind the other each byte is copied O(log
+//! n) times.
 //!
 //! # When the operator fails
-//! It may refuse values, and it may panic: both is [`Error::Merge`] here. What could not be merged stays as it was.
+//! It may refuse values, and it may panic: both is [`Error::Merge`] here. What could not be merged
+//! stays as it was.
 
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
@@ -26,7 +29,8 @@ pub(crate) mod tests;
 /// Merges two values of a key, of which `earlier` is older.
 ///
 /// # Errors
-/// [`Error::Merge`] if the operator refuses or panics, or if the result is longer than a value may be.
+/// [`Error::Merge`] if the operator refuses or panics, or if the result is longer than a value may
+/// be.
 pub(crate) fn merge(
     operator: &dyn MergeOperator,
     key: &[u8],
@@ -77,12 +81,14 @@ pub(crate) fn is_absent(
     })
 }
 
-/// Calls the operator. It has no state that a panic could leave unfinished, so far as it keeps to its contract.
+/// Calls the operator. It has no state that a panic could leave unfinished, so far as it keeps to
+/// its contract.
 fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::Merge)
 }
 
-/// The entries of one key, from the newest to the oldest. Those after a base do not matter and are not taken.
+/// The entries of one key, from the newest to the oldest. Those after a base do not matter and are
+/// not taken.
 ///
 /// It is meant to be used for many keys: it keeps its buffers.
 #[derive(Debug, Default)]
@@ -148,12 +154,12 @@ impl Chain {
 
     /// The value of the key if nothing older than these entries exists; `None` if it is missing.
     ///
-    /// A lone operand is the value. O(n log n) for `n` bytes in all, if merging takes time in proportion to its
-    /// arguments.
+    /// A lone operand is the value. O(n log n) for `n` bytes in all, if merging takes time in
+    /// proportion to its arguments.
     ///
     /// # Errors
-    /// [`Error::Merge`] if the entries cannot be merged, and [`Error::NoOperator`] if they are to be merged without an
-    /// operator.
+    /// [`Error::Merge`] if the entries cannot be merged, and [`Error::NoOperator`] if they are to
+    /// be merged without an operator.
     pub(crate) fn value(
         &self,
         key: &[u8],
@@ -168,12 +174,14 @@ impl Chain {
 
     /// Makes as few entries as possible of these, that say the same: one, or none.
     ///
-    /// `is_bottom` says that nothing older exists. Then an operand becomes a [`Kind::Put`], and what says that the key
-    /// is missing vanishes. Elsewhere an operand that needs nothing older becomes a `Put`, and so do operands on a
-    /// [`Kind::Delete`]. Time as of [`value`](Chain::value).
+    /// `is_bottom` says that nothing older exists. Then an operand becomes a [`Kind::Put`], and
+    /// what says that the key is missing vanishes. Elsewhere an operand that needs nothing older
+    /// becomes a `Put`, and so do operands on a [`Kind::Delete`]. Time as of
+    /// [`value`](Chain::value).
     ///
     /// # Errors
-    /// As of [`value`](Chain::value). The entries are exactly what they were then, at the bottom, too.
+    /// As of [`value`](Chain::value). The entries are exactly what they were then, at the bottom,
+    /// too.
     pub(crate) fn collapse(
         &mut self,
         key: &[u8],
@@ -248,7 +256,8 @@ pub(crate) fn is_similar(waiting: usize, next: usize) -> bool {
     waiting / 2 <= next
 }
 
-/// Values that wait to be merged, the newest at the bottom. Each is more than twice as long as the next.
+/// Values that wait to be merged, the newest at the bottom. Each is more than twice as long as the
+/// next.
 struct Stack<'c, 'v> {
     operator: &'c dyn MergeOperator,
     key: &'c [u8],

@@ -27,8 +27,8 @@ const LONG_BYTES: u64 = 256 << 10;
 /// The manifest of an open store.
 pub(crate) struct Manifest {
     directory: Arc<dyn Directory>,
-    /// Nothing before the first edit: what is there was written by an earlier opening, which it does not
-    /// go on with; and after [`close`](Manifest::close).
+    /// Nothing before the first edit: what is there was written by an earlier opening, which it
+    /// does not go on with; and after [`close`](Manifest::close).
     log: Option<Log>,
     /// The number of the last log.
     number: u64,
@@ -93,7 +93,8 @@ impl Manifest {
         &self.contents
     }
 
-    /// Makes the contents durable, also if an earlier process has written them and the disk may not have them.
+    /// Makes the contents durable, also if an earlier process has written them and the disk may not
+    /// have them.
     ///
     /// # Errors
     /// Those of [`write`](Manifest::write).
@@ -151,8 +152,9 @@ impl Manifest {
         self.log.is_some()
     }
 
-    /// Writes an edit that changes nothing, and is not synced. It says that the last one is durable: otherwise, if
-    /// that is spoilt later, it would be taken for one that was never finished.
+    /// Writes an edit that changes nothing, and is not synced. It says that the last one is
+    /// durable: otherwise, if that is spoilt later, it would be taken for one that was never
+    /// finished.
     fn mark(&mut self) {
         let nothing = Edit {
             next_number: Some(self.contents.next_number),

@@ -1,7 +1,8 @@
 //! Obsolete files, memtables and journals: no longer needed, but maybe still used by other threads.
 //!
-//! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is found out by
-//! looking, not by the reader or writer that lets go of it last: each of them can take long.
+//! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is
+//! found out by looking, not by the reader or writer that lets go of it last: each of them can take
+//! long.
 
 use crate::fs::{Directory, File};
 use crate::memtable::Memtable;
@@ -100,7 +101,8 @@ impl Obsolete {
         free(&self.journals);
     }
 
-    /// Removes the files that are not read any more. What the system does not remove is tried again.
+    /// Removes the files that are not read any more. What the system does not remove is tried
+    /// again.
     pub(crate) fn remove(&self, directory: &dyn Directory, stats: &Stats) -> bool {
         let mut due = Vec::new();
         self.files.lock().retain(|file| {

@@ -1,4 +1,5 @@
-//! The reserve: room on the disk that is given back when the disk is full, so that deletes are taken, and free more.
+//! The reserve: room on the disk that is given back when the disk is full, so that deletes are
+//! taken, and free more.
 //!
 //! To delete takes room before it gives some: a record in the journal, a run that says so, and a
 //! copy of what is left of the files that have the deleted records. So a store keeps a file of that
@@ -53,7 +54,8 @@ pub(crate) struct Reserve {
     pub(crate) making: Mutex<()>,
     /// Time from which on a memtable that is not full may be sealed again.
     pub(crate) next_seal: Mutex<Duration>,
-    /// Held while the file changes. The files of runs that were purged since a memtable was written to a run.
+    /// Held while the file changes. The files of runs that were purged since a memtable was written
+    /// to a run.
     purged: Mutex<BTreeSet<u64>>,
 }
 
@@ -203,7 +205,8 @@ impl Reserve {
         self.largest_file.store(largest, Ordering::Relaxed);
     }
 
-    /// Makes the reserve as small as it may be when all is in runs. A failure only leaves it larger.
+    /// Makes the reserve as small as it may be when all is in runs. A failure only leaves it
+    /// larger.
     pub(crate) fn shrink_to_runs(&self) {
         if !self.is_short() {
             let bytes = self.needed_bytes(0);
@@ -236,7 +239,8 @@ impl Reserve {
         }
     }
 
-    /// Returns `true` if there is a reserve for a write of so many bytes, so that it waits for nothing.
+    /// Returns `true` if there is a reserve for a write of so many bytes, so that it waits for
+    /// nothing.
     pub(crate) fn is_write_covered(&self, bytes: usize) -> bool {
         !self.is_short() && self.covers(self.needed_bytes(bytes))
     }

@@ -169,7 +169,8 @@ impl<'a> RunWriter<'a> {
 }
 
 impl Drop for RunWriter<'_> {
-    /// Removes the files that were begun in vain. Those that cannot be removed now are when the store is opened.
+    /// Removes the files that were begun in vain. Those that cannot be removed now are when the
+    /// store is opened.
     fn drop(&mut self) {
         self.file = None;
         for number in &self.begun {

@@ -196,8 +196,8 @@ impl File for RealFile {
         let mut buffers = [io::IoSliceMut::new(buffer)];
         match preadv2(&*self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(Some(read)),
-            // Some of it is not in memory, or behind the end; or the system does not know this. A call that may wait
-            // finds out.
+            // Some of it is not in memory, or behind the end; or the system does not know this. A
+            // call that may wait finds out.
             Ok(_) | Err(_) => Ok(None),
         }
     }

@@ -113,7 +113,8 @@ impl LogReader {
         }
     }
 
-    /// The next record. After the end: [`later_durable`](LogReader::later_durable) tells whether something was there.
+    /// The next record. After the end: [`later_durable`](LogReader::later_durable) tells whether
+    /// something was there.
     pub(crate) fn next(&mut self) -> Result<Next<'_>, Error> {
         let at = self.position();
         let Some(head) = self.head(at)? else {
@@ -162,8 +163,8 @@ impl LogReader {
         Ok(false)
     }
 
-    /// The last position that records behind the end call durable. A position above the end tells that
-    /// the end is none: what is there was spoilt.
+    /// The last position that records behind the end call durable. A position above the end tells
+    /// that the end is none: what is there was spoilt.
     pub(crate) fn later_durable(&mut self) -> Result<Option<Position>, Error> {
         let mut found = None;
         let mut offset = self.offset;
@@ -172,7 +173,8 @@ impl LogReader {
                 number: self.identity.number,
                 offset,
             };
-            // A record of an earlier, failed write can stand there as well. It tells the truth, too.
+            // A record of an earlier, failed write can stand there as well. It tells the truth,
+            // too.
             match self.head(at)? {
                 Some(head) if self.is_payload(&head, at)? => {
                     found = found.max(Some(head.durable));

@@ -20,8 +20,8 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Writes records behind each other.
 ///
-/// Records are gathered with [`append`](LogWriter::append), and written with one call of the system by
-/// [`write`](LogWriter::write). If that fails, the next records are written in their place.
+/// Records are gathered with [`append`](LogWriter::append), and written with one call of the system
+/// by [`write`](LogWriter::write). If that fails, the next records are written in their place.
 pub(crate) struct LogWriter {
     /// Nothing while the file is closed.
     file: Option<Arc<dyn File>>,
@@ -58,8 +58,8 @@ impl LogWriter {
         })
     }
 
-    /// Gathers a record, whose payload is these parts. `durable` is the position below which all logs of this kind
-    /// are known to be durable.
+    /// Gathers a record, whose payload is these parts. `durable` is the position below which all
+    /// logs of this kind are known to be durable.
     pub(crate) fn append(&mut self, payload: &[&[u8]], durable: Position) {
         let start = self.gathered.len();
         let at = Position {
@@ -91,7 +91,8 @@ impl LogWriter {
         self.gathered.resize(end as usize, 0);
     }
 
-    /// Writes what was gathered. After an error, any part of it may be there, until it is [cut](LogWriter::cut) off.
+    /// Writes what was gathered. After an error, any part of it may be there, until it is
+    /// [cut](LogWriter::cut) off.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
             .reserve()
@@ -108,7 +109,8 @@ impl LogWriter {
         written
     }
 
-    /// Removes for good what a write may have left that has failed. After an error it is unknown what is there.
+    /// Removes for good what a write may have left that has failed. After an error it is unknown
+    /// what is there.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
         self.reserved = self.offset;
         self.file()?.set_len(self.offset)?;
@@ -134,7 +136,8 @@ impl LogWriter {
         self.reserve_ahead(end + end.clamp(least, MOST_AHEAD))
     }
 
-    /// Makes room for that many bytes, of what will be written later; or for less, if there is not so much.
+    /// Makes room for that many bytes, of what will be written later; or for less, if there is not
+    /// so much.
     pub(crate) fn reserve_ahead(&mut self, bytes: u64) -> io::Result<()> {
         if bytes <= self.reserved {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The walk over a memtable.
 //!
-//! It copies some keys with what they say, and lends them out until they are used up: so the thread is pinned for
-//! some microseconds at a time, whatever is done with each key.
+//! It copies some keys with what they say, and lends them out until they are used up: so the thread
+//! is pinned for some microseconds at a time, whatever is done with each key.
 
 use super::versions::History;
 use super::{Memtable, Reading};
@@ -24,7 +24,8 @@ const MOST_VISITED: usize = 1024;
 
 /// A walk over what is readable in a memtable at a time.
 ///
-/// It fails with [`Error::Expired`] where a lookup is [too old](super::Lookup::TooOld), hence never with a snapshot.
+/// It fails with [`Error::Expired`] where a lookup is [too old](super::Lookup::TooOld), hence never
+/// with a snapshot.
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     seq: u64,
@@ -67,8 +68,8 @@ enum Start<'k> {
 }
 
 impl MemtableCursor {
-    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing remains but that a
-    /// range was deleted are left out.
+    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing
+    /// remains but that a range was deleted are left out.
     ///
     /// With `u64::MAX` it is everything; for memtables that are not written to any more.
     pub(crate) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
@@ -113,7 +114,8 @@ impl MemtableCursor {
         Ok(())
     }
 
-    /// Looks at some keys, and copies those of which there is something to read. Whether there may be more.
+    /// Looks at some keys, and copies those of which there is something to read. Whether there may
+    /// be more.
     fn copy(&mut self, start: Start<'_>) -> Result<bool, Error> {
         let MemtableCursor {
             memtable,

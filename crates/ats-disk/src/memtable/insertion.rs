@@ -1,10 +1,11 @@
 //! Insertion of a new version of a key, and the choice of the older ones that remain.
 //!
-//! The list of a key is put together anew, from the oldest version that a write has to look at to the newest: each
-//! version in turn is placed on those that are older. A version of the same stripe below it is dropped or merged, or left
-//! because it is much longer. Most writes look at one older version, or at two.
+//! The list of a key is put together anew, from the oldest version that a write has to look at to
+//! the newest: each version in turn is placed on those that are older. A version of the same stripe
+//! below it is dropped or merged, or left because it is much longer. Most writes look at one older
+//! version, or at two.
 //!
-//! The invariants (M1 to M5) are those of [`memtable`](super).
+//! The invariants (MEMTABLE-1 to MEMTABLE-5) are those of [`memtable`](super).
 
 use super::retention::Retention;
 use super::versions::{History, KeyVersion, Link, Node, Stamp, Tags};
@@ -15,8 +16,8 @@ use ats_sync::Guard;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// A value of at most so many bytes is merged with a newer one, however short that is. Copying it costs less than
-/// another version does.
+/// A value of at most so many bytes is merged with a newer one, however short that is. Copying it
+/// costs less than another version does.
 const SHORT: usize = 256;
 /// A write looks at so many older versions, and at more if there are more stripes than points.
 const SURVEY: usize = 8;
@@ -65,7 +66,7 @@ impl<'a> Insertion<'a> {
     /// Gives the key its newest version.
     ///
     /// # Safety
-    /// The caller holds the lock of writers (M3).
+    /// The caller holds the lock of writers (MEMTABLE-3).
     pub(super) unsafe fn run(&self, stamp: Stamp, bytes: &'a [u8]) -> Outcome {
         let mut list = List {
             pieces: SmallVec::new(),
@@ -93,7 +94,7 @@ impl<'a> Insertion<'a> {
             origin: None,
         };
         self.place(&mut list, new);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds the lock of writers (MEMTABLE-3).
         unsafe { self.publish(&list) }
     }
 
@@ -194,7 +195,7 @@ impl<'a> Insertion<'a> {
     /// Makes the list what readers find, and retires what was taken out.
     ///
     /// # Safety
-    /// The caller holds the lock of writers (M3).
+    /// The caller holds the lock of writers (MEMTABLE-3).
     unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
@@ -209,8 +210,8 @@ impl<'a> Insertion<'a> {
             let older = link.with_tags(piece.tags);
             link = match piece.origin {
                 Some(version) => {
-                    // SAFETY: the version is in the list, and what follows it now says the same at each point as what
-                    // followed it before (M5).
+                    // SAFETY: the version is in the list, and what follows it now says the same at
+                    // each point as what followed it before (MEMTABLE-5).
                     unsafe { version.set_older(older, stripes) };
                     version.link()
                 }
@@ -220,13 +221,15 @@ impl<'a> Insertion<'a> {
                 }
             };
         }
-        // SAFETY: as above; at the points the list says what it said before, and the new version is above them.
+        // SAFETY: the caller holds the lock of writers (MEMTABLE-3). At the points that the list
+        // had it says what it said before, and the new version is above them (MEMTABLE-5).
         unsafe { self.history.set_newest(link) };
         for version in &list.gone {
             if !version.is_inline() {
                 outcome.removed += Node::bytes(version.bytes.len());
             }
-            // SAFETY: it was taken out of the list, once, and the links that led to it lead elsewhere now.
+            // SAFETY: it was taken out of the list, once, and the links that led to it lead
+            // elsewhere now.
             unsafe { version.retire(self.guard) };
         }
         outcome

@@ -2,9 +2,10 @@
 
 /// The versions that must stay readable when another one is written.
 ///
-/// It is the same for all records of a group, which the leader of a commit applies and publishes together. A snapshot
-/// that is taken after the list of snapshots was read, and before the group is published, has the number `visible`,
-/// which is kept. Unless the group is alone: then no snapshot may be taken meanwhile.
+/// It is the same for all records of a group, which the leader of a commit applies and publishes
+/// together. A snapshot that is taken after the list of snapshots was read, and before the group is
+/// published, has the number `visible`, which is kept. Unless the group is alone: then no snapshot
+/// may be taken meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retention<'a> {
     /// The sequence number that was published last.

@@ -244,7 +244,8 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
     let key = |number: u64| (2 * number).to_be_bytes();
     let seen = 3_000;
     for number in 0..2 * seen {
-        // Every second key is not there yet for the reader, and in the middle there are thousands of these in a row.
+        // Every second key is not there yet for the reader, and in the middle there are thousands
+        // of these in a row.
         let is_seen = number % 2 == 0;
         let seq = if is_seen {
             number + 1

@@ -1,6 +1,6 @@
 //! The versions of a key: how they lie in memory, and how they are found.
 //!
-//! The invariants (M1 to M5) are those of [`memtable`](super).
+//! The invariants (MEMTABLE-1 to MEMTABLE-5) are those of [`memtable`](super).
 
 use crate::entry::Kind;
 use ats_mem::{Record, RecordBox, Release, slab};
@@ -8,8 +8,8 @@ use ats_sync::Guard;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The longest first version that lies within its record, in bytes. Its memory is not used again when the key gets
-/// newer versions.
+/// The longest first version that lies within its record, in bytes. Its memory is not used again
+/// when the key gets newer versions.
 pub(super) const INLINE_MAX: usize = 512;
 
 /// Words of a value before the bytes: the link, the stamp and the length.
@@ -142,8 +142,8 @@ impl Node {
         let len =
             u32::try_from(bytes.len()).expect("values are not longer than the formats can say");
         let node = slab::allocate(Self::block_bytes(bytes.len())).cast::<Node>();
-        // SAFETY: the block, which no other code has, has room for the node and the bytes behind it, and is aligned
-        // to words.
+        // SAFETY: the block, which no other code has, has room for the node and the bytes behind
+        // it, and is aligned to words.
         unsafe {
             node.write(Node {
                 older: AtomicPtr::new(older.0),
@@ -171,7 +171,8 @@ impl Node {
     /// # Safety
     /// The node comes from [`make`](Node::make), lives as long as `'n`, and the bytes with it.
     unsafe fn value<'n>(node: NonNull<Node>) -> &'n [u8] {
-        // SAFETY: the contract; `make` has written so many bytes behind the node, and they never change (M2).
+        // SAFETY: the caller says that the node comes from `make`, which has written so many bytes
+        // behind it, and lives as long as `'n`. The bytes never change (MEMTABLE-2).
         unsafe {
             let len = (*node.as_ptr()).len as usize;
             std::slice::from_raw_parts(node.add(1).cast::<u8>().as_ptr(), len)
@@ -183,7 +184,8 @@ impl Node {
     /// # Safety
     /// It comes from [`make`](Node::make), and no code uses it any more.
     unsafe fn free(node: NonNull<Node>) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that the node comes from `make`, which allocates with this size,
+        // and that no code uses it any more.
         unsafe {
             #[cfg(test)]
             super::tests::census::count(Self::value(node), -1);
@@ -207,7 +209,7 @@ impl<'g> KeyVersion<'g> {
     /// The node, if it does not lie within the record.
     #[inline]
     fn node(self) -> Option<&'g Node> {
-        // SAFETY: the node lives as long as the guard under which it was found (M4).
+        // SAFETY: the node lives as long as the guard under which it was found (MEMTABLE-4).
         self.node.map(|node| unsafe { node.as_ref() })
     }
 
@@ -239,8 +241,9 @@ impl<'g> KeyVersion<'g> {
     /// Lets it be followed by others, which say the same as those that follow it now.
     ///
     /// # Safety
-    /// The caller holds the lock of writers (M3). The version is in the list of its record, or was when the caller
-    /// got the lock, and is not the one within the record. The link leads to a version of the same list, and M5 holds.
+    /// The caller holds the lock of writers (MEMTABLE-3). The version is in the list of its record,
+    /// or was when the caller got the lock, and is not the one within the record. The link leads to
+    /// a version of the same list, and MEMTABLE-5 holds.
     pub(super) unsafe fn set_older(self, link: Link, stripes: u32) {
         if let Some(node) = self.node() {
             node.stripes.store(stripes, Ordering::Relaxed);
@@ -253,7 +256,8 @@ impl<'g> KeyVersion<'g> {
     /// Hands a version that was taken out of its list over to be freed.
     ///
     /// # Safety
-    /// No link of a node in the list, nor of the record, leads to it (M4), and it is retired only once.
+    /// No link of a node in the list, nor of the record, leads to it (MEMTABLE-4), and it is
+    /// retired only once.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         unsafe fn free(node: *mut u8) {
             // SAFETY: `retire` hands over a node.
@@ -261,7 +265,8 @@ impl<'g> KeyVersion<'g> {
         }
         if let Some(node) = self.node {
             let bytes = Node::bytes(self.bytes.len());
-            // SAFETY: the contract is the one that `Guard::retire` asks for; readers look at nodes under guards (M4).
+            // SAFETY: the caller says that no link leads to the node any more and that it is
+            // retired once; readers look at nodes under guards (MEMTABLE-4).
             unsafe { guard.retire(node.as_ptr().cast(), bytes, free) }
         }
     }
@@ -290,7 +295,8 @@ impl<'g> History<'g> {
     }
 
     fn word(self) -> &'g AtomicPtr<Node> {
-        // SAFETY: the value of a record begins with a link, which is accessed atomically (M1).
+        // SAFETY: the value of a record begins with a link, which is accessed atomically
+        // (MEMTABLE-1).
         unsafe { link_of(self.record.value_words().0) }
     }
 
@@ -303,7 +309,8 @@ impl<'g> History<'g> {
     /// The version at a link of this list, if it is not the end.
     ///
     /// # Safety
-    /// The link was read from this record, or from a version of it, under the guard of this history.
+    /// The link was read from this record, or from a version of it, under the guard of this
+    /// history.
     #[inline]
     pub(super) unsafe fn at(self, link: Link) -> Option<KeyVersion<'g>> {
         match link.without_tags() {
@@ -311,7 +318,7 @@ impl<'g> History<'g> {
             Link::END => None,
             Link(node) => {
                 let node = NonNull::new(node)?;
-                // SAFETY: the node lives as long as the guard (M4).
+                // SAFETY: the node lives as long as the guard (MEMTABLE-4).
                 let (stamp, bytes) = unsafe { (node.as_ref().stamp, Node::value(node)) };
                 Some(KeyVersion {
                     stamp,
@@ -325,7 +332,8 @@ impl<'g> History<'g> {
     #[inline]
     fn inline(self) -> KeyVersion<'g> {
         let (words, _) = self.record.value_words();
-        // SAFETY: the words behind the link are the stamp, the length and so many bytes, and never change (M1).
+        // SAFETY: the words behind the link are the stamp, the length and so many bytes, and never
+        // change (MEMTABLE-1).
         let (stamp, bytes) = unsafe {
             let start = words.add(HEAD).cast::<u8>();
             let bytes = std::slice::from_raw_parts(start, *words.add(2) as usize);
@@ -350,9 +358,11 @@ impl<'g> History<'g> {
 /// The link in the first word of a value.
 ///
 /// # Safety
-/// The value is one of [`new_record`]. As long as `'w`, it lives and its first word is accessed atomically.
+/// The value is one of [`new_record`]. As long as `'w`, it lives and its first word is accessed
+/// atomically.
 unsafe fn link_of<'w>(words: *const u64) -> &'w AtomicPtr<Node> {
-    // SAFETY: the contract; a word has room for a pointer, and is aligned for it.
+    // SAFETY: the caller says that the value lives as long as `'w` and that its first word is
+    // accessed atomically (MEMTABLE-1). A word has room for a pointer, and is aligned for it.
     unsafe { AtomicPtr::from_ptr(words.cast_mut().cast()) }
 }
 
@@ -361,7 +371,7 @@ pub(super) fn new_record(key: &[u8], stamp: Stamp, bytes: &[u8]) -> RecordBox<Ve
     if bytes.len() > INLINE_MAX {
         let record = RecordBox::new(key, &[0; HEAD], true);
         let node = Node::make(stamp, bytes, Link::END, 1);
-        // SAFETY: no other code can reach the record, which begins with a link (M1).
+        // SAFETY: no other code can reach the record, which begins with a link (MEMTABLE-1).
         let link = unsafe { link_of(record.value_words().0) };
         link.store(node.as_ptr(), Ordering::Relaxed);
         return record;
@@ -385,12 +395,12 @@ pub(super) struct Versions;
 
 impl Release for Versions {
     unsafe fn release(value: &[u64]) {
-        // SAFETY: the value is that of a record of a memtable, which begins with a link (M1). No other code can reach it
-        // now, so the link need not be read atomically.
+        // SAFETY: the value is that of a record of a memtable, which begins with a link
+        // (MEMTABLE-1). No other code can reach it now, so the link need not be read atomically.
         let mut link = Link(unsafe { value.as_ptr().cast::<*mut Node>().read() });
         while let Some(node) = link.node() {
-            // SAFETY: a node in the list is in no other (M4), and no reader can have come to it: its guard would keep the
-            // record.
+            // SAFETY: a node in the list is in no other (MEMTABLE-4), and no reader can have come
+            // to it: its guard would keep the record.
             unsafe {
                 link = Link((*node.as_ptr()).older.load(Ordering::Acquire));
                 Node::free(node);

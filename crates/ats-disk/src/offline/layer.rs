@@ -1,8 +1,9 @@
 //! Layers: what of one time there is of the records of a store.
 //!
-//! A store is read from the newest layer to the oldest: changes in journals, then runs. Where something of a key is lost,
-//! what is newer can only be used if it does not need what is older: a value or a delete, but no operand. So such operands
-//! are left out, and the key is as it was before.
+//! A store is read from the newest layer to the oldest: changes in journals, then runs. Where
+//! something of a key is lost, what is newer can only be used if it does not need what is older: a
+//! value or a delete, but no operand. So such operands are left out, and the key is as it was
+//! before.
 
 use super::journal::Journals;
 use super::run::{ScanCursor, ScannedFile};
@@ -31,7 +32,8 @@ pub(super) struct Layer {
     is_above_gap: bool,
     /// The sequence numbers of its changes. Only known without a manifest.
     seqs: Seqs,
-    /// The numbers of layers that were made of this one and others, and answer for the keys that they have.
+    /// The numbers of layers that were made of this one and others, and answer for the keys that
+    /// they have.
     merged_to: Vec<usize>,
 }
 
@@ -77,7 +79,8 @@ impl Layer {
 }
 
 impl Layers {
-    /// Reads the layers of a store. `on_file` is told the length of each file that is read next, and may break off.
+    /// Reads the layers of a store. `on_file` is told the length of each file that is read next,
+    /// and may break off.
     pub(super) fn read(
         survey: &Survey,
         on_file: &mut dyn FnMut(u64) -> bool,
@@ -182,7 +185,8 @@ impl Layers {
         }
     }
 
-    /// The runs of the files that are there, from the newest to the oldest, and the last change in them.
+    /// The runs of the files that are there, from the newest to the oldest, and the last change in
+    /// them.
     fn runs_without_manifest(
         &mut self,
         survey: &Survey,
@@ -212,7 +216,8 @@ impl Layers {
             files.push((seqs, self.note(scanned)));
         }
         let flushed = files.iter().map(|((_, last), _)| *last).max().unwrap_or(0);
-        // The newest first; of several with the same last change, the one that was made of the others.
+        // The newest first; of several with the same last change, the one that was made of the
+        // others.
         files.sort_by_key(|((first, last), file)| {
             (
                 std::cmp::Reverse(*last),
@@ -280,8 +285,8 @@ impl Layers {
         cursors.filter_map(|cursor| cursor.key()).min()
     }
 
-    /// Gathers what there is of the lowest key, and goes on to the next one. Whether newer operands were left out because
-    /// something older is lost.
+    /// Gathers what there is of the lowest key, and goes on to the next one. Whether newer operands
+    /// were left out because something older is lost.
     pub(super) fn gather(&mut self, key: &[u8], chain: &mut Chain) -> Result<bool, Error> {
         chain.clear();
         let mut is_outdated = false;

@@ -1,10 +1,11 @@
 //! The frames of a run file, past damage.
 //!
-//! A file is read with what can be read of it. Its footer leads to the top, the top to the parts, a part to blocks. Where one
-//! of them is damaged, the frames are found without it: the first begins at 0, each begins where the one before ends, and a
-//! frame is one that passes its checksum. So one knows where a frame begins and tries where it may end, of which the byte
-//! before the checksum excludes most places. Behind a damaged frame one does not know where the next begins, and tries that,
-//! too.
+//! A file is read with what can be read of it. Its footer leads to the top, the top to the parts, a
+//! part to blocks. Where one of them is damaged, the frames are found without it: the first begins
+//! at 0, each begins where the one before ends, and a frame is one that passes its checksum. So one
+//! knows where a frame begins and tries where it may end, of which the byte before the checksum
+//! excludes most places. Behind a damaged frame one does not know where the next begins, and tries
+//! that, too.
 
 use super::survey::FoundFile;
 use super::{Fault, LostKeys};
@@ -48,7 +49,8 @@ pub(super) struct ScannedFile {
     pub(super) range_deletes: Arc<RangeSet>,
     /// `true` if there were, or may have been, range deletes that cannot be read.
     pub(super) has_lost_ranges: bool,
-    /// Keys of which entries are lost. Ascending, and apart from each other and from the keys of the blocks.
+    /// Keys of which entries are lost. Ascending, and apart from each other and from the keys of
+    /// the blocks.
     pub(super) lost: Vec<LostKeys>,
     /// The faults that were found.
     pub(super) faults: Vec<Fault>,
@@ -237,8 +239,8 @@ impl ScannedFile {
     }
 }
 
-/// The first and the last key of a block, and how many entries it has; `None` if it has no keys. All its records are read,
-/// and their keys ascend from above `before`.
+/// The first and the last key of a block, and how many entries it has; `None` if it has no keys.
+/// All its records are read, and their keys ascend from above `before`.
 #[expect(clippy::type_complexity, reason = "it is used once")]
 fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8>, u64)>, Damaged> {
     const ORDER: Damaged = Damaged("has keys that do not ascend");

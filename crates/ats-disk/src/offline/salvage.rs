@@ -24,9 +24,10 @@ const RECORDS_PER_STEP: u64 = 4096;
 
 /// Reads the records of a store of which files are damaged or missing.
 ///
-/// Each record is what its key was after some write. It is what the key was last, unless the key is among the
-/// [keys](Fault::keys) of a fault: then newer values may be lost, and a key that was deleted may be there. A key of which
-/// too little is left is not there. Without a manifest, a file that is missing altogether is not noticed.
+/// Each record is what its key was after some write. It is what the key was last, unless the key is
+/// among the [keys](Fault::keys) of a fault: then newer values may be lost, and a key that was
+/// deleted may be there. A key of which too little is left is not there. Without a manifest, a file
+/// that is missing altogether is not noticed.
 ///
 /// ```
 /// use ats_disk::fs::RealFs;
@@ -62,17 +63,20 @@ pub struct Salvage {
 pub struct SalvagedRecord {
     /// Its key.
     pub key: Vec<u8>,
-    /// The value that the operands are merged with. `None` if there is none; then there are operands.
+    /// The value that the operands are merged with. `None` if there is none; then there are
+    /// operands.
     pub value: Option<Vec<u8>>,
     /// The operands that are merged with the value, from the oldest to the newest.
     pub operands: Vec<Vec<u8>>,
 }
 
 impl Salvage {
-    /// Reads the journals, and all blocks of all runs that are needed, to see which of them are whole.
+    /// Reads the journals, and all blocks of all runs that are needed, to see which of them are
+    /// whole.
     ///
     /// # Errors
-    /// None for what is damaged; [`Error::Io`] and [`Error::Corrupt`] if what was read at first cannot be read again.
+    /// None for what is damaged; [`Error::Io`] and [`Error::Corrupt`] if what was read at first
+    /// cannot be read again.
     pub fn new(survey: &Survey) -> Result<Self, Error> {
         Salvage::with_progress(survey, &mut |_| ControlFlow::Continue(()))?
             .ok_or_else(|| Error::corrupt("nothing breaks it off"))
@@ -173,14 +177,17 @@ pub struct Salvaged {
     pub is_broken_off: bool,
 }
 
-/// Writes all that is left of a store to a new one, in a directory that is not there or is empty. The options are those of
-/// the new store; of their operator, the name and the version matter if no file of the damaged store tells them. See
-/// [`Salvage`] for what the records are. `beside` are the names and bytes of files that belong to the store besides its
-/// records: they are written when all records are durable.
+/// Writes all that is left of a store to a new one, in a directory that is not there or is empty.
+/// The options are those of the new store; of their operator, the name and the version matter if no
+/// file of the damaged store tells them. See [`Salvage`] for what the records are. `beside` are the
+/// names and bytes of files that belong to the store besides its records: they are written when all
+/// records are durable.
 ///
 /// # Errors
-/// [`Error::NoOperator`] if there are operands, and nothing tells the operator. As those of [`Salvage::new`], and those of [`DiskStore::open`] and [`DiskStore::write`] for the new store.
-/// [`Error::Io`] of the kind [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the directory has files.
+/// [`Error::NoOperator`] if there are operands, and nothing tells the operator. As those of
+/// [`Salvage::new`], and those of [`DiskStore::open`] and [`DiskStore::write`] for the new store.
+/// [`Error::Io`] of the kind [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the directory has
+/// files.
 pub fn salvage(
     survey: &Survey,
     target: &Path,
@@ -267,8 +274,8 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// An operator that merges nothing: it has the name and the version of another one, and opens the stores of that, whose
-/// operands stay as they are.
+/// An operator that merges nothing: it has the name and the version of another one, and opens the
+/// stores of that, whose operands stay as they are.
 #[derive(Clone, Debug)]
 pub struct KeepOperands {
     name: String,

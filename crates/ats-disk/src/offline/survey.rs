@@ -237,8 +237,8 @@ impl Survey {
         journals.collect()
     }
 
-    /// Files of a store that are not needed: what was begun, or not removed yet, when the store was left. Without a
-    /// manifest it is not known.
+    /// Files of a store that are not needed: what was begun, or not removed yet, when the store was
+    /// left. Without a manifest it is not known.
     #[must_use]
     pub fn unneeded_files(&self) -> Vec<String> {
         let Some(contents) = &self.contents else {
@@ -276,7 +276,8 @@ impl Survey {
         self.faults.push(fault);
     }
 
-    /// Reads the manifest. If an edit of it is spoilt, only the store and its operator are taken from it.
+    /// Reads the manifest. If an edit of it is spoilt, only the store and its operator are taken
+    /// from it.
     fn read_manifest(&mut self) -> Result<(), Error> {
         match Manifest::read(&*self.directory.directory) {
             Ok(Manifest {

@@ -31,9 +31,10 @@ pub struct Report {
     pub is_broken_off: bool,
 }
 
-/// Reads all files of a store and checks them: the manifest against the directory; of each run file all checksums, that
-/// every byte belongs to something, the order of keys, that index, filters and restart points find each key, counts and
-/// bounds; the checksums of journals, and that no change is missing.
+/// Reads all files of a store and checks them: the manifest against the directory; of each run file
+/// all checksums, that every byte belongs to something, the order of keys, that index, filters and
+/// restart points find each key, counts and bounds; the checksums of journals, and that no change
+/// is missing.
 ///
 /// # Errors
 /// None for what is wrong with the store.

@@ -22,8 +22,8 @@ pub fn is_of_store(name: &str) -> bool {
         || [manifest::NAME, manifest::NEW_NAME, RESERVE_NAME].contains(&name)
 }
 
-/// Returns `true` if a path is another one or leads below it. Links are followed, as far as there is
-/// something to follow.
+/// Returns `true` if a path is another one or leads below it. Links are followed, as far as there
+/// is something to follow.
 #[must_use]
 pub fn is_within(path: &Path, other: &Path) -> bool {
     let whole = |path: &Path| -> Option<PathBuf> {

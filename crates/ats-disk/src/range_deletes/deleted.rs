@@ -6,7 +6,8 @@ use ats_store::KeyRange;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
-/// A set is made after so many lookups for each range there is, of 1024: together they cost as much.
+/// A set is made after so many lookups for each range there is, of 1024: together they cost as
+/// much.
 const LOOKUPS: usize = 64;
 
 /// The keys that a source of a walk deletes in those that are older.

@@ -1,8 +1,9 @@
 //! Ranges that were deleted one after the other, for readers as of any time.
 //!
-//! A reader asks for the newest range with a key, among those up to a sequence number. Ranges overlap, so no order of
-//! their bounds alone answers that. Here a binary tree stands over time, a forest of perfect trees that grows like a
-//! binary counter (J. Bentley and J. Saxe, *Decomposable searching problems*, 1980):
+//! A reader asks for the newest range with a key, among those up to a sequence number. Ranges
+//! overlap, so no order of their bounds alone answers that. Here a binary tree stands over time, a
+//! forest of perfect trees that grows like a binary counter (J. Bentley and J. Saxe, *Decomposable
+//! searching problems*, 1980):
 //!
 //! ```text
 //!            [1..8]                    a node: the ranges of an interval of time, as a step function:
@@ -11,10 +12,10 @@
 //!     1  2   3  4   5  6   7  8   9    a leaf: one range
 //! ```
 //!
-//! The ranges up to a number are those of O(log n) nodes, mostly of the roots, since readers mostly ask for all.
-//! Of each the step function is searched, from the newest to the oldest. A node is made of its two halves by one walk
-//! over both. So n ranges cost O(n log n) in time and in memory, besides the comparisons of keys, and a lookup
-//! O(log² n); without ranges it is one load.
+//! The ranges up to a number are those of O(log n) nodes, mostly of the roots, since readers mostly
+//! ask for all. Of each the step function is searched, from the newest to the oldest. A node is
+//! made of its two halves by one walk over both. So n ranges cost O(n log n) in time and in memory,
+//! besides the comparisons of keys, and a lookup O(log² n); without ranges it is one load.
 //!
 //! The forest is immutable. A new one takes its place as a whole, so readers never wait.
 
@@ -81,8 +82,8 @@ impl RangeDeletes {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Inserts a range, which has a greater sequence number than all before. A range without keys is left out.
-    /// Amortised O(log n).
+    /// Inserts a range, which has a greater sequence number than all before. A range without keys
+    /// is left out. Amortised O(log n).
     pub(crate) fn insert(&self, range: KeyRange<'_>, seq: u64) {
         if range.is_empty() {
             return;
@@ -123,7 +124,8 @@ impl RangeDeletes {
             .find_map(|newest| newest)
     }
 
-    /// The keys that are in a range up to `seq`. O(n log n); for all ranges, only the first time after an insertion.
+    /// The keys that are in a range up to `seq`. O(n log n); for all ranges, only the first time
+    /// after an insertion.
     pub(crate) fn set(&self, seq: u64) -> Arc<RangeSet> {
         self.forest.load().set(seq)
     }
@@ -236,7 +238,8 @@ impl Tree {
         self.find_covering(key, seq).map(|(newest, _)| newest)
     }
 
-    /// The newest range with a key, of those up to `seq`, and the keys around of which that is so, or some of them.
+    /// The newest range with a key, of those up to `seq`, and the keys around of which that is so,
+    /// or some of them.
     fn find_covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
         if self.first > seq {
             return None;

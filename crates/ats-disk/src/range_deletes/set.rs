@@ -52,7 +52,8 @@ impl RangeSet {
         self.ranges.len()
     }
 
-    /// Adds the keys of a range. O(log n) if it is above all others, or replaces no other; else O(n).
+    /// Adds the keys of a range. O(log n) if it is above all others, or replaces no other; else
+    /// O(n).
     pub(crate) fn insert(&mut self, range: KeyRange<'_>) {
         let low = range.low.unwrap_or_default();
         if range.high.is_some_and(|high| high <= low) {

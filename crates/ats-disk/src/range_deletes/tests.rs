@@ -77,7 +77,8 @@ proptest! {
             deletes.insert(range(new), seq(index));
         }
         let keys = keys();
-        for at in (0..=owned.len()).flat_map(|index| [seq(index) - 1, seq(index)]).chain([0, u64::MAX]) {
+        let borders = (0..=owned.len()).flat_map(|index| [seq(index) - 1, seq(index)]);
+        for at in borders.chain([0, u64::MAX]) {
             for key in keys.iter().step_by(3) {
                 let newest = (0..owned.len())
                     .rfind(|index| seq(*index) <= at && range(&owned[*index]).has(key))

@@ -8,8 +8,8 @@ use crate::median::{FEW, Median};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 
-/// The median of the memtable or the run that has the most entries in a range, or a key of the first
-/// records if all have few; `None` if there is no record. The range is not empty.
+/// The median of the memtable or the run that has the most entries in a range, or a key of the
+/// first records if all have few; `None` if there is no record. The range is not empty.
 pub(crate) fn median(
     may_block: Option<MayBlock>,
     pinned: &Arc<Pinned>,

@@ -15,7 +15,8 @@ pub(crate) struct Pinned {
     seq: u64,
     /// Nothing once the snapshot has expired.
     version: Mutex<Option<Arc<Version>>>,
-    /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for no time.
+    /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for
+    /// no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
     last_read: AtomicU64,

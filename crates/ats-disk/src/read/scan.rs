@@ -72,7 +72,8 @@ enum Beginning {
     Key(Vec<u8>),
 }
 
-/// After so many passed keys it is asked for a gap; and again each time after [`LEAST_PASSED`] more.
+/// After so many passed keys it is asked for a gap; and again each time after [`LEAST_PASSED`]
+/// more.
 const FIRST_PASSED: u32 = 4;
 /// Most keys that are passed for each delete, to find gaps for later walks.
 const PASSED_PER_DELETE: u32 = 4;
@@ -151,9 +152,9 @@ impl Scan {
     /// The next record: its key and its value. `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if the values of a key cannot be
-    /// merged, [`Error::Expired`]. After an error of a merge the walk goes on behind that key; after others it is at
-    /// its end.
+    /// [`Error::Io`] and [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if the
+    /// values of a key cannot be merged, [`Error::Expired`]. After an error of a merge the walk
+    /// goes on behind that key; after others it is at its end.
     #[expect(
         clippy::should_implement_trait,
         reason = "what it lends lives until the next call"
@@ -165,7 +166,8 @@ impl Scan {
     /// Like [`next`](Scan::next), but blocks only if it may.
     ///
     /// # Errors
-    /// Those of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at its end.
+    /// Those of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at its
+    /// end.
     pub fn try_next(&mut self, may_block: Option<MayBlock>) -> Result<Option<Record<'_>>, Error> {
         match self.step(may_block) {
             Ok(()) => {}
@@ -270,7 +272,8 @@ impl Scan {
             .start(may_block, self.direction, bound.as_deref())
     }
 
-    /// Counts the present key, which has no value. Whether the walk has gone on behind a gap in which it is.
+    /// Counts the present key, which has no value. Whether the walk has gone on behind a gap in
+    /// which it is.
     #[inline]
     fn pass(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         self.passed.is_begun = true;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// The store as it was when this was taken.
 ///
-/// It blocks no other thread. It keeps the memtables and the files from being freed that it reads: see
-/// [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share what they keep.
+/// It blocks no other thread. It keeps the memtables and the files from being freed that it reads:
+/// see [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share what they keep.
 #[derive(Clone)]
 pub struct Snapshot {
     pinned: Arc<Pinned>,
@@ -26,8 +26,8 @@ impl Snapshot {
         Snapshot { pinned }
     }
 
-    /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were not
-    /// used for longest.
+    /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were
+    /// not used for longest.
     pub fn limit(&self, most: usize) {
         self.pinned.note_use();
         let core = self.pinned.core();
@@ -89,9 +89,9 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// A bound that divides the records of a range in two parts, of about the same size if few of them
-    /// were deleted; `None` if there are none. It is above the low end of the range, or the key of the
-    /// first record, and below the high end. It need not be a key.
+    /// A bound that divides the records of a range in two parts, of about the same size if few of
+    /// them were deleted; `None` if there are none. It is above the low end of the range, or the
+    /// key of the first record, and below the high end. It need not be a key.
     ///
     /// # Errors
     /// Those of [`get`](Snapshot::get).

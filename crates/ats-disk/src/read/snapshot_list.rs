@@ -1,12 +1,13 @@
 //! The sequence number that is published, and the snapshots that are alive.
 //!
-//! A writer may drop a version of a key only if no snapshot reads it. So readers that take a snapshot are entered
-//! here, under a short lock, at the last published sequence number.
+//! A writer may drop a version of a key only if no snapshot reads it. So readers that take a
+//! snapshot are entered here, under a short lock, at the last published sequence number.
 //!
-//! **R1** A snapshot is entered at the number that is published at that moment, under the lock. **R2** A group of
-//! writes is applied either all under the lock (a group of one record, which is short), or it has looked at the
-//! snapshots under the lock before it applies anything, and keeps besides what is read at the number that was
-//! published then. So a snapshot that is entered while the group is applied finds what it reads: by R1 its number is
+//! **SNAPSHOT_LIST-1** A snapshot is entered at the number that is published at that moment, under
+//! the lock. **SNAPSHOT_LIST-2** A group of writes is applied either all under the lock (a group of
+//! one record, which is short), or it has looked at the snapshots under the lock before it applies
+//! anything, and keeps besides what is read at the number that was published then. So a snapshot
+//! that is entered while the group is applied finds what it reads: by SNAPSHOT_LIST-1 its number is
 //! either one the group has seen, or the one that was published when the group began.
 
 use crate::error::Error;
@@ -39,11 +40,12 @@ impl SnapshotList {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Publishes all up to this number, and how many records there are then. `apply` makes changes that readers may see
-    /// before they are published. The caller holds `write_state`.
+    /// Publishes all up to this number, and how many records there are then. `apply` makes changes
+    /// that readers may see before they are published. The caller holds `write_state`.
     pub(crate) fn publish(&self, visible: u64, count: &RecordCount, apply: impl FnOnce()) {
         if count.to_publish() == RecordCount::UNKNOWN {
-            // It may be unknown earlier than need be, so that no thread that asks for it waits for `apply`.
+            // It may be unknown earlier than need be, so that no thread that asks for it waits for
+            // `apply`.
             self.count.publish(RecordCount::UNKNOWN, || {});
         }
         self.count.publish(count.to_publish(), || {

@@ -9,17 +9,18 @@
 //! not the process.
 //!
 //! # Invariants
-//! - G1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as
-//!   the gap is known. Nor do those that read later: a write of a record breaks the gap in which
-//!   its key is before the write is published.
-//! - G2. While gaps are active, the leader of a group tells all keys that get a value or an operand
-//!   before it publishes the group, and no other group is told until then. A reader takes its
-//!   sequence number before it asks for a gap, so all that it must see has been told.
-//! - G3. `recent` has all keys that were told with numbers above `recent_from`. A gap that a walk
-//!   at the number `s` has found is taken only if `recent_from` is `s` or less, and then it is
-//!   broken at those of the recent keys that the walk has not seen.
-//! - G4. When gaps become active, `recent_from` is a number up to which all was published: that of
-//!   the last write, if the lock of writers is free; else it becomes known with the next group.
+//! - TOMBSTONE_GAPS-1. A reader at a sequence number from that of a gap on finds no record in the
+//!   gap, as long as the gap is known. Nor do those that read later: a write of a record breaks the
+//!   gap in which its key is before the write is published.
+//! - TOMBSTONE_GAPS-2. While gaps are active, the leader of a group tells all keys that get a value
+//!   or an operand before it publishes the group, and no other group is told until then. A reader
+//!   takes its sequence number before it asks for a gap, so all that it must see has been told.
+//! - TOMBSTONE_GAPS-3. `recent` has all keys that were told with numbers above `recent_from`. A gap
+//!   that a walk at the number `s` has found is taken only if `recent_from` is `s` or less, and
+//!   then it is broken at those of the recent keys that the walk has not seen.
+//! - TOMBSTONE_GAPS-4. When gaps become active, `recent_from` is a number up to which all was
+//!   published: that of the last write, if the lock of writers is free; else it becomes known with
+//!   the next group.
 //!
 //! Nor does the first walk pass much, where deletes are neighbours: after some deletes, a short
 //! walk around the last of them looks for a gap, and the more seldom the less it finds. So where
@@ -44,7 +45,8 @@ mod tests;
 pub(crate) const LEAST_PASSED: u32 = 16;
 /// The most gaps that are remembered.
 const MOST_GAPS: usize = 4096;
-/// After so many deletes it is looked for a gap around the last of them; and at least after so many doublings of that.
+/// After so many deletes it is looked for a gap around the last of them; and at least after so many
+/// doublings of that.
 const DELETES: u32 = 128;
 const MOST_DOUBLINGS: u32 = 6;
 /// Longer keys are not remembered as bounds.
@@ -85,7 +87,7 @@ struct Deletes {
 struct Known {
     /// By the lowest key of each; they neither overlap nor touch.
     gaps: BTreeMap<Box<[u8]>, Gap>,
-    /// Keys of records that were told, by ascending numbers (G3).
+    /// Keys of records that were told, by ascending numbers (TOMBSTONE_GAPS-3).
     recent: VecDeque<(u64, Box<[u8]>)>,
     recent_bytes: usize,
     recent_from: u64,
@@ -188,8 +190,8 @@ impl TombstoneGaps {
         self.known.lock().walks -= 1;
     }
 
-    /// Adds a gap that a walk at this number has found, in which it has passed so many keys. The walk has
-    /// [begun](TombstoneGaps::begin_walk).
+    /// Adds a gap that a walk at this number has found, in which it has passed so many keys. The
+    /// walk has [begun](TombstoneGaps::begin_walk).
     pub(crate) fn add(&self, range: KeyRange<'_>, seq: u64, passed: u32) {
         let low = range.low.unwrap_or_default();
         let is_long = |bound: &[u8]| bound.len() > LONGEST_BOUND;
@@ -278,8 +280,8 @@ impl Known {
         })
     }
 
-    /// Takes a key out of the gap in which it is, of which a piece on either side may be left. It is unknown where keys
-    /// were passed, so each gets the half of them.
+    /// Takes a key out of the gap in which it is, of which a piece on either side may be left. It
+    /// is unknown where keys were passed, so each gets the half of them.
     fn break_at(&mut self, key: &[u8]) {
         let Some((low, gap)) = self.last_from(Bound::Included(key)) else {
             return;
@@ -334,7 +336,8 @@ impl Known {
         self.gaps.insert(low, gap);
     }
 
-    /// Adds a gap, as one with those that it overlaps or touches, and breaks it where the walk has not seen a write.
+    /// Adds a gap, as one with those that it overlaps or touches, and breaks it where the walk has
+    /// not seen a write.
     fn add(&mut self, range: KeyRange<'_>, seq: u64, passed: u32) {
         let unseen = self.recent.partition_point(|(noted, _)| *noted <= seq);
         let unseen = self.recent.range(unseen..).map(|(_, key)| key);

@@ -1,18 +1,20 @@
-//! Blocks: the records of a short range of keys, which are read from disk and kept in the cache together.
+//! Blocks: the records of a short range of keys, which are read from disk and kept in the cache
+//! together.
 //!
-//! A record is a key with its entries, one or more, from the newest to the oldest; all but the last are
-//! operands. Its key is stored without what it has in common with the key before. At a *restart point* a key
-//! is stored whole: at the first record, and at the first after each 16 entries. (That is from LevelDB.) A
-//! lookup is a binary search over restart points, and then goes through the records behind one of them. It
-//! does not put their keys together: how far the key before agrees with the one wanted is enough to know how
-//! the next one compares, unless both numbers are equal.
+//! A record is a key with its entries, one or more, from the newest to the oldest; all but the last
+//! are operands. Its key is stored without what it has in common with the key before. At a *restart
+//! point* a key is stored whole: at the first record, and at the first after each 16 entries. (That
+//! is from LevelDB.) A lookup is a binary search over restart points, and then goes through the
+//! records behind one of them. It does not put their keys together: how far the key before agrees
+//! with the one wanted is enough to know how the next one compares, unless both numbers are equal.
 //!
-//! The values have a region of their own, in the order of their records, whose lengths say where each begins.
-//! So a lookup goes through keys that lie beside each other, some cache lines, and touches one value. What it
-//! may touch is prefetched as a whole when the block comes from the cache.
+//! The values have a region of their own, in the order of their records, whose lengths say where
+//! each begins. So a lookup goes through keys that lie beside each other, some cache lines, and
+//! touches one value. What it may touch is prefetched as a whole when the block comes from the
+//! cache.
 //!
-//! Nothing here trusts the bytes. They have passed a checksum, so what is wrong with them was wrong when they
-//! were written; lookups then fail, or miss, but do not panic.
+//! Nothing here trusts the bytes. They have passed a checksum, so what is wrong with them was wrong
+//! when they were written; lookups then fail, or miss, but do not panic.
 
 use crate::coding::{Damaged, varint_at};
 use crate::entry::Kind;
@@ -22,7 +24,8 @@ use ats_mem::slab::SharedSlice;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// A restart point follows after this many entries, so there are never more records between two of them.
+/// A restart point follows after this many entries, so there are never more records between two of
+/// them.
 pub(super) const RESTART_ENTRIES: usize = 16;
 
 /// The lowest bits of a tag are the [`Kind`], the rest is the length of the value.
@@ -32,8 +35,8 @@ const OPERAND_AND_OLDER: u64 = 0;
 
 /// Bytes of a restart point: the offset of its record, and the offset of its value.
 pub(super) const RESTART_BYTES: usize = 8;
-/// Bytes behind the restart points: the length of the region of the records, and the number of restart
-/// points.
+/// Bytes behind the restart points: the length of the region of the records, and the number of
+/// restart points.
 pub(super) const COUNTS_BYTES: usize = 8;
 
 /// An entry of a block: its kind, and where its value is.
@@ -83,7 +86,8 @@ pub(crate) struct Block {
 impl Clone for Block {
     #[inline]
     fn clone(&self) -> Self {
-        // The count is written, for which the processor waits. What will be read comes at the same time.
+        // The count is written, for which the processor waits. What will be read comes at the same
+        // time.
         prefetch_end(&self.bytes, self.records_end() - self.records_start());
         Block {
             bytes: self.bytes.clone(),
@@ -93,7 +97,8 @@ impl Clone for Block {
     }
 }
 
-/// Asks the processor to fetch the end of a block, whose records have this many bytes; 1 KiB at most.
+/// Asks the processor to fetch the end of a block, whose records have this many bytes; 1 KiB at
+/// most.
 #[inline(always)]
 fn prefetch_end(bytes: &[u8], records: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -289,8 +294,8 @@ impl Block {
         Ok(entries.end())
     }
 
-    /// The number of the last restart point whose key is not above `key`; with `below`, whose key is below
-    /// it. The first one if there is none. O(log n).
+    /// The number of the last restart point whose key is not above `key`; with `below`, whose key
+    /// is below it. The first one if there is none. O(log n).
     #[inline]
     pub(super) fn restart_before(&self, key: &[u8], below: bool) -> Result<usize, Damaged> {
         let (mut low, mut high) = (0, self.restarts());
@@ -337,12 +342,13 @@ impl Block {
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Damaged> {
         let mut place = self.restart(self.restart_before(key, false)?);
-        // How much the key of the record before, which is below the one wanted, has in common with it.
+        // How much the key of the record before, which is below the one wanted, has in common with
+        // it.
         let mut matched = 0;
         while self.has(place) {
             let record = self.record(place)?;
-            // With more in common with the key before than that has with the one wanted, a key is below that,
-            // too. With less it is above, since it is above the key before.
+            // With more in common with the key before than that has with the one wanted, a key is
+            // below that, too. With less it is above, since it is above the key before.
             if record.shared < matched {
                 return Ok(());
             }

@@ -39,8 +39,8 @@ impl BlockBuilder {
         bytes + RECORD_BYTES + key + value > limit
     }
 
-    /// Adds a record, with its newest entry. The key is above that of the record before, with which it has
-    /// `shared` bytes in common.
+    /// Adds a record, with its newest entry. The key is above that of the record before, with which
+    /// it has `shared` bytes in common.
     pub(super) fn add(
         &mut self,
         out: &mut Vec<u8>,

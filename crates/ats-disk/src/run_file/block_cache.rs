@@ -5,15 +5,17 @@
 //! lets go is decided by `quick_cache` (a form of CLOCK-Pro, which keeps what is read again when
 //! something large is read once).
 //!
-//! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
-//! for parts that their files hold themselves, where they are found without a lookup in tables that all threads share.
+//! Parts are looked at for each key that is looked up, and are a hundredth of what they describe.
+//! So a quarter of the budget is for parts that their files hold themselves, where they are found
+//! without a lookup in tables that all threads share.
 //!
 //! What is open or being written needs memory, too: where the parts of files are, and the buffers
 //! of compactions. That is [`Reserved`], and taken from the budget, of which it leaves a half at
 //! least to what was read. So a budget says what a store takes besides its memtables.
 //!
-//! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
-//! So what is left of a file that was closed is never found; it makes room for other things in time.
+//! A key of the cache is the number of an open file in the process, which is not given again, and
+//! an offset. So what is left of a file that was closed is never found; it makes room for other
+//! things in time.
 
 use super::block::Block;
 use super::part::Part;
@@ -24,11 +26,11 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Bytes that the cache takes for an item besides the item, about: its place in the tables, and half a place, since as many
-/// items again are remembered that were let go lately.
+/// Bytes that the cache takes for an item besides the item, about: its place in the tables, and
+/// half a place, since as many items again are remembered that were let go lately.
 const ITEM_BYTES: usize = 144;
-/// An item counts for so much more, by this part of it: what comes and goes leaves room in the slabs that what comes next does
-/// not fill, up to a seventh of what there is.
+/// An item counts for so much more, by this part of it: what comes and goes leaves room in the
+/// slabs that what comes next does not fill, up to a seventh of what there is.
 const SLACK_SHARE: usize = 6;
 /// The largest part of the budget of a shard that an item may take: a larger one would push out all
 /// else.
@@ -237,8 +239,8 @@ impl BlockCache {
         found
     }
 
-    /// Counts what was read of a file because it was not found. A lookup that would have waited has read nothing, and is
-    /// made again: it is no miss.
+    /// Counts what was read of a file because it was not found. A lookup that would have waited has
+    /// read nothing, and is made again: it is no miss.
     pub(crate) fn on_read(&self) {
         self.misses.add(1);
     }

@@ -1,7 +1,7 @@
 //! Walks over the records of one block, in both directions.
 //!
-//! On the way up each key is made from the one before. On the way down that is not possible, so all keys
-//! behind a restart point are put together at a time, and then taken from the end.
+//! On the way up each key is made from the one before. On the way down that is not possible, so all
+//! keys behind a restart point are put together at a time, and then taken from the end.
 
 use super::block::{Block, Entries, Entry, Place, RESTART_ENTRIES};
 use crate::coding::Damaged;
@@ -75,8 +75,8 @@ impl BlockCursor {
         shown.unwrap_or((Kind::Delete, &[]))
     }
 
-    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether there is
-    /// one.
+    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether
+    /// there is one.
     pub(crate) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let restart = match bound {
             Some(bound) => self.block.restart_before(bound, false)?,
@@ -120,7 +120,8 @@ impl BlockCursor {
         Ok(entries.end())
     }
 
-    /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there is one.
+    /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there
+    /// is one.
     pub(crate) fn seek_down(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let interval = match bound {
             Some(bound) => self.block.restart_before(bound, true)?,

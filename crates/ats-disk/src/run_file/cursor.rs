@@ -13,8 +13,8 @@ use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// With the cache, reading ahead begins with this many bytes, at the second block that is not cached, and
-/// doubles from read to read. So a short walk does not read much more than it needs.
+/// With the cache, reading ahead begins with this many bytes, at the second block that is not
+/// cached, and doubles from read to read. So a short walk does not read much more than it needs.
 const FIRST_AHEAD_BYTES: usize = 16 << 10;
 
 /// The most that is read of the parts at a time, without the cache.
@@ -122,8 +122,9 @@ impl Window {
 }
 
 impl FileCursor {
-    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there what it reads
-    /// from disk. It reads up to `read_ahead` bytes at a time. It reads nothing before it is sought.
+    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there
+    /// what it reads from disk. It reads up to `read_ahead` bytes at a time. It reads nothing
+    /// before it is sought.
     pub(crate) fn new(file: Arc<RunFile>, use_cache: bool, read_ahead: usize) -> Self {
         FileCursor {
             file,

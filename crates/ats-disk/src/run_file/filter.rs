@@ -1,10 +1,11 @@
 //! Filters: what tells, without reading blocks, that a key is missing.
 //!
-//! A split block Bloom filter, as the Parquet format specifies it (after Putze, Sanders and Singler, "Cache-,
-//! Hash- and Space-Efficient Bloom Filters", 2007). A key belongs to one lane of 256 bits and sets one bit in
-//! each of its eight words. So a lookup touches one cache line, and all of its words are tested at a time.
-//! For that it takes an eighth more memory than a Bloom filter whose bits are anywhere, at one false positive
-//! in a hundred; a ribbon filter takes a third less, but building it takes several times as long.
+//! A split block Bloom filter, as the Parquet format specifies it (after Putze, Sanders and
+//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). A key belongs to one lane of
+//! 256 bits and sets one bit in each of its eight words. So a lookup touches one cache line, and
+//! all of its words are tested at a time. For that it takes an eighth more memory than a Bloom
+//! filter whose bits are anywhere, at one false positive in a hundred; a ribbon filter takes a
+//! third less, but building it takes several times as long.
 
 use crate::coding::{Damaged, Decoder, put_varint};
 use ats_mem::slab::SharedSlice;
@@ -65,8 +66,8 @@ pub(crate) struct FilterSize {
 }
 
 impl FilterSize {
-    /// The size with this rate of false positives; from 1.0 on, no filter. Rates below a millionth are not
-    /// reached, since lanes would be almost empty.
+    /// The size with this rate of false positives; from 1.0 on, no filter. Rates below a millionth
+    /// are not reached, since lanes would be almost empty.
     pub(crate) fn for_rate(false_positives: f64) -> Self {
         if false_positives.is_nan() || false_positives >= 1.0 {
             return FilterSize {
@@ -107,8 +108,9 @@ impl FilterSize {
     }
 }
 
-/// The rate of false positives if this many keys share a lane on average. Keys choose lanes at random, so the
-/// number of keys of a lane has a Poisson distribution, and the rate is the mean over it.
+/// The rate of false positives if this many keys share a lane on average. Keys choose lanes at
+/// random, so the number of keys of a lane has a Poisson distribution, and the rate is the mean
+/// over it.
 fn false_positive_rate(keys_per_lane: f64) -> f64 {
     let mut probability = (-keys_per_lane).exp();
     let mut clear = 1.0;
@@ -250,8 +252,8 @@ mod tests {
         assert!(Filter::decode(&mut Decoder::new(&bytes[..bytes.len() - 1])).is_err());
     }
 
-    /// An example of the specification of Parquet would be better, but it has none; the bits of a hash with
-    /// known products are as good.
+    /// An example of the specification of Parquet would be better, but it has none; the bits of a
+    /// hash with known products are as good.
     #[test]
     fn bits_are_those_of_the_specification() {
         let bits = Lane::of(0xffff_ffff_0000_0001);

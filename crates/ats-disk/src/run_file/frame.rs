@@ -1,10 +1,11 @@
 //! Frames: the pieces of a file that are read as a whole, each with a checksum.
 //!
-//! A frame is a content, a byte that says what it is and how it is compressed, and a checksum of both. The
-//! checksum is seeded with the identity of the file and the offset of the frame. So bytes that were written
-//! elsewhere, by a write that went astray or by a copy of a wrong file, do not pass as the frame that is
-//! wanted here, although they may be a good frame where they belong. (Bairavasundaram and others, "An
-//! Analysis of Data Corruption in the Storage Stack", 2008, found such writes on disks of all classes.)
+//! A frame is a content, a byte that says what it is and how it is compressed, and a checksum of
+//! both. The checksum is seeded with the identity of the file and the offset of the frame. So bytes
+//! that were written elsewhere, by a write that went astray or by a copy of a wrong file, do not
+//! pass as the frame that is wanted here, although they may be a good frame where they belong.
+//! (Bairavasundaram and others, "An Analysis of Data Corruption in the Storage Stack", 2008, found
+//! such writes on disks of all classes.)
 
 use crate::coding::{Damaged, Decoder, put_varint};
 use crate::options::Compression;
@@ -14,8 +15,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// Bytes of a frame behind its content.
 pub(crate) const TRAILER_BYTES: usize = 9;
 
-/// Contents above this are not compressed: they would need as much memory again, and LZ4 has a limit of 2
-/// GiB.
+/// Contents above this are not compressed: they would need as much memory again, and LZ4 has a
+/// limit of 2 GiB.
 const MAX_COMPRESSED: usize = 1 << 30;
 /// LZ4 does not make anything smaller than this part of it.
 const LZ4_MAX_RATIO: usize = 255;
@@ -54,7 +55,8 @@ impl Identity {
     }
 }
 
-/// Makes a frame of the content that `out` has from `start` on. `scratch` is memory to be used again.
+/// Makes a frame of the content that `out` has from `start` on. `scratch` is memory to be used
+/// again.
 pub(crate) fn seal(
     out: &mut Vec<u8>,
     start: usize,

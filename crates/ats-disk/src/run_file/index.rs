@@ -1,18 +1,18 @@
 //! Indexes: which of several neighbouring pieces of a file has a key.
 //!
-//! Between two neighbouring pieces lies a *separator*, the shortest byte string that is above all keys of the
-//! first and not above those of the second. A key belongs to the piece whose number is the number of
-//! separators that are not above the key.
+//! Between two neighbouring pieces lies a *separator*, the shortest byte string that is above all
+//! keys of the first and not above those of the second. A key belongs to the piece whose number is
+//! the number of separators that are not above the key.
 //!
-//! In memory, what all separators begin with is taken away, and the next eight bytes of each are a number,
-//! its *head*. A lookup is a binary search over heads, which lie beside each other. It looks at the
-//! separators themselves only where a head is equal to that of the key.
+//! In memory, what all separators begin with is taken away, and the next eight bytes of each are a
+//! number, its *head*. A lookup is a binary search over heads, which lie beside each other. It
+//! looks at the separators themselves only where a head is equal to that of the key.
 //!
-//! A file has two levels of them: the top has its parts, and each part has its blocks, about a hundred. One
-//! level would need 16,000 entries for 64 MiB of blocks of 4 KiB, with the filter about 1 MiB, which the
-//! first lookup after the cache has let it go would read again. A part is 4 KiB with its filter, as much as a
-//! block, and costs no additional lookup in the cache: the top, some KiB, stays in memory as long as the file
-//! is open.
+//! A file has two levels of them: the top has its parts, and each part has its blocks, about a
+//! hundred. One level would need 16,000 entries for 64 MiB of blocks of 4 KiB, with the filter
+//! about 1 MiB, which the first lookup after the cache has let it go would read again. A part is 4
+//! KiB with its filter, as much as a block, and costs no additional lookup in the cache: the top,
+//! some KiB, stays in memory as long as the file is open.
 
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::keys::{common_prefix, compare, head};
@@ -189,8 +189,8 @@ impl Index {
         self.separators.rank(key)
     }
 
-    /// The numbers of the separators that are above `low` and below `high`; the first one is the number of
-    /// the piece to which `low` belongs. O(log n).
+    /// The numbers of the separators that are above `low` and below `high`; the first one is the
+    /// number of the piece to which `low` belongs. O(log n).
     pub(crate) fn find_within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
         self.separators.find_within(low, high)
     }

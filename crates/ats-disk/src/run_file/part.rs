@@ -1,4 +1,5 @@
-//! Parts: about a hundred neighbouring blocks, by the index and the filter that say which of them has a key.
+//! Parts: about a hundred neighbouring blocks, by the index and the filter that say which of them
+//! has a key.
 //!
 //! Both are one frame, read by one access of the disk and found by one lookup in the cache. See
 //! [`index`](super::index) for why a file is divided like that.

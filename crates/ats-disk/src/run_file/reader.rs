@@ -1,7 +1,7 @@
 //! Reading a run file.
 //!
-//! Opening a file reads its end: the footer, the top and the range deletes, which stay in memory. Parts and
-//! blocks are read when they are needed, and are kept in the cache.
+//! Opening a file reads its end: the footer, the top and the range deletes, which stay in memory.
+//! Parts and blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
 use super::block_cache::{BlockCache, Cached, Reserved};
@@ -22,15 +22,15 @@ use std::ops::{ControlFlow, Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely need
-/// more.
+/// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely
+/// need more.
 const END_BYTES: u64 = 8 << 10;
 
 /// A buffer that is larger than this is not kept.
 const MAX_BUFFER_BYTES: usize = 256 << 10;
 
-/// Calls `work` with a buffer of a length, which has any content. It is one of the thread: to allocate and free one for each
-/// block that is read takes as long as half of the copying.
+/// Calls `work` with a buffer of a length, which has any content. It is one of the thread: to
+/// allocate and free one for each block that is read takes as long as half of the copying.
 fn with_buffer<R>(length: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     thread_local! {
         static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -208,7 +208,8 @@ impl RunFile {
         Ok(read)
     }
 
-    /// The content of a frame. `end` is what was read of the end of the file, which has the frame or not.
+    /// The content of a frame. `end` is what was read of the end of the file, which has the frame
+    /// or not.
     fn read_of_end(
         &self,
         may_block: Option<MayBlock>,
@@ -323,8 +324,9 @@ impl RunFile {
         })
     }
 
-    /// A part that is not cached. With the first one of a file, the system is asked to read the others, too: they
-    /// lie beside each other and are a hundredth of the file, and without them each read of a block waits for a part.
+    /// A part that is not cached. With the first one of a file, the system is asked to read the
+    /// others, too: they lie beside each other and are a hundredth of the file, and without them
+    /// each read of a block waits for a part.
     #[cold]
     pub(super) fn read_part(
         &self,
@@ -442,8 +444,8 @@ impl RunFile {
         (0, self.top().map_or(0, |top| top.extent().0))
     }
 
-    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
-    /// considered. `hash` is the [`key_hash`](super::key_hash) of the key.
+    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range
+    /// deletes are not considered. `hash` is the [`key_hash`](super::key_hash) of the key.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].

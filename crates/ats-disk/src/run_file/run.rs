@@ -13,8 +13,8 @@ use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The outcome of an interval of sequence numbers: per key one entry (or several, if operands could not be
-/// merged), and the ranges of which all that is older is deleted.
+/// The outcome of an interval of sequence numbers: per key one entry (or several, if operands could
+/// not be merged), and the ranges of which all that is older is deleted.
 pub(crate) struct Run {
     /// Files without keys, which only have range deletes; then the others, ascending.
     files: Vec<Arc<RunFile>>,
@@ -86,8 +86,8 @@ impl Run {
         deletes.is_some_and(|deletes| deletes.covers(key))
     }
 
-    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
-    /// considered. `hash` is the [`key_hash`](super::key_hash) of the key.
+    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range
+    /// deletes are not considered. `hash` is the [`key_hash`](super::key_hash) of the key.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
@@ -139,7 +139,8 @@ impl Run {
         self.keyless + self.separators.rank(key)
     }
 
-    /// A cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing before it gets there.
+    /// A cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing before it
+    /// gets there.
     pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> RunCursor {
         RunCursor {
             run: Arc::clone(self),
@@ -157,7 +158,8 @@ fn overlap([a, b]: [u64; 2]) -> Error {
     ))
 }
 
-/// The range deletes of all files, if there are any. A range that goes on in the next file is one again.
+/// The range deletes of all files, if there are any. A range that goes on in the next file is one
+/// again.
 fn range_deletes(files: &[Arc<RunFile>]) -> Option<Arc<RangeSet>> {
     let deletes = files.iter().map(|file| file.range_deletes());
     let mut deletes = deletes.filter(|deletes| !deletes.is_empty());

@@ -26,9 +26,9 @@ struct Counts {
 }
 
 impl RunFile {
-    /// Reads the whole file from disk and checks it: all checksums, that every byte belongs to something, the
-    /// order of keys, that each key is found by way of index, filter and restart points, counts and bounds.
-    /// It does not use the cache.
+    /// Reads the whole file from disk and checks it: all checksums, that every byte belongs to
+    /// something, the order of keys, that each key is found by way of index, filter and restart
+    /// points, counts and bounds. It does not use the cache.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the first offset at which something is wrong; [`Error::Io`].

@@ -1,8 +1,9 @@
 //! Writing a run file, from its first key to its last.
 //!
-//! Blocks are put together in a buffer of about 1 MiB, which is written when it is full. Parts are kept until
-//! all blocks are written (1 % of the file) and follow them, then the range deletes, the top and the footer.
-//! The file is synced from time to time, so that the sync at the end has little left to do.
+//! Blocks are put together in a buffer of about 1 MiB, which is written when it is full. Parts are
+//! kept until all blocks are written (1 % of the file) and follow them, then the range deletes, the
+//! top and the footer. The file is synced from time to time, so that the sync at the end has little
+//! left to do.
 
 use super::block_builder::BlockBuilder;
 use super::bounds;
@@ -72,7 +73,8 @@ pub(crate) struct FileWriter {
     last_kind: Kind,
     /// The counts are right; the rest is not known yet.
     meta: FileMeta,
-    /// The first error of the system. What is in the file is unknown since then, and `finish` says so.
+    /// The first error of the system. What is in the file is unknown since then, and `finish` says
+    /// so.
     failed: Option<Error>,
     scratch: Vec<u8>,
 }
@@ -114,12 +116,12 @@ impl FileWriter {
         }
     }
 
-    /// Adds an entry. Keys ascend; the entries of one key follow each other from the newest to the oldest,
-    /// and all but the last are operands. A delete has no value.
+    /// Adds an entry. Keys ascend; the entries of one key follow each other from the newest to the
+    /// oldest, and all but the last are operands. A delete has no value.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the order is another one, and [`Error::TooLong`]; the entry is not added then,
-    /// and others may follow. [`Error::Io`].
+    /// [`Error::Corrupt`] if the order is another one, and [`Error::TooLong`]; the entry is not
+    /// added then, and others may follow. [`Error::Io`].
     pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
         check_len("a key", key.len(), MAX_BYTES)?;
         check_len("a value", value.len(), MAX_BYTES)?;
@@ -178,7 +180,8 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
-    /// The [upper bound](bounds::upper) of the keys that were added, below `before`; `None` if there are none.
+    /// The [upper bound](bounds::upper) of the keys that were added, below `before`; `None` if
+    /// there are none.
     pub(crate) fn upper(&self, before: Option<&[u8]>) -> Option<Cow<'_, [u8]>> {
         let is_there = self.first_key.is_some();
         is_there.then(|| bounds::upper(&self.last_key, before))
@@ -297,13 +300,14 @@ impl FileWriter {
         (offset, (self.chunk.len() - start) as u64)
     }
 
-    /// Writes the rest of the file, and syncs it. The file covers the sequence numbers from `first_seq` to
-    /// `last_seq`, both included, and deletes all that is older of these ranges. Its [`bounds`] are above `after`
-    /// and below `before`, if these are there, as its keys are. Its name is not made durable here.
+    /// Writes the rest of the file, and syncs it. The file covers the sequence numbers from
+    /// `first_seq` to `last_seq`, both included, and deletes all that is older of these ranges. Its
+    /// [`bounds`] are above `after` and below `before`, if these are there, as its keys are. Its
+    /// name is not made durable here.
     ///
     /// # Errors
-    /// [`Error::Io`], also if an earlier call has failed with it; [`Error::Corrupt`] if the interval is
-    /// empty.
+    /// [`Error::Io`], also if an earlier call has failed with it; [`Error::Corrupt`] if the
+    /// interval is empty.
     pub(crate) fn finish(
         mut self,
         first_seq: u64,

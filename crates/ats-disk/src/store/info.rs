@@ -102,8 +102,8 @@ impl Info {
         (self.batch_bytes > 0).then(|| written as f64 / self.batch_bytes as f64)
     }
 
-    /// Blocks, and parts of indexes with their filters, that were looked at for each key that was looked up, in
-    /// the cache or on disk; walks and all. `None` before a key was looked up.
+    /// Blocks, and parts of indexes with their filters, that were looked at for each key that was
+    /// looked up, in the cache or on disk; walks and all. `None` before a key was looked up.
     #[must_use]
     pub fn read_amplification(&self) -> Option<f64> {
         let looked_at = self.cache_hits + self.cache_misses;

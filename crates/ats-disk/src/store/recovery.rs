@@ -32,7 +32,8 @@ use std::sync::Arc;
 /// Opens the store in a directory.
 pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Worker>, Error> {
     options.check()?;
-    // The first guard of a process makes a call of the system that is quick only while there is one thread.
+    // The first guard of a process makes a call of the system that is quick only while there is one
+    // thread.
     drop(ats_sync::pin());
     let is_read_only = directory.sharing == Sharing::Shared;
     let operator = options.operator.as_deref().map(operator_id::of);
@@ -102,15 +103,17 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     Ok(Arc::new(worker))
 }
 
-/// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
+/// Makes the manifest durable, removes files that are not needed, and writes to runs what was read
+/// from journals.
 fn take_over(worker: &Worker) -> Result<(), Error> {
     worker.files.renew_manifest()?;
     worker.files.remove_unneeded()?;
     leave_journals(worker)
 }
 
-/// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
-/// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
+/// Writes to runs what was read from journals, and removes these. They may be shown by the system,
+/// but not be on the disk: a sync that has failed in an earlier process is not tried again, and the
+/// next one succeeds.
 fn leave_journals(worker: &Worker) -> Result<(), Error> {
     while worker.flusher.flush_one()? {}
     let (last_seq, journal) = {
@@ -149,7 +152,8 @@ fn new_contents(
     if !creates {
         return Err(Error::Missing);
     }
-    // Two random numbers of the standard library; they only have to differ from those of other stores.
+    // Two random numbers of the standard library; they only have to differ from those of other
+    // stores.
     let random = || RandomState::new().build_hasher().finish();
     let store = u128::from(random()) << 64 | u128::from(random());
     Ok(Contents::empty(store, operator))
@@ -168,10 +172,11 @@ fn find_unneeded(names: &[String], contents: &Contents) -> Vec<String> {
 
 /// Making memtables of journals.
 ///
-/// What is replayed is the longest part without a gap, from the first journal that is needed on. It ends at the end of
-/// the last journal, or where something is missing. If something behind that says that what is missing was
-/// durable, the journal was spoilt, and the store is not opened. Otherwise what is behind it is removed, so that what
-/// is written from now on follows what was replayed.
+/// What is replayed is the longest part without a gap, from the first journal that is needed on. It
+/// ends at the end of the last journal, or where something is missing. If something behind that
+/// says that what is missing was durable, the journal was spoilt, and the store is not opened.
+/// Otherwise what is behind it is removed, so that what is written from now on follows what was
+/// replayed.
 struct Replay<'a> {
     directory: &'a dyn Directory,
     options: &'a Options,
@@ -242,8 +247,8 @@ impl Replay<'_> {
         self.replayed.is_empty() && self.rest.is_empty()
     }
 
-    /// The number for the next journal. The numbers of those behind what was replayed are used again: journals are
-    /// replayed as far as there is no gap.
+    /// The number for the next journal. The numbers of those behind what was replayed are used
+    /// again: journals are replayed as far as there is no gap.
     fn next_journal(&self) -> u64 {
         self.first + self.replayed.len() as u64
     }
@@ -323,7 +328,8 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    /// Makes durable what was replayed, and removes what is behind it. That needs no room on the disk.
+    /// Makes durable what was replayed, and removes what is behind it. That needs no room on the
+    /// disk.
     fn repair(&self) -> Result<(), Error> {
         let repair = || -> io::Result<()> {
             for number in &self.rest {

@@ -98,7 +98,8 @@ impl BackPressure {
             .store((old / 4 * 3 + rate / 4).max(LEAST_RATE), Ordering::Relaxed);
     }
 
-    /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are too many.
+    /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are
+    /// too many.
     pub(crate) fn set(&self, memtables: usize, runs: usize) {
         let debt = 2 * memtables + runs;
         let delay = match debt {

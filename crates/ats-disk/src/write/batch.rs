@@ -14,8 +14,8 @@ const HAS_HIGH: u8 = 2;
 
 /// Changes that are made as one: readers and crashes see all of them or none.
 ///
-/// The changes of a key are made in the order in which they were added. A batch can be cleared and used again, which
-/// keeps its memory.
+/// The changes of a key are made in the order in which they were added. A batch can be cleared and
+/// used again, which keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The changes one behind the other, as they are in the journal.

@@ -1,16 +1,18 @@
 //! The number of records.
 //!
-//! A write does not read, so as a rule it does not know whether a key that it writes was there. Writers that have read
-//! what they change say by how much that changes the number of records, and as long as all do, the number is kept: it is
-//! published together with their changes. So asking for it reads nothing and waits for no writer, and the answer is the
-//! number at a moment, in the order of all that readers see.
+//! A write does not read, so as a rule it does not know whether a key that it writes was there.
+//! Writers that have read what they change say by how much that changes the number of records, and
+//! as long as all do, the number is kept: it is published together with their changes. So asking
+//! for it reads nothing and waits for no writer, and the answer is the number at a moment, in the
+//! order of all that readers see.
 //!
-//! A write that does not know makes the number unknown, and so it is when a store is opened. Then the records of a snapshot
-//! are counted, and if no such write has come meanwhile, the number is known again.
+//! A write that does not know makes the number unknown, and so it is when a store is opened. Then
+//! the records of a snapshot are counted, and if no such write has come meanwhile, the number is
+//! known again.
 //!
-//! **K1** What is in here is read and changed under `write_state`, by which groups of writes follow
-//! one another. **K2** If `known` is a number, it is that of the records of which the changes are
-//! published.
+//! **COUNT-1** What is in here is read and changed under `write_state`, by which groups of writes
+//! follow one another. **COUNT-2** If `known` is a number, it is that of the records of which the
+//! changes are published.
 
 /// The effect of a write on the number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,13 +80,14 @@ impl RecordCount {
         }
     }
 
-    /// Begins to count the records of a snapshot that is taken at the same time, under the lock that keeps the number as
-    /// it is.
+    /// Begins to count the records of a snapshot that is taken at the same time, under the lock
+    /// that keeps the number as it is.
     pub(crate) fn begin(&self) -> CountStart {
         CountStart(*self)
     }
 
-    /// Ends a count: so many records were in the snapshot. They are remembered if what has come since is known.
+    /// Ends a count: so many records were in the snapshot. They are remembered if what has come
+    /// since is known.
     pub(crate) fn end(&mut self, start: CountStart, records: i64) {
         let CountStart(then) = start;
         if self.breaks == then.breaks {

@@ -40,7 +40,8 @@ fn collect(scan: Result<Scan, ats_disk::Error>) -> Records {
     all
 }
 
-/// What a writer has told in a round: how many writes were acknowledged, and whether another was under way.
+/// What a writer has told in a round: how many writes were acknowledged, and whether another was
+/// under way.
 fn acknowledged(reports: &[Report], writer: usize, first: u64) -> (u64, bool) {
     let (mut acknowledged, mut is_under_way) = (0, false);
     for report in reports.iter().filter(|report| report.writer == writer) {
@@ -73,8 +74,8 @@ fn apply(operation: &Operation, model: &mut Model, marks: &mut Marks) {
     }
 }
 
-/// Opens the store that a process has left, compares it with what the process has told, and leaves it for the next
-/// round. How many writes were acknowledged.
+/// Opens the store that a process has left, compares it with what the process has told, and leaves
+/// it for the next round. How many writes were acknowledged.
 pub(crate) fn check(
     round: u64,
     directory: &Path,

@@ -54,7 +54,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Writes it to the pipe with one call, which is atomic. If nothing reads it any more, the process ends.
+    /// Writes it to the pipe with one call, which is atomic. If nothing reads it any more, the
+    /// process ends.
     fn send(self) {
         let what = if self.is_done { "done" } else { "begun" };
         let line = format!("\n{what} {} {}\n", self.writer, self.number);
@@ -77,7 +78,8 @@ impl Report {
     }
 }
 
-/// How the store is opened in a round: with sizes so small that memtables are written and runs merged all the time.
+/// How the store is opened in a round: with sizes so small that memtables are written and runs
+/// merged all the time.
 pub(crate) fn options(round: u64) -> Options {
     let random = |what: &str, below: u64| random((round, what)) % below;
     Options {

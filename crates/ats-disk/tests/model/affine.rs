@@ -2,7 +2,8 @@
 
 use ats_store::{Error, MergeOperator, Merged};
 
-/// Composes maps `x -> a x + b` modulo a prime, the earlier one applied first. Not commutative, of a fixed size.
+/// Composes maps `x -> a x + b` modulo a prime, the earlier one applied first. Not commutative, of
+/// a fixed size.
 pub(crate) struct Affine;
 
 const PRIME: u64 = 1_000_003;

@@ -1,5 +1,6 @@
-//! Random programs against a map with the list of what was written to each key: with tiny memtables, blocks and
-//! files, so that every path runs, and the same programs under different settings.
+//! Random programs against a map with the list of what was written to each key: with tiny
+//! memtables, blocks and files, so that every path runs, and the same programs under different
+//! settings.
 
 mod affine;
 #[path = "../support/append.rs"]
@@ -338,7 +339,10 @@ proptest! {
 
     /// The same history under different settings reads the same: all read as the model does.
     #[test]
-    fn other_settings(numbers in prop::array::uniform3(any::<u8>()), ops in prop::collection::vec(op(Kind::Append), 1..60)) {
+    fn other_settings(
+        numbers in prop::array::uniform3(any::<u8>()),
+        ops in prop::collection::vec(op(Kind::Append), 1..60),
+    ) {
         for number in numbers {
             check(Kind::Append, number, &ops);
         }

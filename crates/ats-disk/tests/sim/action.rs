@@ -1,4 +1,5 @@
-//! What is done to files and directories, and what becomes of it if it is not durable when the machine stops.
+//! What is done to files and directories, and what becomes of it if it is not durable when the
+//! machine stops.
 
 use super::content::Content;
 use std::collections::BTreeMap;
@@ -107,8 +108,8 @@ pub(crate) struct Pending {
 pub(crate) enum Fate {
     Lost,
     Kept,
-    /// Of a write, only the first bytes. If it has `grown`, the file is nevertheless as long as if all were
-    /// kept, and what is missing reads as before, or as zeros. A rename leaves both names.
+    /// Of a write, only the first bytes. If it has `grown`, the file is nevertheless as long as if
+    /// all were kept, and what is missing reads as before, or as zeros. A rename leaves both names.
     Torn {
         bytes: u32,
         grown: bool,

@@ -187,8 +187,8 @@ impl Broken {
         Ok(())
     }
 
-    /// Runs the history with each capacity of the disk. When it is full, operations fail until so many have;
-    /// then there is room again. How often the disk was full.
+    /// Runs the history with each capacity of the disk. When it is full, operations fail until so
+    /// many have; then there is room again. How often the disk was full.
     pub(crate) fn fill<S: Subject>(&self, failures: usize) -> Result<u64, String> {
         let mut full = 0;
         for pages in 1.. {
@@ -256,8 +256,8 @@ impl Broken {
         Ok(failed > 0)
     }
 
-    /// Flips each bit of each file in turn, after the store was closed or its process has ended. How many
-    /// bits there were, and how many of them have made an error.
+    /// Flips each bit of each file in turn, after the store was closed or its process has ended.
+    /// How many bits there were, and how many of them have made an error.
     pub(crate) fn flip<S: Subject>(&self, close: bool) -> Result<(u64, u64), String> {
         let live = |failure: Failure| self.wrong(&format!("{failure:?}"), "without a flip");
         let mut world = World::<S>::new(SimFs::new(Disk::default()), &self.setup).map_err(live)?;
@@ -294,8 +294,8 @@ impl Broken {
         Ok((bits, errors))
     }
 
-    /// Reads in all ways, before and after all is merged. All that is read must be of one of these states.
-    /// Whether something could not be read.
+    /// Reads in all ways, before and after all is merged. All that is read must be of one of these
+    /// states. Whether something could not be read.
     fn read<S: Subject>(&self, fs: SimFs, states: &[State]) -> Result<bool, String> {
         let Ok(store) = S::open(&self.setup, &fs) else {
             return Ok(true);
@@ -316,7 +316,8 @@ fn is_before_writing(error: &Error) -> bool {
     matches!(error, Error::Io { what, .. } if begins.iter().any(|begin| what.starts_with(begin)))
 }
 
-/// Reads all, and leaves of the states those that it may be of. Whether something could not be read.
+/// Reads all, and leaves of the states those that it may be of. Whether something could not be
+/// read.
 fn read_all<S: Subject>(
     store: &S,
     states: &[State],

@@ -1,10 +1,10 @@
 //! What is on a disk: what is durable, what is shown, and the actions that lie between them.
 //!
 //! # Invariants
-//! - D1. What is shown is what is durable with all pending actions applied in their order, except for what a
-//!   failed sync has lost, which is shown all the same.
-//! - D2. A file is known as long as a durable name, a shown name, a pending action or an open handle leads to
-//!   it.
+//! - DISK-1. What is shown is what is durable with all pending actions applied in their order,
+//!   except for what a failed sync has lost, which is shown all the same.
+//! - DISK-2. A file is known as long as a durable name, a shown name, a pending action or an open
+//!   handle leads to it.
 
 use super::action::{Action, Fate, FileId, Pending, apply_content, apply_name};
 use super::content::{Content, PAGE};
@@ -123,7 +123,7 @@ impl Disk {
                 apply_name(Arc::make_mut(&mut directory.shown), action, Fate::Kept);
             }
             None => {
-                let file = self.files.get_mut(&action.file()).expect("D2");
+                let file = self.files.get_mut(&action.file()).expect("DISK-2");
                 apply_content(Arc::make_mut(&mut file.shown), action, Fate::Kept);
             }
         }
@@ -202,8 +202,8 @@ impl Disk {
         pending.any(|pending| pending.action.directory() == Some(directory))
     }
 
-    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it is asked
-    /// with how many there were before.
+    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it
+    /// is asked with how many there were before.
     pub(crate) fn sync(&mut self, file: FileId, kept: impl Fn(usize) -> bool) {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }
@@ -241,7 +241,7 @@ impl Disk {
                 apply_name(Arc::make_mut(&mut directory.durable), action, fate);
             }
             None => {
-                let file = self.files.get_mut(&action.file()).expect("D2");
+                let file = self.files.get_mut(&action.file()).expect("DISK-2");
                 apply_content(Arc::make_mut(&mut file.durable), action, fate);
             }
         }
@@ -279,7 +279,7 @@ impl Disk {
             .collect()
     }
 
-    /// Forgets the files to which nothing leads, D2.
+    /// Forgets the files to which nothing leads, DISK-2.
     pub(crate) fn forget(&mut self, is_open: impl Fn(FileId) -> bool) {
         let mut led: BTreeSet<FileId> = self.pending.iter().map(|p| p.action.file()).collect();
         for names in self.directories.values() {
@@ -306,7 +306,7 @@ impl Disk {
 
     /// Flips a bit of a file, for good.
     pub(crate) fn flip(&mut self, file: FileId, bit: u64) {
-        let file = self.files.get_mut(&file).expect("D2");
+        let file = self.files.get_mut(&file).expect("DISK-2");
         Arc::make_mut(&mut file.shown).flip(bit);
         if bit / 8 < file.durable.len() {
             Arc::make_mut(&mut file.durable).flip(bit);

@@ -1,4 +1,5 @@
-//! The enumeration: every call of a history at which the machine may stop, and what may survive then.
+//! The enumeration: every call of a history at which the machine may stop, and what may survive
+//! then.
 
 use super::action::Fate;
 use super::disk::Disk;
@@ -48,7 +49,8 @@ impl Case {
         }
     }
 
-    /// Histories with other seeds each time, for so many seconds as the environment says; with these, if it does not.
+    /// Histories with other seeds each time, for so many seconds as the environment says; with
+    /// these, if it does not.
     pub(crate) fn seeds(default: Range<u64>) -> impl Iterator<Item = u64> {
         let seconds = std::env::var("ATS_DISK_CRASH_SECONDS").ok();
         let seconds = seconds.and_then(|seconds| seconds.parse().ok());
@@ -195,7 +197,8 @@ impl<S: Subject> Explorer<'_, S> {
         Ok(())
     }
 
-    /// Starts the machine again with what has survived, and checks it. Then may do more, and stop it again.
+    /// Starts the machine again with what has survived, and checks it. Then may do more, and stop
+    /// it again.
     fn start(
         &mut self,
         point: &Point,

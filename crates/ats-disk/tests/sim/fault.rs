@@ -67,8 +67,8 @@ pub(crate) struct Fault {
     pub(crate) forever: bool,
 }
 
-/// What is known of the writes when the machine stops: how many had been done by the last sync, how many had
-/// returned, and how many had begun.
+/// What is known of the writes when the machine stops: how many had been done by the last sync, how
+/// many had returned, and how many had begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) synced: usize,

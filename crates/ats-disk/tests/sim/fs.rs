@@ -1,5 +1,5 @@
-//! The simulated file system: a [`Disk`] behind the traits of the crate, which counts, records and fails
-//! calls.
+//! The simulated file system: a [`Disk`] behind the traits of the crate, which counts, records and
+//! fails calls.
 
 use super::action::FileId;
 use super::disk::Disk;

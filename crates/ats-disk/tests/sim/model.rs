@@ -11,8 +11,8 @@ pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// Merges by the first byte of the key.
 ///
-/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what the
-///   earlier one gives. The constant ones are bases. The identity counts as missing.
+/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what
+///   the earlier one gives. The constant ones are bases. The identity counts as missing.
 /// - Others: the later value is appended. A value that begins with `=` is a base.
 pub(crate) struct Mixed;
 
@@ -140,20 +140,21 @@ pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
 /// What a store contained after each write that has returned, and what it may contain besides.
 #[derive(Clone)]
 pub(crate) struct Timeline {
-    /// The first is what it contained at the beginning. The last is that of the write that is going on, if
-    /// one is.
+    /// The first is what it contained at the beginning. The last is that of the write that is going
+    /// on, if one is.
     states: Vec<State>,
     window: Window,
-    /// Writes that have failed may be done nevertheless: after how many writes, and what it contains then.
-    /// That of the machine stops before a later write is synced, of the process before one returns.
+    /// Writes that have failed may be done nevertheless: after how many writes, and what it
+    /// contains then. That of the machine stops before a later write is synced, of the process
+    /// before one returns.
     failed: Vec<(usize, State)>,
     /// How many were synced when the last one was begun.
     evident: usize,
 }
 
 impl Timeline {
-    /// Of a store that was opened again and contains what it did after so many writes, of which so many
-    /// survive a stop of the machine.
+    /// Of a store that was opened again and contains what it did after so many writes, of which so
+    /// many survive a stop of the machine.
     pub(crate) fn again(states: &[State], contained: usize, synced: usize) -> Self {
         Timeline {
             states: states[..=contained].to_vec(),

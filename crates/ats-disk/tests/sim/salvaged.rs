@@ -1,4 +1,5 @@
-//! Stores of which a file is damaged or missing: what is saved of them is what they had, and only what is lost is lost.
+//! Stores of which a file is damaged or missing: what is saved of them is what they had, and only
+//! what is lost is lost.
 
 use super::broken::Broken;
 use super::disk::Disk;

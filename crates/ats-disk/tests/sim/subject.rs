@@ -72,12 +72,13 @@ impl Setup {
 pub(crate) trait Subject: Sized {
     type Snapshot;
 
-    /// Whether all that was written survives a stop of the machine after `flush`, and after `close`.
+    /// Whether all that was written survives a stop of the machine after `flush`, and after
+    /// `close`.
     const FLUSH_SYNCS: bool;
     const CLOSE_SYNCS: bool;
 
-    /// Whether a store notices the loss of writes that were synced, even if no write that says so follows
-    /// them.
+    /// Whether a store notices the loss of writes that were synced, even if no write that says so
+    /// follows them.
     const MARKS_SYNCS: bool;
 
     /// Path of its directory.
@@ -88,7 +89,8 @@ pub(crate) trait Subject: Sized {
     /// Opens it for reading only; nothing if it cannot.
     fn open_for_reading(setup: &Setup, fs: &SimFs) -> Result<Option<Self>, Error>;
 
-    /// Changes that are all done or none of them; if they are synced, they and all before survive a stop.
+    /// Changes that are all done or none of them; if they are synced, they and all before survive a
+    /// stop.
     fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error>;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;

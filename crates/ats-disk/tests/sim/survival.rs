@@ -21,7 +21,8 @@ pub(crate) enum Survival {
     WithoutFile(usize),
     /// Only what was done to the content of the file of this action, and all names.
     OnlyFile(usize),
-    /// All, but of this write only the first bytes; with `grown` the length is as if all were written.
+    /// All, but of this write only the first bytes; with `grown` the length is as if all were
+    /// written.
     Torn {
         write: usize,
         bytes: u32,
@@ -88,8 +89,8 @@ impl Survival {
         }
     }
 
-    /// Those by which a point is enumerated: all that are of use, but at most `each` of those of a kind of
-    /// which there are many, and `random` random ones.
+    /// Those by which a point is enumerated: all that are of use, but at most `each` of those of a
+    /// kind of which there are many, and `random` random ones.
     pub(crate) fn all(disk: &Disk, each: usize, random: &mut Random) -> Vec<Survival> {
         let pending = disk.pending();
         let mut all = vec![Survival::Nothing, Survival::Process, Survival::Everything];

@@ -1,11 +1,12 @@
 //! A store that proves the enumeration: a log in one file, right or with an injected fault.
 //!
-//! A record has a header and a payload, which is the changes of a write. The header has the length of the
-//! payload, the checksum of the record before it, up to where the log was synced before, and a checksum over
-//! all of that and the payload. A log ends at the first bad record, which is where the machine has stopped;
-//! if a later record says that the log was synced beyond that, it is corrupt instead. When the store is
-//! opened or compacted, the log is replaced by one with a single record, which must be good. So nothing
-//! depends on whether an earlier process has synced what this one has read.
+//! A record has a header and a payload, which is the changes of a write. The header has the length
+//! of the payload, the checksum of the record before it, up to where the log was synced before, and
+//! a checksum over all of that and the payload. A log ends at the first bad record, which is where
+//! the machine has stopped; if a later record says that the log was synced beyond that, it is
+//! corrupt instead. When the store is opened or compacted, the log is replaced by one with a single
+//! record, which must be good. So nothing depends on whether an earlier process has synced what
+//! this one has read.
 
 use super::fs::SimFs;
 use super::model::{Change, State, apply};

@@ -196,8 +196,9 @@ impl<S: Subject> World<S> {
     }
 }
 
-/// Opens a store, which must contain one of these states: what is returned besides says which. Before that it is opened
-/// for reading, on a medium that cannot be written to, where it contains the same.
+/// Opens a store, which must contain one of these states: what is returned besides says which.
+/// Before that it is opened for reading, on a medium that cannot be written to, where it contains
+/// the same.
 fn open<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<(S, usize), Failure> {
     fs.set_read_only(true);
     let looked = look::<S>(setup, fs, states);

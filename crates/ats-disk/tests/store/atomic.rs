@@ -70,7 +70,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => key().prop_map(Op::Get),
         8 => prop::collection::btree_map(key(), in_batch, 1..5)
             .prop_map(|keys| Op::Update(keys.into_iter().collect())),
-        2 => (any::<bool>(), decision()).prop_map(|(first, decision)| Op::UpdateEnd(first, decision)),
+        2 => (any::<bool>(), decision())
+            .prop_map(|(first, decision)| Op::UpdateEnd(first, decision)),
         2 => (bound(), bound(), any::<bool>(), 0_usize..6)
             .prop_map(|(low, high, up, most)| Op::Scan(low, high, up, most)),
         2 => Just(Op::Len),
@@ -233,8 +234,8 @@ proptest! {
     }
 }
 
-/// Each thread adds 1 to both keys of a pair, by reading and writing; nothing is lost. And the number of records is
-/// that of a walk.
+/// Each thread adds 1 to both keys of a pair, by reading and writing; nothing is lost. And the
+/// number of records is that of a walk.
 #[test]
 fn changes_depend_on_what_is_there() {
     const THREADS: u64 = 4;
@@ -328,7 +329,8 @@ fn ends_are_taken_once() {
     assert_eq!(store.len(BLOCK), Ok(0));
 }
 
-/// Taking all records from one end takes time in proportion to them, though deletes stay where they were.
+/// Taking all records from one end takes time in proportion to them, though deletes stay where they
+/// were.
 #[test]
 fn a_queue_does_not_slow_down() {
     const RECORDS: u32 = 40_000;
@@ -433,7 +435,8 @@ fn nothing_is_overlooked_at_an_end() {
     assert!(taken == put);
 }
 
-/// All records are exchanged for others at one moment, also for the next opening; what fails changes nothing.
+/// All records are exchanged for others at one moment, also for the next opening; what fails
+/// changes nothing.
 #[test]
 fn all_records_are_replaced() {
     let directory = Directory::new();

@@ -82,12 +82,14 @@ fn op() -> impl Strategy<Value = Op> {
         2 => key().prop_map(Op::Get),
         8 => (pairs(3), any::<bool>(), prop::bool::weighted(0.2))
             .prop_map(|(pairs, distinct, new)| Op::Add(pairs, distinct, new)),
-        1 => (pairs(40), any::<bool>()).prop_map(|(pairs, distinct)| Op::Add(pairs, distinct, false)),
+        1 => (pairs(40), any::<bool>())
+            .prop_map(|(pairs, distinct)| Op::Add(pairs, distinct, false)),
         4 => (key(), value(), 0_usize..4)
             .prop_map(|(key, value, most)| Op::Remove(key, value, most)),
         3 => prop::collection::vec(kept, 1..4).prop_map(Op::Update),
         2 => key().prop_map(Op::Delete),
-        2 => (any::<bool>(), any::<bool>()).prop_map(|(first, removes)| Op::UpdateEnd(first, removes)),
+        2 => (any::<bool>(), any::<bool>())
+            .prop_map(|(first, removes)| Op::UpdateEnd(first, removes)),
         4 => (bound(), bound(), any::<bool>(), 0_usize..6)
             .prop_map(|(low, high, up, most)| Op::Scan(low, high, up, most)),
         2 => Just(Op::Len),
@@ -321,7 +323,8 @@ proptest! {
                 Op::Add(values, distinct, new) => {
                     let rule = AddRule { distinct: *distinct, only_to_new_keys: *new };
                     let values = sorted(values);
-                    prop_assert_eq!(Bags::add(&store, BLOCK, &values, rule), add(&tree, &values, rule));
+                    let added = Bags::add(&store, BLOCK, &values, rule);
+                    prop_assert_eq!(added, add(&tree, &values, rule));
                 }
                 Op::Remove(key, value, most) => prop_assert_eq!(
                     Bags::remove(&store, BLOCK, key, value, *most),
@@ -331,7 +334,8 @@ proptest! {
                     let new = BTreeStore::new();
                     add(&new, &sorted(values), any).expect("there is room");
                     let replaced: Result<(), ats_disk::Error> = store.replace_all(BLOCK, |visit| {
-                        new.scan(BLOCK, KeyRange::default(), Direction::Up, visit).expect("scanned");
+                        new.scan(BLOCK, KeyRange::default(), Direction::Up, visit)
+                            .expect("scanned");
                         Ok(())
                     });
                     prop_assert_eq!(replaced, Ok(()));

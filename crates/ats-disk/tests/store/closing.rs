@@ -36,7 +36,8 @@ fn write(store: &DiskStore) {
     }
 }
 
-/// A thread that merges runs makes and removes files. When another store opens the directory it must have ended.
+/// A thread that merges runs makes and removes files. When another store opens the directory it
+/// must have ended.
 #[test]
 fn closing_waits_for_a_merge_of_another_thread() {
     let directory = Directory::new();

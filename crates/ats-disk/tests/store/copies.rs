@@ -10,7 +10,8 @@ fn a_copy_of_the_process_only_reads() {
     let open = || DiskStore::open(directory.path(), Options::default());
     let store = open().expect("a new store");
     store.put(b"key", b"value").expect("written");
-    // SAFETY: the copy has one thread, which takes locks that only this thread has taken, and ends without returning.
+    // SAFETY: the copy has one thread, which takes locks that only this thread has taken, and ends
+    // without returning.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
         // SAFETY: it has no arguments that could be wrong. A copy that hangs is ended by it.
@@ -18,7 +19,8 @@ fn a_copy_of_the_process_only_reads() {
         let reads = store.get(b"key") == Ok(Some(b"value".to_vec()));
         let refuses = matches!(store.put(b"key", b"other"), Err(Error::ReadOnly(_)));
         drop(store);
-        // SAFETY: the copy ends here.
+        // SAFETY: `_exit` runs no destructors and no handlers, so it cannot touch the parent's
+        // files.
         unsafe { libc::_exit(i32::from(!reads) + 2 * i32::from(!refuses)) };
     }
     let mut status = -1;

@@ -45,7 +45,8 @@ fn entries(store: &DiskStore) -> u64 {
     store.info().runs.iter().map(|run| run.entries).sum()
 }
 
-/// A file of which no other run has keys is taken as it is, but not what is left of deletes and operands in it.
+/// A file of which no other run has keys is taken as it is, but not what is left of deletes and
+/// operands in it.
 #[test]
 fn deletes_and_operands_of_keys_that_no_other_run_has_vanish() {
     let directory = Directory::new();

@@ -233,7 +233,8 @@ fn a_store_that_is_read_is_left_as_it_is() {
     assert_eq!(all(&open(directory.path(), &options())).len(), 2);
 }
 
-/// A store that was closed is opened without a change of its directory, and has no journal until it is written to.
+/// A store that was closed is opened without a change of its directory, and has no journal until it
+/// is written to.
 #[test]
 fn opening_a_store_that_was_closed_writes_nothing() {
     let directory = Directory::new();

@@ -184,7 +184,8 @@ fn snapshots_read_what_was_there_before_a_gap() {
     }
 }
 
-/// While a queue is taken from, other threads put records before and behind what is left, and look for them.
+/// While a queue is taken from, other threads put records before and behind what is left, and look
+/// for them.
 #[test]
 fn what_was_written_is_found_by_walks_that_come_later() {
     const ROUNDS: u32 = 20_000;

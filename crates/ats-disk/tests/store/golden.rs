@@ -1,7 +1,8 @@
 //! A store of each format that was ever released is opened, and says what it said.
 //!
-//! `tests/golden/store-N` is the store of format N. It was left in the middle of everything: changes in the journal, and
-//! a merge of which some files are complete. `tests/golden/README.md` says how it was made, and what a new format adds.
+//! `tests/golden/store-N` is the store of format N. It was left in the middle of everything:
+//! changes in the journal, and a merge of which some files are complete. `tests/golden/README.md`
+//! says how it was made, and what a new format adds.
 
 use crate::append::Append;
 use crate::collect;

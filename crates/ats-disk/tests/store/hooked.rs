@@ -1,4 +1,5 @@
-//! The file system of the machine, with something done before its calls, and a clock that can be set forward.
+//! The file system of the machine, with something done before its calls, and a clock that can be
+//! set forward.
 
 use ats_disk::fs::{Directory, File, FileSystem, RealFs, Sharing};
 use std::any::Any;

@@ -171,7 +171,8 @@ fn bounds_of_long_keys_do_for_what_is_not_open() {
         assert!(files.len() > 3);
         let (file, whole) = files.last().expect("there are runs");
         let path = directory.path().join(file);
-        // In the first block, and once behind it: to look for blocks where their index is damaged takes long.
+        // In the first block, and once behind it: to look for blocks where their index is damaged
+        // takes long.
         let places = [BYTES / 2, whole.len() * 5 / 8];
         for place in &places[..1 + usize::from(at_end)] {
             let mut damaged = whole.clone();

@@ -114,7 +114,8 @@ fn only_reads_fail_where_the_operator_does() {
     check(&store, b"a1b1a2b2");
     store.compact().expect("compacted");
     assert!(store.info().refused_merges > 0);
-    // In the order of `KEYS`. What was merged before the value counted as missing, or not, stays so.
+    // In the order of `KEYS`. What was merged before the value counted as missing, or not, stays
+    // so.
     assert_eq!(store.info().runs[0].entries, 2 + 1 + 1 + 8 + 8);
     assert_eq!(store.verify(), Ok(()));
     check(&store, b"a1b1a2b2");

@@ -1,4 +1,5 @@
-//! The number of records, and the record at an end, as of one moment: in the order of all that readers see.
+//! The number of records, and the record at an end, as of one moment: in the order of all that
+//! readers see.
 
 use crate::BLOCK;
 use crate::append::Append;
@@ -33,8 +34,8 @@ fn len(store: &AtomicStore) -> u32 {
     u32::try_from(store.len(BLOCK).expect("counted")).expect("few")
 }
 
-/// One thread adds records and then removes them again, in the order of their keys. Others look which is the last one
-/// that came, or went, and ask how many there are.
+/// One thread adds records and then removes them again, in the order of their keys. Others look
+/// which is the last one that came, or went, and ask how many there are.
 #[test]
 fn the_number_of_records_is_that_of_what_is_seen() {
     const RECORDS: u32 = 3000;
@@ -79,7 +80,8 @@ fn the_number_of_records_is_that_of_what_is_seen() {
     assert_eq!(len(&store), 0);
 }
 
-/// While the records of a large store are counted the first time, all are taken out and others come.
+/// While the records of a large store are counted the first time, all are taken out and others
+/// come.
 #[test]
 fn what_is_counted_is_of_one_moment() {
     const RECORDS: u32 = 5000;
@@ -127,8 +129,8 @@ fn what_is_counted_is_of_one_moment() {
     }
 }
 
-/// One thread puts records before all others, one takes the first. What is seen behind a record that was there before
-/// has not been taken yet.
+/// One thread puts records before all others, one takes the first. What is seen behind a record
+/// that was there before has not been taken yet.
 #[test]
 fn what_is_taken_from_an_end_is_the_outermost() {
     const RECORDS: u32 = 4000;

@@ -270,7 +270,8 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
     });
 }
 
-/// A manifest of an earlier time was put back: what it does not name is not removed before all it names was found.
+/// A manifest of an earlier time was put back: what it does not name is not removed before all it
+/// names was found.
 #[test]
 fn an_older_manifest_does_no_harm() {
     let directory = Directory::new();

@@ -47,8 +47,8 @@ fn options() -> Options {
     }
 }
 
-/// Runs these functions again and again, each in a thread, until enough has happened in the store. They get numbers
-/// that count their calls.
+/// Runs these functions again and again, each in a thread, until enough has happened in the store.
+/// They get numbers that count their calls.
 fn run(store: &DiskStore, functions: &[&(dyn Fn(u64) + Sync)], is_enough: impl Fn(&Info) -> bool) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -105,7 +105,8 @@ fn total(records: &[(Vec<u8>, Vec<u8>)]) -> i64 {
     numbers.map(|number| number.expect("a number")).sum()
 }
 
-/// Money goes from one account to another in one batch, by operands. However it is looked at, none is lost.
+/// Money goes from one account to another in one batch, by operands. However it is looked at, none
+/// is lost.
 #[test]
 fn transfers_keep_their_sum() {
     let directory = Directory::new();
@@ -167,7 +168,8 @@ fn transfers_keep_their_sum() {
     assert_eq!(total(&records), i64::from(ACCOUNTS) * EACH);
 }
 
-/// A batch writes the same number to two keys. A reader that has found it at one finds it, or a newer one, at the other.
+/// A batch writes the same number to two keys. A reader that has found it at one finds it, or a
+/// newer one, at the other.
 #[test]
 fn keys_of_a_batch_are_seen_together() {
     let directory = Directory::new();

@@ -27,7 +27,8 @@ fn key(number: u32) -> Vec<u8> {
     format!("key/{number:06}").into_bytes()
 }
 
-/// Writes two runs. Each has keys that the other has not, so that some of their files can be taken as they are.
+/// Writes two runs. Each has keys that the other has not, so that some of their files can be taken
+/// as they are.
 fn write(store: &DiskStore, keys: u32, with_deletes: bool) {
     for number in 0..2 * keys {
         store.put(&key(number), b"older").expect("written");
@@ -76,7 +77,8 @@ fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
         ..options(1000)
     };
     let store = open(directory, &options);
-    // The merge makes more files than any test lets it make, beside those that it takes as they are.
+    // The merge makes more files than any test lets it make, beside those that it takes as they
+    // are.
     write(&store, 900, with_deletes);
     files_left.store(files, Ordering::Relaxed);
     assert!(matches!(store.compact(), Err(Error::Io { .. })));

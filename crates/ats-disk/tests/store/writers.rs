@@ -168,7 +168,8 @@ fn a_store_is_closed_while_others_write() {
     }
 }
 
-/// What is in runs is durable, so the journal that had it is not synced, which would write all of it once more.
+/// What is in runs is durable, so the journal that had it is not synced, which would write all of
+/// it once more.
 #[test]
 fn only_journals_that_are_needed_are_synced() {
     let synced: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
@@ -200,7 +201,8 @@ fn only_journals_that_are_needed_are_synced() {
     assert!(synced[0].exists(), "{synced:?}");
 }
 
-/// It does not wait for what is written after it began, even if that comes faster than it can be flushed.
+/// It does not wait for what is written after it began, even if that comes faster than it can be
+/// flushed.
 #[test]
 fn a_flush_ends_while_others_write() {
     // As a slow disk.
@@ -227,7 +229,8 @@ fn a_flush_ends_while_others_write() {
             while !ended.load(Ordering::Relaxed) && !is_time() {
                 let number = numbers.next().expect("endless");
                 store.write(&batch_of(1, number)).expect("written");
-                // Faster than memtables are written, but not so fast that thousands wait when the flush begins.
+                // Faster than memtables are written, but not so fast that thousands wait when the
+                // flush begins.
                 thread::sleep(Duration::from_micros(50));
             }
         });

@@ -2,7 +2,8 @@
 
 use ats_store::{Error, MergeOperator, Merged};
 
-/// Puts the later value behind the earlier one. Not commutative; what is written shows all of the past.
+/// Puts the later value behind the earlier one. Not commutative; what is written shows all of the
+/// past.
 ///
 /// A value that begins with `!` is a base. The empty value is neutral, and counts as missing.
 pub(crate) struct Append;

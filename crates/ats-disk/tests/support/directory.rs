@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory of its own, which is removed in the end. It is in memory where the system offers that.
+/// A directory of its own, which is removed in the end. It is in memory where the system offers
+/// that.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {

@@ -50,7 +50,8 @@ impl<H: Host> Compiler<'_, H> {
         self.patterns(tasks);
     }
 
-    /// A variable that is a part of a container needs no binding, if this is the first place where it is met.
+    /// A variable that is a part of a container needs no binding, if this is the first place where
+    /// it is met.
     fn found_at(&mut self, slot: Slot, container: u32, index: u32) -> bool {
         let home = &mut self.homes[slot.0 as usize];
         let is_first = home.is_none();
@@ -155,7 +156,8 @@ impl<H: Host> Compiler<'_, H> {
     }
 
     fn list(&mut self, elements: Range<PatternId>, tail: PatternId, tasks: &mut Vec<Task>) {
-        // The pattern of the tail is no list; so if it is not anything, the list ends where it does.
+        // The pattern of the tail is no list; so if it is not anything, the list ends where it
+        // does.
         let exactly = !matches!(
             self.program.spec.pattern(tail),
             Pattern::Any | Pattern::Variable(_)

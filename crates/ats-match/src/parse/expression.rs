@@ -137,8 +137,8 @@ impl<H: Host> Parser<'_, H> {
         }
     }
 
-    /// Reads a map. Its pairs are in the order of the terms that stand for the keys, because if two keys
-    /// turn out to be the same, the later one counts.
+    /// Reads a map. Its pairs are in the order of the terms that stand for the keys, because if two
+    /// keys turn out to be the same, the later one counts.
     fn map_expression<'i>(
         &mut self,
         pairs: &[Pair<'i, H>],
@@ -151,8 +151,9 @@ impl<H: Host> Parser<'_, H> {
         Ok(Expression::Map { keys, values })
     }
 
-    /// Makes constants of those tuples, lists and maps that stand in the image as they would be made.
-    /// `sources` are those of the nodes from `first` on. Parts come after what they are part of.
+    /// Makes constants of those tuples, lists and maps that stand in the image as they would be
+    /// made. `sources` are those of the nodes from `first` on. Parts come after what they are part
+    /// of.
     fn fold_constants(&mut self, first: usize, sources: &[Option<Source>]) {
         for at in (0..sources.len()).rev() {
             let Some(Source { value: place, .. }) = sources[at] else {
@@ -191,8 +192,9 @@ type Pair<'i, H> = (ImageRef<'i, H>, ImageRef<'i, H>);
 /// The pairs of the maps in some terms, in the order of the terms that stand for the keys.
 struct Orders<'t, 'i, H: Host> {
     terms: &'t [ImageRef<'i, H>],
-    /// Those of all maps in the terms, by where the maps stand: each key is looked at once, although all the
-    /// maps around it have to be put in order. Only found out if a map has keys that are no immediates.
+    /// Those of all maps in the terms, by where the maps stand: each key is looked at once,
+    /// although all the maps around it have to be put in order. Only found out if a map has keys
+    /// that are no immediates.
     known: Option<HashMap<Place, Vec<Pair<'i, H>>>>,
 }
 

@@ -93,7 +93,8 @@ impl<H: Host> Parser<'_, H> {
         }
     }
 
-    /// Reads the keys of a map. Only the key itself must not be a variable; what is in it is a literal.
+    /// Reads the keys of a map. Only the key itself must not be a variable; what is in it is a
+    /// literal.
     fn head_keys(&mut self, keys: Slots<'_, H>) -> Result<Range<MapKeyId>, Error> {
         let start = index(self.spec.map_keys.len())?;
         for key in keys {

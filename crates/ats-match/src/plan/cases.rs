@@ -15,8 +15,8 @@ pub(super) enum Subject {
     Any(PatternId),
 }
 
-/// For some parts of a key in which ranges they are. The others can be anything. Sorted by part; no ranges are
-/// empty.
+/// For some parts of a key in which ranges they are. The others can be anything. Sorted by part; no
+/// ranges are empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Case(Vec<(Subject, Ranges)>);
 

@@ -13,7 +13,8 @@ pub const LIMIT: usize = 1000;
 /// this is for those that would take longer to plan than to run.
 const MOST_STEPS: usize = 1_000_000;
 
-/// Of these, so many are kept for heads: without them, what guards say would be found out for nothing.
+/// Of these, so many are kept for heads: without them, what guards say would be found out for
+/// nothing.
 const STEPS_FOR_HEADS: usize = MOST_STEPS / 2;
 
 /// The number of bytes that are copied in one step.
@@ -40,8 +41,9 @@ impl<'s, H: Host> PlanContext<'s, H> {
         self.spec
     }
 
-    /// The first of all constants that are the same term (`=:=`) as this one. With only one name for each,
-    /// outlines of the same parts are equal, wherever in the specification the parts stand.
+    /// The first of all constants that are the same term (`=:=`) as this one. With only one name
+    /// for each, outlines of the same parts are equal, wherever in the specification the parts
+    /// stand.
     pub(super) fn name_of(&self, constant: Constant) -> Constant {
         let options = exact::Options {
             zeros: self.spec.zeros(),
@@ -52,14 +54,14 @@ impl<'s, H: Host> PlanContext<'s, H> {
         *self.names.borrow_mut().entry(key).or_insert(constant)
     }
 
-    /// Takes some of the steps that may be spent on guards. If they are not left, nothing more is to be found
-    /// out about guards.
+    /// Takes some of the steps that may be spent on guards. If they are not left, nothing more is
+    /// to be found out about guards.
     pub(super) fn spend_on_guards(&self, steps: usize) -> bool {
         self.spend(steps, STEPS_FOR_HEADS)
     }
 
-    /// Takes some of the steps that may be spent on heads, and those for copying so many bytes. If they are not
-    /// left, nothing more is to be found out.
+    /// Takes some of the steps that may be spent on heads, and those for copying so many bytes. If
+    /// they are not left, nothing more is to be found out.
     pub(super) fn spend_on_head(&self, steps: usize, bytes: usize) -> bool {
         self.spend(steps + bytes / BYTES_PER_STEP, 0)
     }

@@ -1,8 +1,9 @@
 //! From guards to cases.
 //!
-//! A guard lets an object pass only if its value is `true`, and if it raises an exception the object does not
-//! pass. So two questions are enough: what must be so if an expression is `true`, and what if it is `false`.
-//! In both cases its arguments had values, which tells the types of some of them.
+//! A guard lets an object pass only if its value is `true`, and if it raises an exception the
+//! object does not pass. So two questions are enough: what must be so if an expression is `true`,
+//! and what if it is `false`. In both cases its arguments had values, which tells the types of some
+//! of them.
 
 use super::cases::Cases;
 use super::context::PlanContext;
@@ -62,7 +63,8 @@ impl<'s, H: Host> Guards<'s, H> {
         self.all(guards.iter().rev().map(|guard| (guard, true)).collect(), 0)
     }
 
-    /// All these claims are so. Calls [`any`](Self::any), which calls it again, `depth` times in all.
+    /// All these claims are so. Calls [`any`](Self::any), which calls it again, `depth` times in
+    /// all.
     fn all(&self, mut claims: Vec<Claim>, depth: usize) -> Cases {
         let mut cases = Cases::everything();
         while let Some((expression, value)) = claims.pop()
@@ -346,7 +348,8 @@ impl<'s, H: Host> Guards<'s, H> {
         Some(front)
     }
 
-    /// The value of simple arithmetic on constants of 64 bits. Nested calls are followed up to a depth.
+    /// The value of simple arithmetic on constants of 64 bits. Nested calls are followed up to a
+    /// depth.
     fn integer(&self, expression: ExpressionId, depth: usize) -> Option<i64> {
         let (function, arguments) = match self.spec.expression(expression) {
             Expression::Constant(constant) => return integer_constant(self.spec, constant),

@@ -1,8 +1,8 @@
 //! Order keys without a gap between them.
 //!
 //! # Invariant
-//! - R2. An interval that is a point spans the keys that are `==` to the terms of a complete outline, which
-//!   are one key: from its bytes to [`prefix_end`] of them.
+//! - INTERVAL-1. An interval that is a point spans the keys that are `==` to the terms of a
+//!   complete outline, which are one key: from its bytes to [`prefix_end`] of them.
 
 use super::outline::{Front, Outline, Token};
 use crate::spec::Spec;
@@ -156,8 +156,8 @@ impl Interval {
         }
     }
 
-    /// The terms that begin as `front` and go on as the terms of this interval. A point stays none: what goes
-    /// on behind it is not known.
+    /// The terms that begin as `front` and go on as the terms of this interval. A point stays none:
+    /// what goes on behind it is not known.
     pub(super) fn behind(&self, front: &Front) -> Interval {
         let to = match &self.to {
             Some(to) => Some(to.behind(front)),
@@ -200,8 +200,8 @@ impl Interval {
         *self.from.bytes <= *key && self.to.as_ref().is_none_or(|to| *key < *to.bytes)
     }
 
-    /// The interval as text: `Key =:= ...`, `Key == ...`, or a condition on `Key`. `spec` is the specification it was
-    /// made from.
+    /// The interval as text: `Key =:= ...`, `Key == ...`, or a condition on `Key`. `spec` is the
+    /// specification it was made from.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
         let text = |cut: &Cut| cut.outline.show(spec);

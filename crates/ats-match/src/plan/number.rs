@@ -2,8 +2,8 @@
 
 use ats_term::{Integer, Kind, Term, TermRef};
 
-/// All numbers that are `==` to this one, itself included: an integer and the floats that are exactly it, or
-/// one float. None if the term is no number. O(size).
+/// All numbers that are `==` to this one, itself included: an integer and the floats that are
+/// exactly it, or one float. None if the term is no number. O(size).
 pub(super) fn equal_numbers<T: TermRef>(number: T) -> Vec<Term> {
     let integer = match number.kind() {
         Kind::Float(value) if value.trunc() != value => {
@@ -25,8 +25,8 @@ pub(super) fn equal_numbers<T: TermRef>(number: T) -> Vec<Term> {
     std::iter::once(term_of(&integer)).chain(floats).collect()
 }
 
-/// The float that is exactly this integer, if there is one. Beyond 2^53 there are gaps between floats, so many
-/// integers have none.
+/// The float that is exactly this integer, if there is one. Beyond 2^53 there are gaps between
+/// floats, so many integers have none.
 fn exact_float(integer: &Integer) -> Option<f64> {
     // One that has 53 significant bits is converted without rounding.
     integer

@@ -35,8 +35,8 @@ pub enum Equality {
     Equal,
 }
 
-/// A term of which perhaps only the front is known: its parts from left to right, at any depth. The parts that
-/// are missing can be anything.
+/// A term of which perhaps only the front is known: its parts from left to right, at any depth. The
+/// parts that are missing can be anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline(Vec<Token>);
 
@@ -72,8 +72,8 @@ impl Outline {
         self.0.iter().filter(loose).count()
     }
 
-    /// The exact keys of all terms that a complete outline stands for; `None` if they are more than `most`
-    /// or too many to be told. O(size * number of keys).
+    /// The exact keys of all terms that a complete outline stands for; `None` if they are more than
+    /// `most` or too many to be told. O(size * number of keys).
     pub(super) fn exact_keys<H: Host>(
         &self,
         spec: &Spec<H>,
@@ -212,8 +212,8 @@ enum Part<'s, H: Host> {
     Choice(Vec<Term>),
 }
 
-/// Appends the parts of a term of which all that are `==` are meant. `None` if it has parts whose equal terms
-/// are not known: what stands in maps, funs and native records.
+/// Appends the parts of a term of which all that are `==` are meant. `None` if it has parts whose
+/// equal terms are not known: what stands in maps, funs and native records.
 fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> Option<()> {
     let mut todo = vec![term];
     while let Some(term) = todo.pop() {

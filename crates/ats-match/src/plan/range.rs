@@ -1,7 +1,8 @@
 //! Sets of order keys as sorted ranges.
 //!
 //! # Invariant
-//! - R1. The intervals of [`Ranges`] ascend, none is empty, and between two of them there is a gap.
+//! - RANGE-1. The intervals of [`Ranges`] ascend, none is empty, and between two of them there is a
+//!   gap.
 
 use super::interval::Interval;
 use super::outline::Front;

@@ -1,4 +1,5 @@
-//! Every function on every combination of interesting arguments, in guards and in bodies, against the model.
+//! Every function on every combination of interesting arguments, in guards and in bodies, against
+//! the model.
 
 use crate::common::*;
 use ats_match::{Function, FunctionSet, Options};
@@ -76,8 +77,8 @@ fn interesting() -> Vec<Term> {
     terms
 }
 
-/// Calls of a function with all combinations of arguments, which are elements of the object, constants, or
-/// made on the way.
+/// Calls of a function with all combinations of arguments, which are elements of the object,
+/// constants, or made on the way.
 fn calls(function: Function) -> Vec<(Term, Term)> {
     let terms = interesting();
     let some: Vec<Term> = terms.iter().step_by(6).cloned().collect();

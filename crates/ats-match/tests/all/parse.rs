@@ -223,8 +223,8 @@ fn unparse_pattern(spec: &Spec<TermHost>, variables: &[u32], pattern: Pattern) -
     }
 }
 
-/// The pairs without those that have the key of a later one. What was written in different ways may be one key,
-/// as 1 and `{const, 1}`, and then the last one counts.
+/// The pairs without those that have the key of a later one. What was written in different ways may
+/// be one key, as 1 and `{const, 1}`, and then the last one counts.
 fn last_of_each(pairs: impl Iterator<Item = (Term, Term)>) -> Vec<(Term, Term)> {
     let mut distinct: Vec<(Term, Term)> = Vec::new();
     for (key, value) in pairs {

@@ -609,12 +609,14 @@ fn results_in_images_own_their_resources() {
     drop(again);
     // Now the first image lets go of it. What the words of the second own keeps it alive.
     builder.discard();
-    // SAFETY: the words were built for this host, and own what they refer to until they are released.
+    // SAFETY: the words were built for this host, and own what they refer to until they are
+    // released.
     let object = unsafe { Object::<TermHost>::from_words(&words) };
     let expected = tuple([large.clone(), list([large.clone()])]);
     assert_eq!(crate::common::back_to_term(object.term()), expected);
     drop(expected);
-    // SAFETY: we took what the words own, and use them no more.
+    // SAFETY: this test has taken what the words own out of the builder, and does not use them
+    // afterwards.
     unsafe { release_all::<TermHost>(&words) };
     assert_eq!(count(), before - 1);
 }

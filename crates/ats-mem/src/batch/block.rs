@@ -45,7 +45,7 @@ impl<R: Release> Batch<R> {
     }
 
     fn head(&self) -> &BatchHeader<R> {
-        // SAFETY: the block is ours until the batch ends (B4), and begins with a head.
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and begins with a head.
         unsafe { self.0.as_ref() }
     }
 
@@ -57,14 +57,15 @@ impl<R: Release> Batch<R> {
     /// The place of entry `index`; there is room for it if it is below `capacity`.
     fn place(&self, index: usize) -> *mut Entry<Record<R>> {
         let block = self.0.as_ptr();
-        // SAFETY: the block is ours until the batch ends (B4), and entries follow its head.
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and entries follow its head.
         let first = unsafe { (&raw mut (*block).entries).cast::<Entry<Record<R>>>() };
         first.wrapping_add(index)
     }
 
     /// The entries that were made so far.
     fn entries(&self) -> &[Entry<Record<R>>] {
-        // SAFETY: so many entries were written, one behind the other, and they live as long as the batch (B4).
+        // SAFETY: so many entries were written, one behind the other, and they live as long as the
+        // batch (BATCH-4).
         unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
     }
 
@@ -79,9 +80,9 @@ impl<R: Release> Batch<R> {
         assert!(len < self.head().capacity, "each key is stamped once");
         let place = self.place(len);
         let block = self.0.as_ptr();
-        // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the shared part
-        // is in the same block, so it lives as long (B4). Only `len` of the head is written, which no reader
-        // accesses.
+        // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the
+        // shared part is in the same block, so it lives as long (BATCH-4). Only `len` of the head
+        // is written, which no reader accesses.
         unsafe {
             let shared = &raw const (*block).shared;
             let before = before.map_or(ptr::null(), ptr::from_ref);
@@ -123,7 +124,8 @@ impl<R: Release> Batch<R> {
     /// Remembers what it counts that a record becomes visible.
     fn count(&mut self, record: &Record<R>, before: Option<&Record<R>>) {
         let more = Weight::of_put(record, before);
-        // SAFETY: the block is ours until the batch ends (B4), and readers do not access this part of its head.
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and readers do not access this
+        // part of its head.
         unsafe { (*self.0.as_ptr()).weight += more };
     }
 
@@ -138,16 +140,16 @@ impl<R: Release> Batch<R> {
         record
     }
 
-    /// Ends the batch as committed, after which its records stay, or as aborted: then what was there before
-    /// takes their places again.
+    /// Ends the batch as committed, after which its records stay, or as aborted: then what was
+    /// there before takes their places again.
     pub(super) fn end<S: Stepwise<R> + ?Sized>(
         &self,
         state: State,
         store: &S,
         pinning: &mut Pinning<'_>,
     ) {
-        // The thread is pinned when the state changes, so readers that it makes blind for what was before
-        // are no older than what is retired.
+        // The thread is pinned when the state changes, so readers that it makes blind for what was
+        // before are no older than what is retired.
         let guard = pinning.guard();
         match state {
             State::Committed => self.commit(store, guard),
@@ -158,8 +160,8 @@ impl<R: Release> Batch<R> {
                 pinning.pause();
             }
             let guard = pinning.guard();
-            // SAFETY: until the key is let go here, the record before is not retired (B3), and what is installed
-            // is in the store (B5).
+            // SAFETY: until the key is let go here, the record before is not retired (BATCH-3), and
+            // what is installed is in the store (BATCH-5).
             unsafe {
                 let before = entry.before();
                 match (entry.installed(), state) {
@@ -167,8 +169,8 @@ impl<R: Release> Batch<R> {
                     (Installed::Kept(record), _) => clear(record),
                     (Installed::Put(record), State::Committed) => {
                         clear(record);
-                        // The batch took the record before out of the store, and since the commit no
-                        // reader that pins looks through to it.
+                        // The batch took the record before out of the store, and since the commit
+                        // no reader that pins looks through to it.
                         if let Some(before) = before {
                             record::retire(ptr::from_ref(before).cast_mut(), guard);
                         }
@@ -192,7 +194,7 @@ impl<R: Release> Batch<R> {
             .entries()
             .iter()
             .find_map(|entry| match entry.installed() {
-                // SAFETY: what is installed is in the store until the batch ends (B5).
+                // SAFETY: what is installed is in the store until the batch ends (BATCH-5).
                 Installed::Put(record) => Some(unsafe { &*record }),
                 _ => None,
             });
@@ -202,10 +204,11 @@ impl<R: Release> Batch<R> {
         });
     }
 
-    /// Frees the batch after a grace period, since readers may still hold its entries (B4).
+    /// Frees the batch after a grace period, since readers may still hold its entries (BATCH-4).
     fn retire(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `retire` hands over a block that begins with a head, whose entries no stamp names (B4).
+            // SAFETY: `retire` hands over a block that begins with a head, whose entries no stamp
+            // names (BATCH-4).
             unsafe {
                 let block = NonNull::new_unchecked(raw.cast::<BatchHeader<R>>());
                 let bytes = Batch::<R>::bytes(block.as_ref().capacity);
@@ -214,9 +217,9 @@ impl<R: Release> Batch<R> {
             }
         }
         let bytes = Self::bytes(self.head().capacity);
-        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more (B4),
-        // and stamps of records that were taken out are read only by readers pinned before. A batch ends
-        // once.
+        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more
+        // (BATCH-4), and stamps of records that were taken out are read only by readers pinned
+        // before. A batch ends once.
         unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
     }
 }
@@ -229,7 +232,7 @@ fn stamped<R: Release>(
 ) -> RecordBox<R> {
     let record = record.with_room_for(entry).into_raw();
     entry.install(&installed(record));
-    // SAFETY: just given away by its box.
+    // SAFETY: `into_raw` has just given the record away, and no other code has it yet.
     let record = unsafe { RecordBox::from_raw(record) };
     record.set_stamp(ptr::from_ref(entry).cast_mut());
     record
@@ -240,6 +243,7 @@ fn stamped<R: Release>(
 /// # Safety
 /// The record is in the store.
 unsafe fn clear<R: Release>(record: *mut Record<R>) {
-    // SAFETY: the contract; it stays there at least until its stamp is cleared (B5).
+    // SAFETY: the caller says that the record is in the store, where it stays at least until its
+    // stamp is cleared (BATCH-5).
     unsafe { &*record }.set_stamp(ptr::null_mut());
 }

@@ -21,7 +21,8 @@ impl Pinning<'_> {
         }
     }
 
-    /// Lets the thread be unpinned until the guard is asked for again, if that is the batch's business.
+    /// Lets the thread be unpinned until the guard is asked for again, if that is the batch's
+    /// business.
     pub(super) fn pause(&mut self) {
         if let Pinning::Own(guard) = self {
             *guard = None;

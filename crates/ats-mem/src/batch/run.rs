@@ -51,8 +51,8 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     Ok(true)
 }
 
-/// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of one key whose
-/// change is put off until no lock is held.
+/// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of
+/// one key whose change is put off until no lock is held.
 pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],
@@ -63,8 +63,8 @@ pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R> + ?Sized>(
     update_batch(store, &[key], Pinning::Callers(guard), &mut plan).map(|_| ())
 }
 
-/// The plan of a batch of one key, decided while the key alone is held. The batch is pinned by a guard of the
-/// lifetime `'g`.
+/// The plan of a batch of one key, decided while the key alone is held. The batch is pinned by a
+/// guard of the lifetime `'g`.
 struct Alone<'a, 'g, R: Release>(&'a mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>);
 
 impl<R: Release> ats_store::BatchPlan<Record<R>, RecordBox<R>> for Alone<'_, '_, R> {
@@ -73,8 +73,8 @@ impl<R: Release> ats_store::BatchPlan<Record<R>, RecordBox<R>> for Alone<'_, '_,
     }
 
     fn build(&mut self, _: usize, current: Option<&Record<R>>) -> Change<R> {
-        // SAFETY: the record was found under the guard of the lifetime `'g`, and is not retired before its key
-        // is let go (B3): so it lives as long as the guard.
+        // SAFETY: the record was found under the guard of the lifetime `'g`, and is not retired
+        // before its key is let go (BATCH-3): so it lives as long as the guard.
         (self.0)(current.map(|record| unsafe { &*ptr::from_ref(record) }))
     }
 }
@@ -138,7 +138,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
     #[cold]
     fn build(&mut self, index: usize, plan: &mut dyn BatchPlan<R>) {
         let entry = self.batch.last();
-        // SAFETY: the key is held, so the record before lives, pinned or not (B3).
+        // SAFETY: the key is held, so the record before lives, pinned or not (BATCH-3).
         let before = unsafe { entry.before() };
         let Installed::Hold(hold) = entry.installed() else {
             unreachable!("the key was held");
@@ -146,12 +146,13 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
         self.pinning.pause();
         let change = plan.build(index, before);
         let guard = self.pinning.guard();
-        // SAFETY: a record that only holds its key stays in the store until the batch takes it out (B5).
+        // SAFETY: a record that only holds its key stays in the store until the batch takes it out
+        // (BATCH-5).
         let held = unsafe { &*hold };
         match change {
             Change::Put(record) => {
                 let record = self.batch.stamp_again(record, before).into_raw();
-                // SAFETY: it is the store's now, where it stays until the batch ends (B5).
+                // SAFETY: it is the store's now, where it stays until the batch ends (BATCH-5).
                 let record = unsafe { &*record };
                 self.store.exchange(held, Some(record), guard);
             }
@@ -162,7 +163,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             // The hold stays until the batch ends.
             _ => return,
         }
-        // SAFETY: its batch has just taken it out of the store (B5).
+        // SAFETY: its batch has just taken it out of the store (BATCH-5).
         unsafe { record::retire(hold, guard) };
     }
 

@@ -29,8 +29,8 @@ impl<R: Release> KeyStep<R> {
     }
 }
 
-/// The way of a writer through the parts of a store that have locks of their own, so that a store that
-/// adapts can count operations that need several.
+/// The way of a writer through the parts of a store that have locks of their own, so that a store
+/// that adapts can count operations that need several.
 #[derive(Default)]
 pub struct Trip {
     /// The part where it was last.
@@ -61,19 +61,19 @@ pub trait Stepwise<R: Release> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy>;
 
-    /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing unless the
-    /// store does better.
+    /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing
+    /// unless the store does better.
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
     }
 
-    /// Commits a batch by calling `commit`, and counts what that makes visible. Both in one turn with the lock of
-    /// `key`, so that a census has both or neither.
+    /// Commits a batch by calling `commit`, and counts what that makes visible. Both in one turn
+    /// with the lock of `key`, so that a census has both or neither.
     fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut());
 
-    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped and in the
-    /// store. The other one has been given to the store now, or was there before. Readers see no difference, so it
-    /// counts nothing.
+    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped
+    /// and in the store. The other one has been given to the store now, or was there before.
+    /// Readers see no difference, so it counts nothing.
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 
     /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.

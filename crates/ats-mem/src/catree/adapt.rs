@@ -1,7 +1,7 @@
 //! Adaptation: when base nodes are split and joined.
 //!
 //! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
-//! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
+//! holds the lock of the base node and the lock of adaptation. It only tries the latter (CATREE-5).
 
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::header::FANOUT;
@@ -22,8 +22,9 @@ const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
 const JOINS_A_VISIT: usize = 256;
 
 impl<R: Release> Routes<R> {
-    /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it. `before` is
-    /// where the write before this one went, `removed` says that this one took a record out.
+    /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it.
+    /// `before` is where the write before this one went, `removed` says that this one took a record
+    /// out.
     #[inline]
     pub(super) fn adapt_after(
         &self,
@@ -105,8 +106,9 @@ impl<R: Release> Routes<R> {
     /// writer draws before it comes, so that they come a little out of order. Its writers would go
     /// on to meet behind any split.
     ///
-    /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
-    /// caller holds, it may be further to the other: so far as the row has got while a writer slept.
+    /// They are if there is hardly a leaf between them. Where one is at an end of the base node,
+    /// which the caller holds, it may be further to the other: so far as the row has got while a
+    /// writer slept.
     fn is_one_row(&self, low: &[u8], high: &[u8], guard: &Guard) -> bool {
         let (first, last) = (self.root().path(low, guard), self.root().path(high, guard));
         let at_an_end =
@@ -115,11 +117,12 @@ impl<R: Release> Routes<R> {
         apart <= if at_an_end { ROW_AT_AN_END } else { 1 }
     }
 
-    /// Lets base nodes to which no writer came since the last visit drift towards joining. Whether there
-    /// is but one base node.
+    /// Lets base nodes to which no writer came since the last visit drift towards joining. Whether
+    /// there is but one base node.
     ///
-    /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their turn,
-    /// since those that were just joined will not join again before they have been visited a few times.
+    /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their
+    /// turn, since those that were just joined will not join again before they have been visited a
+    /// few times.
     pub(super) fn join_idle(&self, guard: &Guard) -> bool {
         let mut left = JOINS_A_VISIT;
         self.root().for_each_base(guard, &mut |base, fences| {

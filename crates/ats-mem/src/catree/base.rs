@@ -1,9 +1,9 @@
 //! A base node: what one lock guards, and the statistics that say whether that is too much or too
 //! little.
 //!
-//! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line is
-//! for threads that pass through it and changes hardly more often than the root of the B+tree; the second
-//! belongs to writers.
+//! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line
+//! is for threads that pass through it and changes hardly more often than the root of the B+tree;
+//! the second belongs to writers.
 
 use super::finger::Finger;
 use super::header::{BASE, Header};
@@ -16,7 +16,8 @@ use ats_sync::census::Part;
 use ats_sync::shim::atomic::AtomicBool;
 use ats_sync::{Gate, Guard, Held, Lock};
 use std::ptr;
-// Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
+// Not the shim's: numbers, of which a census alone depends on the order, and that has models of its
+// own.
 use ats_sync::count::atomic::Ordering::{Acquire, Relaxed, Release as ReleaseOrdering};
 use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
@@ -28,14 +29,15 @@ use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU
 pub(super) const SPLIT_ABOVE: i32 = 1000;
 /// A base node whose statistics are below this is joined with a neighbour.
 pub(super) const JOIN_BELOW: i32 = -1000;
-/// A base node from which the last record was taken is joined with a neighbour if its statistics are below
-/// this. Erlang/OTP joins it in any case; but where writers fight for a few keys, one that was just split
-/// is empty now and then, and would be joined and split tens of thousands of times a second.
+/// A base node from which the last record was taken is joined with a neighbour if its statistics
+/// are below this. Erlang/OTP joins it in any case; but where writers fight for a few keys, one
+/// that was just split is empty now and then, and would be joined and split tens of thousands of
+/// times a second.
 pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
-/// Most times that the threshold of joining is doubled: once for each time that a base node was split
-/// because of contention since it was joined. Writers that go on side by side would else be brought
-/// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
-/// limit of the statistics.
+/// Most times that the threshold of joining is doubled: once for each time that a base node was
+/// split because of contention since it was joined. Writers that go on side by side would else be
+/// brought together every thousand writes, and parted again. Not in the papers. Sixteen thousand is
+/// within the limit of the statistics.
 const JOIN_DELAY_MOST: u32 = 4;
 /// The number of times in a row that a join is put off because another thread writes to the
 /// neighbour. Two threads with keys of their own would meet again at once, and part again, and each
@@ -55,8 +57,8 @@ pub(super) struct Base<R: Release> {
     pub header: Header,
     /// The B+tree: a leaf or an inner node.
     root: Link<R>,
-    /// A line of its own, from when a row of ascending keys fills the second leaf. Null before. Used only by the
-    /// holder of the lock.
+    /// A line of its own, from when a row of ascending keys fills the second leaf. Null before.
+    /// Used only by the holder of the lock.
     finger: AtomicPtr<Finger<R>>,
     /// Acquisitions at the last visit of `join_idle`.
     visited: AtomicU64,
@@ -79,7 +81,8 @@ struct Writers {
     uncontended: AtomicU64,
     /// Of the bytes, those of nodes. A number that only reports show.
     node_bytes: AtomicI64,
-    /// The leaf and the place there that was written last. The leaf is not dead (C7), or null.
+    /// The leaf and the place there that was written last. The leaf is not dead (CATREE-7), or
+    /// null.
     last: AtomicPtr<Header>,
     last_at: AtomicU32,
     /// The number of times that [`JOIN_BELOW`] is doubled for this node.
@@ -161,7 +164,8 @@ impl<R: Release> Base<R> {
     /// The root of the B+tree.
     #[inline(always)]
     pub(super) fn root(&self) -> Node<'_, R> {
-        // SAFETY: a reference to a base node is had under a guard, or alone (C6), and it has a root.
+        // SAFETY: a reference to a base node is had under a guard, or alone (CATREE-6), and it has
+        // a root.
         unsafe { self.root.load() }
     }
 
@@ -232,7 +236,8 @@ impl<R: Release> Base<R> {
         add(&self.writers.bytes, bytes);
     }
 
-    /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node itself.
+    /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node
+    /// itself.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             objects: self.writers.objects.load(Relaxed),
@@ -244,8 +249,9 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// Takes the lock for a thread that counts records. The statistics stay as they are: more base nodes
-    /// would make counting dearer. Before such a thread changes a number it [counts its turn](Self::count_turn).
+    /// Takes the lock for a thread that counts records. The statistics stay as they are: more base
+    /// nodes would make counting dearer. Before such a thread changes a number it [counts its
+    /// turn](Self::count_turn).
     pub(super) fn lock_to_count(&self, gate: &Gate) -> Held<'_> {
         gate.enter_uncounted(&self.writers.lock)
     }
@@ -338,8 +344,8 @@ impl<R: Release> Base<R> {
     #[inline]
     pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> Option<&'h mut Finger<R>> {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the pointer is null or that of a box. The caller holds the lock (C7), and can call this once at a
-        // time, having borrowed `held`.
+        // SAFETY: the pointer is null or that of a box. The caller holds the lock (CATREE-7), and
+        // can call this once at a time, having borrowed `held`.
         unsafe { self.finger.load(Relaxed).as_mut() }
     }
 
@@ -366,7 +372,8 @@ impl<R: Release> Base<R> {
         assert!(held.holds(&self.writers.lock));
         if self.has_finger() {
             let finger = self.finger.swap(ptr::null_mut(), Relaxed);
-            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller, uses it (C7).
+            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller,
+            // uses it (CATREE-7).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }
@@ -377,7 +384,8 @@ impl<R: Release> Base<R> {
         let leaf = self.writers.last.load(Relaxed);
         let at = self.writers.last_at.load(Relaxed);
         Spot {
-            // SAFETY: the lock is held, so the leaf is not dead (C7), and it lives as long as the guard (C6).
+            // SAFETY: the lock is held, so the leaf is not dead (CATREE-7), and it lives as long as
+            // the guard (CATREE-6).
             leaf: (!leaf.is_null()).then(|| unsafe { Node::at(leaf) }),
             at: (at >> 2) as usize,
             grew: at & 1 == 1,
@@ -399,7 +407,7 @@ impl<R: Release> Drop for Base<R> {
     fn drop(&mut self) {
         let finger = *self.finger.get_mut();
         if !finger.is_null() {
-            // SAFETY: it comes from a box, and no other thread has the node any more (C6).
+            // SAFETY: it comes from a box, and no other thread has the node any more (CATREE-6).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }
@@ -421,7 +429,8 @@ fn add_turn(turns: &AtomicU64) {
     turns.store(turns.load(Relaxed) + 1, ReleaseOrdering);
 }
 
-/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.
+/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on
+/// it.
 #[inline]
 fn add(number: &AtomicI64, more: i64) {
     if more != 0 {

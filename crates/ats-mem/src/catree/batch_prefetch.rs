@@ -1,11 +1,12 @@
 //! Going ahead of a batch: the nodes and records of its keys are fetched side by side.
 //!
-//! Each key of a batch is locked, looked at and changed on its own. On the way to its leaf a node is missed in the cache
-//! after the other, and then the record. The ways of different keys do not depend on each other, so here they are gone
-//! together: one level of the tree for all keys, then the next one. What the batch finds later is in the cache.
+//! Each key of a batch is locked, looked at and changed on its own. On the way to its leaf a node
+//! is missed in the cache after the other, and then the record. The ways of different keys do not
+//! depend on each other, so here they are gone together: one level of the tree for all keys, then
+//! the next one. What the batch finds later is in the cache.
 //!
-//! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done where all is likely in the
-//! cache: in a small tree, and for keys that are side by side.
+//! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done
+//! where all is likely in the cache: in a small tree, and for keys that are side by side.
 
 use super::kind::Kind;
 use super::link::Node;

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The place of a key among ascending ones, or the first place whose key is above it. `compare` says how the key at a place
-/// compares to it.
+/// The place of a key among ascending ones, or the first place whose key is above it. `compare`
+/// says how the key at a place compares to it.
 #[inline(always)]
 pub(super) fn bisect(
     places: Range<usize>,

@@ -12,11 +12,13 @@
 //! head with all heads, whatever their order; who wants the order [sorts](super::leaf_order) the
 //! few keys of the tail in.
 //!
-//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a part of a leaf that is
-//! not sorted, too; there it is a log before the sorted part, of which readers keep writers away by locks.
+//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a
+//! part of a leaf that is not sorted, too; there it is a log before the sorted part, of which
+//! readers keep writers away by locks.
 //!
-//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine copies. Bad at: few
-//! keys, for which most of the places are unused; so there are blocks of two [sizes](super::sizes).
+//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine
+//! copies. Bad at: few keys, for which most of the places are unused; so there are blocks of two
+//! [sizes](super::sizes).
 
 use super::bisect::bisect;
 use super::header::Header;
@@ -53,12 +55,12 @@ pub(super) enum Added {
 }
 
 impl<R: Release, const N: usize> Block<R, N> {
-    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one; more would make walks
-    /// dearer, which sort them in.
+    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one;
+    /// more would make walks dearer, which sort them in.
     const TAIL: usize = if N / 4 < TAIL_MOST { N / 4 } else { TAIL_MOST };
 
-    /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
-    /// look like `like`, too, if it is given.
+    /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come
+    /// will look like `like`, too, if it is given.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
         let keys = match heads_kept::<R, N>(skip, items) {
@@ -102,7 +104,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// The record at a place below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        // SAFETY: the word is of this leaf, which lives as long as `'g` (C6).
+        // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
         unsafe { self.word(place).record() }
     }
 
@@ -159,7 +161,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         match word.key_len() {
             // The head completes the key, so only trailing zeros can make a difference.
             Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
-            // SAFETY: the word is of this leaf (C6).
+            // SAFETY: the word is of this leaf (CATREE-6).
             _ => match unsafe { word.record() } {
                 Some(record) => compare_behind_heads(record.key(), key, start),
                 None => unreachable!("a head completes the key of a tombstone"),
@@ -167,8 +169,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see its record. `like` is a
-    /// key that is led to the block.
+    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see
+    /// its record. `like` is a key that is led to the block.
     #[inline(always)]
     pub(super) fn tell(&self, place: usize, like: &[u8]) -> Option<ShortKey> {
         let word = self.word(place);
@@ -191,7 +193,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[cold]
     fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
         let words = [a, b].map(|place| self.word(place));
-        // SAFETY: the words are of this leaf (C6).
+        // SAFETY: the words are of this leaf (CATREE-6).
         match words.map(|word| unsafe { word.record() }) {
             [Some(record), Some(other)] => {
                 compare_behind_heads(record.key(), other.key(), self.keys.head_start())
@@ -199,7 +201,8 @@ impl<R: Release, const N: usize> Block<R, N> {
             // The head completes at least one of them.
             _ => {
                 let [a, b] = words.map(|word| {
-                    // SAFETY: as above.
+                    // SAFETY: both words are of this leaf, which is borrowed and so outlives this
+                    // use of the records (CATREE-6).
                     let record = unsafe { word.record() };
                     record.map_or_else(|| word.key_len(), |record| Some(record.key().len()))
                 });
@@ -266,7 +269,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// Puts a word with a record into a slot of a key that the block has. The caller holds the lock.
+    /// Puts a word with a record into a slot of a key that the block has. The caller holds the
+    /// lock.
     #[inline]
     pub(super) fn put(&self, place: usize, word: Word<R>) {
         let slot = &self.slots[place];
@@ -300,11 +304,13 @@ impl<R: Release, const N: usize> Block<R, N> {
             && self.shares_prefix(key)
     }
 
-    /// Puts a record with a key that is not here at the end, if there is room, its key has the prefix of the others,
-    /// and it is above all of them or there is room in the tail. Says which. The caller holds the lock.
+    /// Puts a record with a key that is not here at the end, if there is room, its key has the
+    /// prefix of the others, and it is above all of them or there is room in the tail. Says which.
+    /// The caller holds the lock.
     pub(super) fn add(&self, record: &Record<R>) -> Option<Added> {
         let (len, key) = (self.len(), record.key());
-        // A first key gets in if its head completes it. Another one is better off in a copy, which has a prefix.
+        // A first key gets in if its head completes it. Another one is better off in a copy, which
+        // has a prefix.
         let suits = len > 0 || key.len() <= self.keys.head_start() + size_of::<Head>();
         if !suits || len == N || !self.shares_prefix(key) {
             return None;
@@ -330,8 +336,9 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// A copy with the record and without tail, if there is room and its key has the prefix of the others; and the
-    /// place of the record. It reads no record unless heads are equal. The caller holds the lock.
+    /// A copy with the record and without tail, if there is room and its key has the prefix of the
+    /// others; and the place of the record. It reads no record unless heads are equal. The caller
+    /// holds the lock.
     pub(super) fn with_added(&self, record: &Record<R>) -> Option<(SlabBox<Self>, usize)> {
         let (len, key) = (self.len(), record.key());
         if len == 0 || len == N || !self.shares_prefix(key) {
@@ -365,7 +372,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut items = Vec::with_capacity(N + 1);
         items.extend((0..order.len()).filter_map(|index| {
             let place = order.place(index);
-            // SAFETY: the word is of this leaf, which is borrowed as long (C6).
+            // SAFETY: the word is of this leaf, which is borrowed as long (CATREE-6).
             unsafe { Item::of_leaf(self.word(place), self.keys.head(place), start) }
         }));
         items
@@ -384,7 +391,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.is_live(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the contract: no code can reach the record, which was given away to the store (record I2).
+            // SAFETY: the caller says that no other code can reach the record. It was given away to
+            // the store, so it came from a `RecordBox`, and it is freed here only (RECORD-2).
             drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
             freed += 1;
         }

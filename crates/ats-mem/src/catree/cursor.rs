@@ -1,15 +1,16 @@
 //! The last place of a thread: so that the next step of a walk need not begin at the root.
 //!
-//! A chain of `next` calls asks for the key after the one it was just given. Each thread remembers a few
-//! leaves, one for each of the trees it walked last, with the place it gave out. The next call is
-//! served from there if
+//! A chain of `next` calls asks for the key after the one it was just given. Each thread remembers
+//! a few leaves, one for each of the trees it walked last, with the place it gave out. The next
+//! call is served from there if
 //!
 //! - the leaf is [still there](LeafHint), and the current one;
-//! - the key of the call is the one that was given out. It keeps its place in the leaf, also when its record goes.
+//! - the key of the call is the one that was given out. It keeps its place in the leaf, also when
+//!   its record goes.
 //!
-//! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing that
-//! others read. Erlang/OTP keeps one stack for each table instead, which one process can use at a time,
-//! and none for its contention adapting trees.
+//! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing
+//! that others read. Erlang/OTP keeps one stack for each table instead, which one process can use
+//! at a time, and none for its contention adapting trees.
 
 use super::header::NodePtr;
 use super::inner::Inner;
@@ -31,7 +32,8 @@ struct Cursor {
     /// The node above, or null, and the place of the leaf there.
     parent: NodePtr,
     place: usize,
-    /// The place in the leaf, and its index in the order of the places, of which there were so many.
+    /// The place in the leaf, and its index in the order of the places, of which there were so
+    /// many.
     at: usize,
     index: usize,
     len: usize,
@@ -111,7 +113,8 @@ fn with_cursor<T>(
     })
 }
 
-/// Remembers the leaf, and the index in its order, of a key that is given out. A key that is not short is not told.
+/// Remembers the leaf, and the index in its order, of a key that is given out. A key that is not
+/// short is not told.
 #[inline(always)]
 pub(super) fn remember<R: Release>(
     identity: &Identity,
@@ -151,8 +154,8 @@ pub(super) fn recall<'g, R: Release>(
 ) -> Option<Recalled<'g, R>> {
     let cursor = with_cursor(identity, |cursor, _| cursor.get());
     let leaf: Leaf<'g, R> = cursor.hint.recall(identity, guard)?;
-    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too (E5, C6). It belongs to this
-    // tree, hence has this type.
+    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too
+    // (EPOCH-5, CATREE-6). It belongs to this tree, hence has this type.
     let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };
     let at = cursor.at;
     let is_there = || match &cursor.key {

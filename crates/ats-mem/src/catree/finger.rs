@@ -6,10 +6,11 @@ use crate::record::Release;
 use ats_sync::Guard;
 use std::ptr::NonNull;
 
-/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
+/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a
+/// search.
 #[repr(C, align(64))]
 pub(super) struct Finger<R: Release> {
-    /// Not dead (C7).
+    /// Not dead (CATREE-7).
     leaf: Option<NonNull<Block<R, LEAF>>>,
     /// The length of the upper fence of the leaf in bytes, if it has one.
     fence_len: Option<u8>,
@@ -66,8 +67,8 @@ impl<R: Release> Finger<R> {
             None => true,
             Some(len) => *key < self.fence[..len as usize],
         };
-        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (C7), and it lives as
-        // long as the guard (C6).
+        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (CATREE-7),
+        // and it lives as long as the guard (CATREE-6).
         self.leaf
             .filter(|_| within)
             .map(|leaf| unsafe { leaf.as_ref() })

@@ -20,9 +20,9 @@ pub(super) const MOST_TOMBSTONES: usize = (u8::MAX / TOMBSTONE) as usize;
 pub(super) struct Header {
     /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
     pub level: u8,
-    /// [`DEAD`] is set when the node is about to be replaced. Nothing in it changes any more. [`SMALL`] says of a leaf
-    /// that it is small, and never changes. The other bits count the tombstones of a leaf. Changed by the holder of the
-    /// lock only.
+    /// [`DEAD`] is set when the node is about to be replaced. Nothing in it changes any more.
+    /// [`SMALL`] says of a leaf that it is small, and never changes. The other bits count the
+    /// tombstones of a leaf. Changed by the holder of the lock only.
     flags: AtomicU8,
 }
 

@@ -85,9 +85,10 @@ pub(super) struct Range {
 
 /// The common prefix and the heads of a node.
 ///
-/// Nothing changes but that heads are pushed at the end, by one writer at a time: first the head, then
-/// the length. So what lies below a length that was read never changes. Of a leaf the first heads ascend; a few that came
-/// later, its *tail*, follow in the order in which they came. The heads of an inner node all ascend.
+/// Nothing changes but that heads are pushed at the end, by one writer at a time: first the head,
+/// then the length. So what lies below a length that was read never changes. Of a leaf the first
+/// heads ascend; a few that came later, its *tail*, follow in the order in which they came. The
+/// heads of an inner node all ascend.
 #[repr(C)]
 pub(super) struct Heads<const N: usize> {
     /// That of the node; here because it fills the place that is left.
@@ -105,8 +106,8 @@ pub(super) struct Heads<const N: usize> {
 }
 
 impl<const N: usize> Heads<N> {
-    /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is one
-    /// that `like` has, too.
+    /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is
+    /// one that `like` has, too.
     pub(super) fn new<'k>(
         header: Header,
         skip: usize,
@@ -168,8 +169,8 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Heads for keys that begin as those here, with so many tombstones as here: the head that `head` gives for each of
-    /// `len` places, which ascend. The caller holds the lock.
+    /// Heads for keys that begin as those here, with so many tombstones as here: the head that
+    /// `head` gives for each of `len` places, which ascend. The caller holds the lock.
     pub(super) fn like(&self, len: usize, head: impl Fn(usize) -> Head) -> Self {
         assert!(len <= N, "a node holds at most {N} keys");
         Heads {
@@ -183,8 +184,8 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Adds the head of a key that is not here: one above all others, if none is in the tail, or else one for the tail.
-    /// There must be room, and no other writer.
+    /// Adds the head of a key that is not here: one above all others, if none is in the tail, or
+    /// else one for the tail. There must be room, and no other writer.
     pub(super) fn push(&self, head: Head, is_above: bool) {
         let len = self.len();
         self.heads[len].store(head, Relaxed);
@@ -218,7 +219,8 @@ impl<const N: usize> Heads<N> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn has_grown(&self, len: usize) -> bool {
-        // What was read of heads was read before: processors with vectors of ours do not exchange loads.
+        // What was read of heads was read before: processors with vectors of ours do not exchange
+        // loads.
         compiler_fence(Acquire);
         let next = self.heads.get(len).map(|next| next.load(Relaxed));
         self.len() != len || next.is_some_and(|next| next != HEAD_MAX)
@@ -270,7 +272,8 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// The places whose heads are that of a key, as bits; none if the key does not begin as the keys here.
+    /// The places whose heads are that of a key, as bits; none if the key does not begin as the
+    /// keys here.
     #[inline(always)]
     pub(super) fn candidates<C: Search>(&self, key: &[u8]) -> u64 {
         const { assert!(N < u64::BITS as usize) };
@@ -278,7 +281,8 @@ impl<const N: usize> Heads<N> {
         if self.prefix_len > 0 && self.compare_prefix(key).is_ne() {
             return 0;
         }
-        // Unused places have a head that a key can have, too, and one may be being pushed since the length was read.
+        // Unused places have a head that a key can have, too, and one may be being pushed since the
+        // length was read.
         C::equal(&self.heads, head_at(key, self.head_start())) & ((1 << len) - 1)
     }
 
@@ -309,7 +313,8 @@ impl<const N: usize> Heads<N> {
             }
         }
         let head = head_at(key, self.head_start());
-        // The unused places hold the greatest head, but one may be being pushed since the length was read.
+        // The unused places hold the greatest head, but one may be being pushed since the length
+        // was read.
         let start = C::below(&self.heads, head).min(len);
         let mut end = start;
         while end < len && self.heads[end].load(Relaxed) == head {
@@ -318,8 +323,8 @@ impl<const N: usize> Heads<N> {
         Range { start, end }
     }
 
-    /// The place of `key` in an inner node or, if it is not there, the place where it would be. `compare` says how the key at a
-    /// place compares to it if their heads are equal.
+    /// The place of `key` in an inner node or, if it is not there, the place where it would be.
+    /// `compare` says how the key at a place compares to it if their heads are equal.
     #[inline(always)]
     pub(super) fn search<C: Search>(
         &self,

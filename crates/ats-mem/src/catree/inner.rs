@@ -1,4 +1,5 @@
-//! Inner nodes, of which also the route is made: separators, ascending, and the children between them.
+//! Inner nodes, of which also the route is made: separators, ascending, and the children between
+//! them.
 //!
 //! ```text
 //! header | heads[64]  separators ascending | children[64] | separators as bytes
@@ -95,13 +96,13 @@ impl<R: Release> Inner<R> {
     #[inline(always)]
     pub(super) fn child(&self, place: usize) -> Node<'_, R> {
         debug_assert!(place <= self.len());
-        // SAFETY: a reference to an inner node is had under a guard, or alone (C6), and it has so many
-        // children.
+        // SAFETY: a reference to an inner node is had under a guard, or alone (CATREE-6), and it
+        // has so many children.
         unsafe { self.children[place].load() }
     }
 
-    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines are
-    /// asked for at once: none of them is likely in the cache.
+    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines
+    /// are asked for at once: none of them is likely in the cache.
     #[inline(always)]
     pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
         let child = self.child(place);
@@ -146,7 +147,8 @@ impl<R: Release> Inner<R> {
         })
     }
 
-    /// Takes over the subtree counts that the old node `from` has of children that this one has as well.
+    /// Takes over the subtree counts that the old node `from` has of children that this one has as
+    /// well.
     pub(super) fn inherit_counts(&self, from: &Self) {
         if from.subtree_counts.are_unknown() {
             return;

@@ -28,13 +28,15 @@ impl<'r, R: Release> Item<'r, R> {
         }
     }
 
-    /// The record of a word of a leaf in which its head begins at `start`, if the word has a record.
+    /// The record of a word of a leaf in which its head begins at `start`, if the word has a
+    /// record.
     ///
     /// # Safety
     /// As for [`Word::record`].
     pub(super) unsafe fn of_leaf(word: Word<R>, head: Head, start: usize) -> Option<Self> {
         Some(Item {
-            // SAFETY: the contract is handed on.
+            // SAFETY: the caller says that the word is of a leaf that lives as long as `'r`, which
+            // is what `Word::record` asks for (CATREE-6).
             record: unsafe { word.record() }?,
             word,
             head,
@@ -53,9 +55,9 @@ impl<'r, R: Release> Item<'r, R> {
     }
 }
 
-/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had in
-/// their leaves will do: they begin at one place and tell the keys apart. Then the records, which are
-/// not likely in the cache, need not be asked. Returns where they begin, and the heads.
+/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had
+/// in their leaves will do: they begin at one place and tell the keys apart. Then the records,
+/// which are not likely in the cache, need not be asked. Returns where they begin, and the heads.
 pub(super) fn heads_kept<R: Release, const N: usize>(
     skip: usize,
     items: &[Item<'_, R>],

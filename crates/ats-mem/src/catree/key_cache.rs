@@ -6,7 +6,8 @@
 //! bytes of the key: [leaves](super::leaf_hint) that are still there, in which a key keeps its
 //! place.
 //!
-//! Good for: few keys, of large trees, while little is retired. Else it costs a few nanoseconds more than a search.
+//! Good for: few keys, of large trees, while little is retired. Else it costs a few nanoseconds
+//! more than a search.
 
 use super::leaf_hint::{Identity, LeafHint};
 use super::root::Root;

@@ -17,13 +17,15 @@ pub(super) enum Kind<'n, R: Release> {
     Base(&'n Base<R>),
 }
 
-// SAFETY: it begins with its heads, and these with a header of level 0 that does not say that it is small.
+// SAFETY: a `Block` begins with its heads, and these with a header of level 0 that does not say
+// that it is small.
 unsafe impl<R: Release> NodeType<R> for Block<R, LEAF> {}
-// SAFETY: it begins with its heads, and these with a header of level 0 that says that it is small.
+// SAFETY: a small `Block` begins with its heads, and these with a header of level 0 that says that
+// it is small.
 unsafe impl<R: Release> NodeType<R> for Block<R, SMALL> {}
-// SAFETY: it begins with its heads, and these with a header of neither level 0 nor `BASE`.
+// SAFETY: an `Inner` begins with its heads, and these with a header of neither level 0 nor `BASE`.
 unsafe impl<R: Release> NodeType<R> for Inner<R> {}
-// SAFETY: it begins with a header of level `BASE`.
+// SAFETY: a `Base` begins with a header, whose level is `BASE`.
 unsafe impl<R: Release> NodeType<R> for Base<R> {}
 
 impl<'n, R: Release> Node<'n, R> {
@@ -31,7 +33,8 @@ impl<'n, R: Release> Node<'n, R> {
     #[inline(always)]
     pub(super) fn kind(self) -> Kind<'n, R> {
         let node = self.pointer();
-        // SAFETY: the node lives as long as `'n` (C6), and its level tells its type (`NodeType`).
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level tells its type
+        // (`NodeType`).
         unsafe {
             match self.header().level {
                 0 => Kind::Leaf(Leaf::of_node(self)),

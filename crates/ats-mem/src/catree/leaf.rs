@@ -1,10 +1,12 @@
 //! Leaves: a reference to a leaf, whose [block](super::block) is of one of two sizes.
 //!
-//! A tree that has no more than [`SMALL`] keys is one small leaf: programs have many thousands of tables with a
-//! few objects each. All other leaves are full-sized, so that a search compares a fixed number of heads.
+//! A tree that has no more than [`SMALL`] keys is one small leaf: programs have many thousands of
+//! tables with a few objects each. All other leaves are full-sized, so that a search compares a
+//! fixed number of heads.
 //!
 //! # Invariant
-//! - LF1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
+//! - LEAF-1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it
+//!   but a base node.
 
 use super::block::{Added, Block};
 use super::fences::Fences;
@@ -21,8 +23,8 @@ use crate::short_key::ShortKey;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 
-/// A leaf, which lives as long as `'n`: a node whose level is 0. One word: its size is in the line of the leaf that a
-/// search looks at first.
+/// A leaf, which lives as long as `'n`: a node whose level is 0. One word: its size is in the line
+/// of the leaf that a search looks at first.
 pub(super) struct Leaf<'n, R: Release>(Node<'n, R>);
 
 copy_for_any_release!(Leaf);
@@ -59,7 +61,8 @@ impl<'n, R: Release> Leaf<'n, R> {
     #[inline(always)]
     pub(super) fn as_block(self) -> AsBlock<'n, R> {
         let node = self.0.pointer();
-        // SAFETY: the node lives as long as `'n` (C6), and its header tells its type (`NodeType`).
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its header tells its type
+        // (`NodeType`).
         unsafe {
             match self.header().is_small() {
                 false => AsBlock::Full(&*node.cast::<Block<R, LEAF>>()),
@@ -198,12 +201,14 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.put_tombstone(place, key))
     }
 
-    /// Puts a record with a new key at the end, if it can be there: see [`Block::add`]. The caller holds the lock.
+    /// Puts a record with a new key at the end, if it can be there: see [`Block::add`]. The caller
+    /// holds the lock.
     pub(super) fn add(self, record: &Record<R>) -> Option<Added> {
         each!(self, block => block.add(record))
     }
 
-    /// A copy with `record`, if there is room, and the place of the record there: see [`Block::with_added`].
+    /// A copy with `record`, if there is room, and the place of the record there: see
+    /// [`Block::with_added`].
     pub(super) fn with_added(self, record: &Record<R>, guard: &'n Guard) -> Option<(Self, usize)> {
         each!(self, block => {
             let (copy, at) = block.with_added(record)?;

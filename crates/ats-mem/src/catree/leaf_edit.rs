@@ -1,7 +1,7 @@
 //! Changes within a base node: records put into leaves and taken out, leaves split and merged.
 //!
-//! The caller holds the lock of the base node throughout. Where nodes above the leaf change, the root
-//! tells their path.
+//! The caller holds the lock of the base node throughout. Where nodes above the leaf change, the
+//! root tells their path.
 
 use super::base::Spot;
 use super::block::Added;
@@ -22,24 +22,26 @@ use ats_sync::Guard;
 
 /// A leaf with at most this many records is merged with a neighbour if both fit together.
 const MERGE_BELOW: usize = LEAF / 4;
-/// Two leaves are merged only if this many records suffice for both, so that the next inserts do not
-/// split them again. An empty leaf always goes.
+/// Two leaves are merged only if this many records suffice for both, so that the next inserts do
+/// not split them again. An empty leaf always goes.
 const MERGED_MOST: usize = LEAF * 3 / 4;
 /// A full leaf whose tombstones leave at most this many records is copied instead of split.
 const COPIED_MOST: usize = LEAF * 7 / 8;
 /// A leaf that is too full gives to a neighbour that has at most this many records. More would make
-/// leaves fuller and inserts dearer: with two thirds, random inserts fill leaves by 78 % instead of 70 %,
-/// and build twice as many.
+/// leaves fuller and inserts dearer: with two thirds, random inserts fill leaves by 78 % instead of
+/// 70 %, and build twice as many.
 const SHARED_MOST: usize = LEAF * 2 / 3;
-/// A leaf is copied without its tombstones when it has more than two for each record, and these: often
-/// enough that a leaf whose keys go shrinks and is merged, and seldom enough that a leaf whose keys
-/// come and go, half of them absent at any time, is not.
+/// A leaf is copied without its tombstones when it has more than two for each record, and these:
+/// often enough that a leaf whose keys go shrinks and is merged, and seldom enough that a leaf
+/// whose keys come and go, half of them absent at any time, is not.
 const TOMBSTONES_SPARED: usize = 4;
 
 impl<'g, R: Release> LockedLeaf<'g, R> {
-    /// Puts a record where its key was found, in the place of another one, which the caller retires, or as a new one.
+    /// Puts a record where its key was found, in the place of another one, which the caller
+    /// retires, or as a new one.
     pub(super) fn put_record(&mut self, record: RecordBox<R>, root: &Root<R>, guard: &'g Guard) {
-        // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
+        // SAFETY: it goes into the store, and is freed by retiring only (RECORD-2), hence after the
+        // guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match self.found {
             Some(at) => {
@@ -68,14 +70,16 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         if let Some((copy, at)) = leaf.with_added(record, guard) {
             leaf.header().set_dead();
             let link = self.link.expect("the finger leads to leaves that append");
-            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
+            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (CATREE-1,
+            // CATREE-3).
             unsafe { link.store(copy.node()) };
             if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
                 && let Some(finger) = self.base.finger(&mut self.held)
             {
                 finger.follow(leaf, copy);
             }
-            // SAFETY: the copy has just been published, so no link leads to the leaf any more (C6).
+            // SAFETY: the copy has just been published, so no link leads to the leaf any more
+            // (CATREE-6).
             unsafe { retire(leaf.node(), guard) };
             return Spot {
                 grew: at == 0,
@@ -104,9 +108,9 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         } else if !is_row && let Some(shared) = share(&path, &items, &mut nodes) {
             shared
         } else {
-            // A key at the end is likely one of an ascending row, of which more will follow: they get a
-            // leaf of their own, and this one stays full. The same for descending rows. A row that grows
-            // inside gets to the end of its leaf.
+            // A key at the end is likely one of an ascending row, of which more will follow: they
+            // get a leaf of their own, and this one stays full. The same for descending rows. A row
+            // that grows inside gets to the end of its leaf.
             let middle = match at {
                 0 => 1,
                 _ if is_end => at,
@@ -124,7 +128,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
             }
             (&path.steps[..], two.into())
         };
-        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
         Spot {
             grew: is_end,
@@ -133,8 +137,8 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
     }
 
-    /// Lets the finger point at a leaf to which two writes in a row have added at the end. Not at a small leaf,
-    /// which is found at once.
+    /// Lets the finger point at a leaf to which two writes in a row have added at the end. Not at a
+    /// small leaf, which is found at once.
     fn point_finger(&mut self, record: &Record<R>, root: &Root<R>, guard: &Guard) {
         let Some(leaf) = self.leaf.full() else {
             return;
@@ -189,7 +193,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         if path.fences.cover_all() {
             self.base.forget_finger(&mut self.held);
         }
-        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
     }
 }
@@ -206,19 +210,21 @@ fn spot<R: Release>(leaf: Leaf<'_, R>, at: usize) -> Spot<'_, R> {
 /// Some of the steps of a path, and what comes in the place of what hangs from the last of them.
 type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
 
-/// Puts `with` in the place of what hangs from the last of `steps`, the first ones of a path, and retires
-/// what is marked dead.
+/// Puts `with` in the place of what hangs from the last of `steps`, the first ones of a path, and
+/// retires what is marked dead.
 ///
 /// # Safety
-/// The caller holds the lock of the base node (C1). What hangs from the last step is marked dead, and
-/// all that is marked dead hangs from there.
+/// The caller holds the lock of the base node (CATREE-1). What hangs from the last step is marked
+/// dead, and all that is marked dead hangs from there.
 unsafe fn publish<'g, R: Release>(
     path: &Path<'g, R>,
     steps: &[PathNode<'g, R>],
     with: Replacement<'g, R>,
     mut nodes: Nodes<'g, R>,
 ) {
-    // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+    // SAFETY: the caller holds the lock of the base node (CATREE-1) and has marked dead what is
+    // replaced, and that only; so nothing that `nodes` retires can be reached after the store
+    // (CATREE-6).
     let bytes = unsafe {
         replace(path.base.link(), path.base_fences, steps, with, &mut nodes);
         nodes.finish()
@@ -245,8 +251,8 @@ impl<'g, R: Release> Pair<'g, R> {
         suits: impl Fn(usize) -> bool,
     ) -> Option<Self> {
         let (inner, at) = (step.inner, step.place);
-        // The right neighbour first. Where keys are removed in ascending order it is still full, and
-        // the left one has been thinned out.
+        // The right neighbour first. Where keys are removed in ascending order it is still full,
+        // and the left one has been thinned out.
         let right = (at < inner.len()).then_some(at);
         let mut lefts = right.into_iter().chain(at.checked_sub(1));
         lefts.find_map(|left| {
@@ -272,8 +278,8 @@ impl<'g, R: Release> Pair<'g, R> {
     }
 }
 
-/// Moves the items of the leaf of a path, which is marked dead, into one of its neighbours under the same
-/// parent, if one suits.
+/// Moves the items of the leaf of a path, which is marked dead, into one of its neighbours under
+/// the same parent, if one suits.
 fn merge<'p, 'g, R: Release>(
     path: &'p Path<'g, R>,
     items: &[Item<'g, R>],
@@ -287,8 +293,9 @@ fn merge<'p, 'g, R: Release>(
     Some((above, without_pair(nodes, step, pair.left, merged)))
 }
 
-/// Gives records of the leaf of a path, which is marked dead and too full, to a neighbour that has room, if
-/// one has, so that leaves are fuller than splitting alone would leave them (the idea of the B*-tree).
+/// Gives records of the leaf of a path, which is marked dead and too full, to a neighbour that has
+/// room, if one has, so that leaves are fuller than splitting alone would leave them (the idea of
+/// the B*-tree).
 fn share<'p, 'g, R: Release>(
     path: &'p Path<'g, R>,
     items: &[Item<'g, R>],

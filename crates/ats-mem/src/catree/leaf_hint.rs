@@ -2,9 +2,9 @@
 //!
 //! A thread may look at a leaf that it has found under an earlier guard if
 //! - it was of the same tree, which has not freed its nodes without a grace period since;
-//! - nothing that could be reached then has been freed ([`Guard::is_still`], E5 of the epochs);
-//! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
-//!   that is not has been the current one at some moment since the call began.
+//! - nothing that could be reached then has been freed ([`Guard::is_still`], EPOCH-5);
+//! - the leaf is not dead. A node is marked dead before its replacement is published (CATREE-3), so
+//!   a leaf that is not has been the current one at some moment since the call began.
 //!
 //! What is known belongs to its thread: to note it writes nothing that others read.
 
@@ -71,8 +71,8 @@ impl LeafHint {
         }
     }
 
-    /// The leaf, if it is one of this tree that may be looked at and is the current one. What could be reached when it was
-    /// noted lives as long as the guard then.
+    /// The leaf, if it is one of this tree that may be looked at and is the current one. What could
+    /// be reached when it was noted lives as long as the guard then.
     #[inline(always)]
     pub(super) fn recall<'g, R: Release>(
         self,
@@ -82,9 +82,10 @@ impl LeafHint {
         if self.identity != identity.number() || !guard.is_still(self.epoch) {
             return None;
         }
-        // SAFETY: the leaf was reachable under a guard of the epoch that was noted, which is still the present one, so it
-        // lives as long as this guard (E5, C6). It belongs to this tree, hence has this type; a tree that frees its nodes
-        // otherwise changes its identity.
+        // SAFETY: the leaf was reachable under a guard of the epoch that was noted, which is still
+        // the present one, so it lives as long as this guard (EPOCH-5, CATREE-6). It belongs to
+        // this tree, hence has this type; a tree that frees its nodes otherwise changes its
+        // identity.
         let leaf = unsafe { Node::<R>::at(self.leaf) };
         match leaf.kind() {
             Kind::Leaf(leaf) if !leaf.header().is_dead() => Some(leaf),

@@ -1,6 +1,7 @@
 //! The places of a leaf in the order of their keys.
 //!
-//! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks tell the order.
+//! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks
+//! tell the order.
 
 use super::bisect::bisect;
 use super::sizes::LEAF;
@@ -35,8 +36,8 @@ impl LeafOrder {
         }
     }
 
-    /// Those of a leaf with `len` keys. All but the last ascend, and each of the last, as many as there are `ranks`, has
-    /// a rank: the index of its key in the order. None if two have one rank.
+    /// Those of a leaf with `len` keys. All but the last ascend, and each of the last, as many as
+    /// there are `ranks`, has a rank: the index of its key in the order. None if two have one rank.
     #[inline(always)]
     pub(super) fn of_ranks(len: usize, ranks: &[usize]) -> Option<Self> {
         let sorted = len - ranks.len();
@@ -44,8 +45,8 @@ impl LeafOrder {
         if bits.count_ones() as usize != ranks.len() {
             return None;
         }
-        // As many keys before the tail are below an index as it says, but for those of the tail. All places at a time:
-        // the compiler makes vectors of it.
+        // As many keys before the tail are below an index as it says, but for those of the tail.
+        // All places at a time: the compiler makes vectors of it.
         let mut places: [u8; PLACES] = std::array::from_fn(|index| index as u8);
         for rank in ranks {
             let rank = *rank as u8;
@@ -85,7 +86,8 @@ impl LeafOrder {
         index.expect("each place is in the order")
     }
 
-    /// The index of a key, or of the first one above it. `compare` orders the key at a place and that one.
+    /// The index of a key, or of the first one above it. `compare` orders the key at a place and
+    /// that one.
     #[inline]
     pub(super) fn search(&self, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
         bisect(0..self.len(), |index| compare(self.place(index)))

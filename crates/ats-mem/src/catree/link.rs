@@ -1,7 +1,8 @@
 //! References to nodes, and the words of the tree that lead to them.
 //!
-//! The pointers of the tree are followed here only. What makes that safe is C6 of [`catree`](super): callers of
-//! [`Link::load`] and [`Link::store`] answer for it, so code that has a [`Node`] need not.
+//! The pointers of the tree are followed here only. What makes that safe is CATREE-6 of
+//! [`catree`](super): callers of [`Link::load`] and [`Link::store`] answer for it, so code that has
+//! a [`Node`] need not.
 
 use super::header::{Header, NodePtr};
 use crate::record::Release;
@@ -66,18 +67,19 @@ impl<'n, R: Release> Node<'n, R> {
 
     #[inline(always)]
     pub(super) fn header(self) -> &'n Header {
-        // SAFETY: the node lives as long as `'n` (C6), and begins with its header.
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and begins with its header.
         unsafe { self.0.as_ref() }
     }
 }
 
 /// A new node, to be put into the tree, from where it is freed by retiring.
 pub(super) fn made<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
-    // SAFETY: a node is freed by retiring only, so this one outlives the guard (C6).
+    // SAFETY: a node is freed by retiring only, so this one outlives the guard (CATREE-6).
     unsafe { &*SlabBox::into_raw(node) }
 }
 
-/// The word that leads to a node: the root of a tree or of a base node, or a child of an inner node.
+/// The word that leads to a node: the root of a tree or of a base node, or a child of an inner
+/// node.
 #[repr(transparent)]
 pub(super) struct Link<R: Release>(AtomicPtr<Header>, PhantomData<R>);
 
@@ -96,11 +98,11 @@ impl<R: Release> Link<R> {
     /// The node, as of this moment.
     ///
     /// # Safety
-    /// There is one. As long as `'n`, the thread is pinned, and was so when it came to the link; or it has
-    /// the tree alone (C6).
+    /// There is one. As long as `'n`, the thread is pinned, and was so when it came to the link; or
+    /// it has the tree alone (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn load<'n>(&'n self) -> Node<'n, R> {
-        // SAFETY: what a link leads to under a guard lives as long as the guard (C6).
+        // SAFETY: what a link leads to under a guard lives as long as the guard (CATREE-6).
         unsafe { Node::at(self.pointer()) }
     }
 
@@ -113,8 +115,8 @@ impl<R: Release> Link<R> {
     /// Puts a node in the place of the one before.
     ///
     /// # Safety
-    /// The caller holds the lock that guards the link (C1, C2). The node is not marked dead, and its type is
-    /// one that may be there. The one before has been marked dead (C3).
+    /// The caller holds the lock that guards the link (CATREE-1, CATREE-2). The node is not marked
+    /// dead, and its type is one that may be there. The one before has been marked dead (CATREE-3).
     pub(super) unsafe fn store(&self, node: Node<'_, R>) {
         self.0.store(node.pointer(), Ordering::Release);
     }

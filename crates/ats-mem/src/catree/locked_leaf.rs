@@ -18,8 +18,8 @@ pub(super) struct LockedLeaf<'g, R: Release> {
     pub base: &'g Base<R>,
     pub held: Held<'g>,
     pub leaf: Leaf<'g, R>,
-    /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
-    /// in place.
+    /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the
+    /// key in place.
     pub link: Option<&'g Link<R>>,
     /// The place of the key, if the leaf has it.
     pub found: Option<usize>,
@@ -140,8 +140,8 @@ impl<R: Release> Root<R> {
     }
 }
 
-/// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with this
-/// word unless that is the base node.
+/// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with
+/// this word unless that is the base node.
 #[inline(always)]
 fn descend<'g, R: Release, C: Search>(
     base: &'g Base<R>,

@@ -11,17 +11,17 @@
 //!   leaf leaf leaf          34 keys, by their heads; a word for the record of each, and about it
 //! ```
 //!
-//! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered
-//! sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads contend for is split together
-//! with what it guards, and two locks that no threads contend for are joined. So a table that one
-//! process uses has one lock, which stays in its cache, and a table that many use has as many as they
-//! need, where they need them.
+//! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent
+//! ordered sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads contend for is split
+//! together with what it guards, and two locks that no threads contend for are joined. So a table
+//! that one process uses has one lock, which stays in its cache, and a table that many use has as
+//! many as they need, where they need them.
 //!
 //! # Where this differs from the papers
-//! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of which
-//!   lead to 200,000 base nodes, in whatever order those came. A change of it is one store, which one
-//!   lock for the whole tree protects. That lock is only tried: a thread that does not get it adapts next
-//!   time.
+//! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of
+//!   which lead to 200,000 base nodes, in whatever order those came. A change of it is one store,
+//!   which one lock for the whole tree protects. That lock is only tried: a thread that does not
+//!   get it adapts next time.
 //! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold
 //!   B+trees with leaves that are changed in place where one word suffices. Locks are as fine as
 //!   contention demands, nodes as fat as the cache likes. Base nodes are split and joined by
@@ -30,53 +30,58 @@
 //!   they ascend. We split between the keys of the last two writers that met. A split cannot part
 //!   writers that contend for one key, or that append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
-//! - They join what no threads contend for. Two threads that write side by side to base nodes of their own would be
-//!   brought together by that, and parted again at once, thousands of writes later, and so on. We put a join off as long as
-//!   another thread was the last to write to the neighbour, some dozen times.
-//! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
-//! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is only
-//!   read gets fewer base nodes again. Its readers do not call it.
+//! - They join what no threads contend for. Two threads that write side by side to base nodes of
+//!   their own would be brought together by that, and parted again at once, thousands of writes
+//!   later, and so on. We put a join off as long as another thread was the last to write to the
+//!   neighbour, some dozen times.
+//! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base
+//!   nodes.
+//! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is
+//!   only read gets fewer base nodes again. Its readers do not call it.
 //!
-//! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), writes that do not
-//! look at what is there (one), scans, rows of ascending keys, writers in different parts. Bad at: new keys, of which one
-//! in nine copies a leaf (about 600 bytes); many writers of one key, or of one end.
+//! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache),
+//! writes that do not look at what is there (one), scans, rows of ascending keys, writers in
+//! different parts. Bad at: new keys, of which one in nine copies a leaf (about 600 bytes); many
+//! writers of one key, or of one end.
 //!
 //! # Invariants
-//! - C1. The children of an inner node, the slots of a leaf and the root of a base node are stored to
-//!   only by the holder of the base node's lock, while the base node is valid and the node alive.
-//! - C2. The word at the root and the children of route nodes are stored to only by the holder of the
-//!   lock of adaptation. A base node that hangs from them is replaced only by the holder of its lock,
-//!   too.
-//! - C3. A node is marked dead before its replacement is published, and not stored to any more.
-//! - C4. The fences of a leaf or inner node (the range of keys led to it) do not change in its life.
-//!   Replacements partition or extend their range.
-//! - C5. A thread waits for the lock of a base node only while it holds no lock. A thread that holds the
-//!   lock of a base node only tries the lock of adaptation. A thread that holds both only tries the lock
-//!   of a neighbour. So threads cannot wait in a circle.
-//!   A census waits for locks to become free while it holds the lock of adaptation; no thread waits for that one
-//!   that holds another.
-//! - C6. A node is freed by retiring, once, after its replacement was published. Then no links lead to it but
-//!   those of nodes that died no later, and were taken out, too. References to nodes are had under a guard
-//!   that was there when the thread read the root, for as long as that; or by code that has the tree alone.
-//!   So a node lives as long as a reference to it.
-//! - C7. The finger of a valid base node, if it has one, and the spot that was written last lead to leaves that are
-//!   not dead, or nowhere, whenever its lock is free. Only the holder of the lock uses them, and not those of a
-//!   dead one.
-//! - C8. A key that is in a leaf keeps its place there. Keys that come get the next place.
+//! - CATREE-1. The children of an inner node, the slots of a leaf and the root of a base node are
+//!   stored to only by the holder of the base node's lock, while the base node is valid and the
+//!   node alive.
+//! - CATREE-2. The word at the root and the children of route nodes are stored to only by the
+//!   holder of the lock of adaptation. A base node that hangs from them is replaced only by the
+//!   holder of its lock, too.
+//! - CATREE-3. A node is marked dead before its replacement is published, and not stored to any
+//!   more.
+//! - CATREE-4. The fences of a leaf or inner node (the range of keys led to it) do not change in
+//!   its life. Replacements partition or extend their range.
+//! - CATREE-5. A thread waits for the lock of a base node only while it holds no lock. A thread
+//!   that holds the lock of a base node only tries the lock of adaptation. A thread that holds both
+//!   only tries the lock of a neighbour. So threads cannot wait in a circle. A census waits for
+//!   locks to become free while it holds the lock of adaptation; no thread waits for that one that
+//!   holds another.
+//! - CATREE-6. A node is freed by retiring, once, after its replacement was published. Then no
+//!   links lead to it but those of nodes that died no later, and were taken out, too. References to
+//!   nodes are had under a guard that was there when the thread read the root, for as long as that;
+//!   or by code that has the tree alone. So a node lives as long as a reference to it.
+//! - CATREE-7. The finger of a valid base node, if it has one, and the spot that was written last
+//!   lead to leaves that are not dead, or nowhere, whenever its lock is free. Only the holder of
+//!   the lock uses them, and not those of a dead one.
+//! - CATREE-8. A key that is in a leaf keeps its place there. Keys that come get the next place.
 //!
 //! # Why a reader that stands on a dead node is right
 //! Each node on its way was current at some moment since the reader began: the root was when it was
-//! loaded; a child pointer of a live node was current when loaded, one of a dead node was current when
-//! the node died, and by C3 it has not changed since; and the node was found current before it died.
-//! That a leaf moves to another base node when its own is split or joined makes no difference to this.
-//! So the slot it finally loads held this value at some moment between the begin and the end of the
-//! operation, and the operation linearizes there.
+//! loaded; a child pointer of a live node was current when loaded, one of a dead node was current
+//! when the node died, and by CATREE-3 it has not changed since; and the node was found current
+//! before it died. That a leaf moves to another base node when its own is split or joined makes no
+//! difference to this. So the slot it finally loads held this value at some moment between the
+//! begin and the end of the operation, and the operation linearizes there.
 //!
 //! # Why a writer changes the right leaf
-//! It goes down like a reader and then takes the lock of the base node it passed. If the base node is
-//! still valid, and leaf and parent are alive, they are where they were (C1, C3), and their range still
-//! is (C4). If the base node is not valid it starts again; if only the leaf is dead it goes down again
-//! from the base node.
+//! It goes down like a reader and then takes the lock of the base node it passed. If the base node
+//! is still valid, and leaf and parent are alive, they are where they were (CATREE-1, CATREE-3),
+//! and their range still is (CATREE-4). If the base node is not valid it starts again; if only the
+//! leaf is dead it goes down again from the base node.
 
 mod adapt;
 mod base;
@@ -292,7 +297,8 @@ impl<R: Release> Ordered<R> for CaTree<R> {
     }
 }
 
-/// A slot is the record at that place in the order of the keys. O(log n), as [`skip`](Ordered::skip).
+/// A slot is the record at that place in the order of the keys. O(log n), as
+/// [`skip`](Ordered::skip).
 impl<R: Release> Slots<R> for CaTree<R> {
     fn slot<'g>(
         &'g self,

@@ -1,9 +1,9 @@
-//! Models for `loom`: every interleaving of two threads with a few switches, and every value that the
-//! memory model lets a load return, where base nodes are split and joined.
+//! Models for `loom`: every interleaving of two threads with a few switches, and every value that
+//! the memory model lets a load return, where base nodes are split and joined.
 //!
-//! What runs is the tree itself, with small nodes, the locks and the epochs included. The heads of keys
-//! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
-//! links.
+//! What runs is the tree itself, with small nodes, the locks and the epochs included. The heads of
+//! keys are no atomics of the model checker, but what makes them visible is: the number of keys,
+//! and the links.
 
 use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};
@@ -429,8 +429,8 @@ fn count(tree: &CaTree<Plain>, below: u64) -> usize {
     }
 }
 
-/// Counting fills in what it finds missing while writers keep what they find right; neither may undo what
-/// the other did.
+/// Counting fills in what it finds missing while writers keep what they find right; neither may
+/// undo what the other did.
 fn a_count_meets(
     prepare: fn(&[u64]) -> Tree,
     counted_before: bool,
@@ -519,7 +519,8 @@ fn an_aborted_batch_meets_a_split() {
     });
 }
 
-/// A size is that of a moment also while base nodes are split or joined, and of a batch has all or nothing.
+/// A size is that of a moment also while base nodes are split or joined, and of a batch has all or
+/// nothing.
 fn size_beside(prepare: fn() -> Tree, adapt: fn(&CaTree<Plain>)) {
     check(1, move || {
         let tree = prepare();
@@ -552,8 +553,9 @@ fn a_size_beside_a_join_and_a_batch() {
     size_beside(|| two_bases(&EVEN), |tree| join(tree, 4));
 }
 
-/// The first keys of a tree: in place in an empty leaf, behind the first, and in a leaf that replaces the small one. A
-/// walk meets a beginning of the row, and what a walk has met, a later lookup finds.
+/// The first keys of a tree: in place in an empty leaf, behind the first, and in a leaf that
+/// replaces the small one. A walk meets a beginning of the row, and what a walk has met, a later
+/// lookup finds.
 #[test]
 fn a_small_leaf_is_filled_and_replaced() {
     check(2, || {

@@ -103,8 +103,8 @@ impl<'g, R: Release> Nodes<'g, R> {
         self.bytes
     }
 
-    /// Marks a node as replaced; [`finish`](Nodes::finish) retires it. The caller holds the lock that
-    /// guards it, and has not published its replacement yet.
+    /// Marks a node as replaced; [`finish`](Nodes::finish) retires it. The caller holds the lock
+    /// that guards it, and has not published its replacement yet.
     pub(super) fn mark_dead(&mut self, node: Node<'g, R>) {
         node.header().set_dead();
         self.bytes -= match node.kind() {
@@ -121,7 +121,8 @@ impl<'g, R: Release> Nodes<'g, R> {
     /// The replacement of what was marked dead has been published.
     pub(super) unsafe fn finish(self) -> i64 {
         for node in self.dead {
-            // SAFETY: the nodes were marked dead once (C3), and no link in use leads to them any more.
+            // SAFETY: the nodes were marked dead once (CATREE-3), and no link in use leads to them
+            // any more.
             unsafe { retire(node, self.guard) };
         }
         self.bytes
@@ -145,8 +146,8 @@ pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
 /// The node is marked dead, and its replacement has been published. It is retired once.
 pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
-        // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period (C6). What
-        // it led to is in its replacement or was retired itself.
+        // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period
+        // (CATREE-6). What it led to is in its replacement or was retired itself.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
     let (bytes, free): (usize, unsafe fn(*mut u8)) = match node.kind() {
@@ -160,6 +161,6 @@ pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
         Kind::Inner(inner) => (inner.bytes(), free::<Inner<R>>),
         Kind::Base(_) => (Base::<R>::bytes(), free::<Base<R>>),
     };
-    // SAFETY: no link in use leads to the node any more, which is so once (C6).
+    // SAFETY: no link in use leads to the node any more, which is so once (CATREE-6).
     unsafe { guard.retire(node.pointer().cast(), bytes, free) };
 }

@@ -50,7 +50,8 @@ impl ObjectsPerRecord {
         }
     }
 
-    /// Counts that a record takes the place of another one, or of nothing. The caller holds the lock.
+    /// Counts that a record takes the place of another one, or of nothing. The caller holds the
+    /// lock.
     #[inline]
     pub(super) fn count_put<R: Release>(
         self,

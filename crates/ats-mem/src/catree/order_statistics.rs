@@ -1,15 +1,16 @@
-//! Skipping over objects without looking at them: how many there are between two keys, and which is the
-//! n-th of them. Most trees have one object in each record; those of bags look at the records that say how many they
-//! have, when they are counted first.
+//! Skipping over objects without looking at them: how many there are between two keys, and which is
+//! the n-th of them. Most trees have one object in each record; those of bags look at the records
+//! that say how many they have, when they are counted first.
 //!
-//! Base node after base node is locked and passed, from one end of the range to the other. Below a base
-//! node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where there is none,
-//! the leaves are counted, and the count is kept for the next thread that counts. So a range costs what
-//! its leaves cost when it is counted first, and O(log n) later, in each base node.
+//! Base node after base node is locked and passed, from one end of the range to the other. Below a
+//! base node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where
+//! there is none, the leaves are counted, and the count is kept for the next thread that counts. So
+//! a range costs what its leaves cost when it is counted first, and O(log n) later, in each base
+//! node.
 //!
-//! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
-//! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
-//! them: it is a walk whose steps are sometimes long.
+//! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had
+//! been asked for. So writers do not wait long, and a count ends even if they undo subtree counts
+//! faster than it makes them: it is a walk whose steps are sometimes long.
 //!
 //! Uses the root, the gate, since it takes locks, and the rule that says how many objects a record
 //! is.
@@ -38,8 +39,8 @@ const AHEAD: usize = 3;
 
 /// The reason why skipping in a base node ends before its end.
 enum Stop<'g, R: Release> {
-    /// The record of the next object (it may be pending), when as many as wanted were passed; and the
-    /// number of its own objects that are among those.
+    /// The record of the next object (it may be pending), when as many as wanted were passed; and
+    /// the number of its own objects that are among those.
     At(&'g Record<R>, u64),
     /// Enough for now. What is on the near side of this fence was passed.
     Pause(&'g [u8]),

@@ -1,8 +1,8 @@
 //! The path from the root to a leaf, and the publication of changes upwards along it.
 //!
-//! A node that gets another number of children is replaced by a copy, which changes the word that leads
-//! to it in the node above. If the copy must be two nodes, the node above is copied, too, and so on. The
-//! last of these stores makes all of the change visible at once.
+//! A node that gets another number of children is replaced by a copy, which changes the word that
+//! leads to it in the node above. If the copy must be two nodes, the node above is copied, too, and
+//! so on. The last of these stores makes all of the change visible at once.
 
 use super::base::Base;
 use super::fences::Fences;
@@ -25,8 +25,8 @@ pub(super) struct PathNode<'g, R: Release> {
 
 copy_for_any_release!(PathNode);
 
-/// The path from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
-/// above it for the holder of the lock of adaptation.
+/// The path from the root to the leaf of a key. Exact below the base node for the holder of its
+/// lock, and above it for the holder of the lock of adaptation.
 pub(super) struct Path<'g, R: Release> {
     pub routes: Vec<PathNode<'g, R>>,
     pub base: &'g Base<R>,
@@ -74,12 +74,12 @@ fn way<'g, R: Release>(
     (steps, node, fences)
 }
 
-/// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if there are
-/// none. The nodes above that must be replaced, too, are marked dead here.
+/// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if
+/// there are none. The nodes above that must be replaced, too, are marked dead here.
 ///
 /// # Safety
-/// The caller holds the lock that guards the links (C1, C2), and has marked dead the node and all others
-/// whose place `with` takes (C3), but nothing else.
+/// The caller holds the lock that guards the links (CATREE-1, CATREE-2), and has marked dead the
+/// node and all others whose place `with` takes (CATREE-3), but nothing else.
 pub(super) unsafe fn replace<'g, R: Release>(
     root: &Link<R>,
     root_fences: Fences<'_>,
@@ -97,11 +97,13 @@ pub(super) unsafe fn replace<'g, R: Release>(
         (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.place), node),
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
-            // SAFETY: the contract; the node of `step` has been marked dead, too (C3).
+            // SAFETY: the caller holds the lock that guards the links (CATREE-1, CATREE-2), and
+            // `with_child` has marked the node of `step` dead before its place is taken (CATREE-3).
             return unsafe { replace(root, root_fences, above, with, nodes) };
         }
     };
-    // SAFETY: the contract says so of the lock, and of the node before (C1, C2, C3).
+    // SAFETY: the caller holds the lock that guards the link (CATREE-1, CATREE-2), and the node
+    // that hung from it has been marked dead (CATREE-3).
     unsafe { link.store(node) };
 }
 
@@ -126,9 +128,10 @@ pub(super) fn with_child<'g, R: Release>(
     build(nodes, step, &separators, &children)
 }
 
-/// One node in the place of that of `step`, with these children, or two if they are too many. Not higher
-/// than it, and lower if the children have become lower meanwhile: a tree that grows and shrinks over and
-/// over would get a level more each time otherwise, though it never has many nodes.
+/// One node in the place of that of `step`, with these children, or two if they are too many. Not
+/// higher than it, and lower if the children have become lower meanwhile: a tree that grows and
+/// shrinks over and over would get a level more each time otherwise, though it never has many
+/// nodes.
 pub(super) fn build<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
     step: &PathNode<'g, R>,
@@ -141,8 +144,8 @@ pub(super) fn build<'g, R: Release>(
         let node = nodes.inner_like(old, level, fences, separators, children);
         return Replacement::One(node);
     }
-    // What was added at the end is likely of an ascending row, of which more will follow: the left node
-    // stays full. The same for descending rows.
+    // What was added at the end is likely of an ascending row, of which more will follow: the left
+    // node stays full. The same for descending rows.
     let middle = match step.place {
         0 => 1,
         place if place + 1 >= separators.len() => FANOUT - 1,
@@ -173,8 +176,8 @@ pub(super) fn build<'g, R: Release>(
 
 /// The level of a node with these children that comes in the place of one of the level `before`.
 fn level_above<R: Release>(children: &[Node<'_, R>], before: u8) -> u8 {
-    // What is below the lowest inner nodes and route nodes need not be looked at, and is rarely in the
-    // cache.
+    // What is below the lowest inner nodes and route nodes need not be looked at, and is rarely in
+    // the cache.
     if before == 1 || before == BASE + 1 {
         return before;
     }

@@ -1,17 +1,18 @@
 //! Changing the first or the last record.
 //!
-//! A thread that holds the lock of the base node at an end of the tree knows that no other base node has
-//! keys beyond, for as long as it holds the lock: the range of a base node does not change in its life,
-//! and this one is without fence on that side. So if the base node has a record, its first one is the
-//! first of the tree, and what is done with it happens at a moment when that is true.
+//! A thread that holds the lock of the base node at an end of the tree knows that no other base
+//! node has keys beyond, for as long as it holds the lock: the range of a base node does not change
+//! in its life, and this one is without fence on that side. So if the base node has a record, its
+//! first one is the first of the tree, and what is done with it happens at a moment when that is
+//! true.
 //!
-//! If the base node has none, the first record is in a neighbour. But a record of the neighbour is not
-//! known to be the first of the tree as long as this base node can get records. Instead of holding two
-//! locks, the thread joins the empty base node with its neighbour and looks again. So a queue that is
-//! consumed from its end pays one join for each base node that it empties.
+//! If the base node has none, the first record is in a neighbour. But a record of the neighbour is
+//! not known to be the first of the tree as long as this base node can get records. Instead of
+//! holding two locks, the thread joins the empty base node with its neighbour and looks again. So a
+//! queue that is consumed from its end pays one join for each base node that it empties.
 //!
-//! A record of a batch that has not ended may be there or not there in the next moment. At the end of the
-//! tree it must be waited for, as by any other writer of its key.
+//! A record of a batch that has not ended may be there or not there in the next moment. At the end
+//! of the tree it must be waited for, as by any other writer of its key.
 //!
 //! Uses the root to find the base node, the routes to join it, and what [`write`](super::write)
 //! uses.

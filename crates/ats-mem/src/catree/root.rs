@@ -16,7 +16,8 @@ use ats_sync::Guard;
 use std::mem;
 use std::ops::ControlFlow;
 
-/// The word that leads to the nodes of a tree, and the name by which threads know these from one call to the next.
+/// The word that leads to the nodes of a tree, and the name by which threads know these from one
+/// call to the next.
 pub(super) struct Root<R: Release> {
     link: Link<R>,
     identity: Identity,
@@ -31,7 +32,7 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The word itself. Stored to only under the lock of adaptation (C2).
+    /// The word itself. Stored to only under the lock of adaptation (CATREE-2).
     pub(super) fn link(&self) -> &Link<R> {
         &self.link
     }
@@ -45,12 +46,12 @@ impl<R: Release> Root<R> {
     /// The node at the root.
     #[inline(always)]
     pub(super) fn node<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
-        // SAFETY: the thread is pinned (C6), and there is a root at any time.
+        // SAFETY: the thread is pinned (CATREE-6), and there is a root at any time.
         unsafe { self.link.load() }
     }
 
-    /// Takes the nodes out; the tree is empty afterwards. They may be freed without a grace period: threads that
-    /// remember leaves know the tree by another name from now on.
+    /// Takes the nodes out; the tree is empty afterwards. They may be freed without a grace period:
+    /// threads that remember leaves know the tree by another name from now on.
     pub(super) fn take(&mut self) -> NodePtr {
         mem::replace(self, Self::new()).link.pointer()
     }
@@ -61,8 +62,8 @@ impl<R: Release> Root<R> {
         self.node(guard) == Node::of(base)
     }
 
-    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined
-    /// meanwhile may be visited, be missed, or be visited though it is dead.
+    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or
+    /// joined meanwhile may be visited, be missed, or be visited though it is dead.
     pub(super) fn for_each_base<'g>(
         &'g self,
         guard: &'g Guard,

@@ -42,8 +42,8 @@ struct Shared {
     route_bytes: AtomicI64,
     splits: AtomicU64,
     joins: AtomicU64,
-    /// Made by the first that does not get by with a glance. Its holder takes the lock above, and no
-    /// other.
+    /// Made by the first that does not get by with a glance. Its holder takes the lock above, and
+    /// no other.
     census: OnceLock<Box<Census<Totals>>>,
 }
 

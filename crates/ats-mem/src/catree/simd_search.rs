@@ -79,7 +79,8 @@ impl Search for Avx2 {
         use std::arch::x86_64::*;
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
-        // SAFETY: as in `below`.
+        // SAFETY: code that uses this type has checked that the processor has AVX2 (contract of the
+        // type), and what is read stays within the array.
         unsafe {
             let needle = _mm256_set1_epi64x(head);
             let mut bits = 0;
@@ -106,7 +107,8 @@ impl Search for Avx2 {
 unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m256i) -> u64 {
     use std::arch::x86_64::{_mm256_castsi256_pd, _mm256_movemask_pd};
     let (low, high);
-    // SAFETY: the caller's promise; the instructions read the 64 bytes and do nothing else.
+    // SAFETY: the caller says that eight heads are there and that the processor has AVX2. The
+    // instructions read these 64 bytes and do nothing else.
     unsafe {
         std::arch::asm!(
             "vpcmpeqq {low}, {needle}, [{heads}]",
@@ -133,7 +135,8 @@ unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m
 unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m128i) -> u64 {
     use std::arch::x86_64::{_mm_castsi128_pd, _mm_movemask_pd};
     let two;
-    // SAFETY: the caller's promise; the instruction reads the 16 bytes and does nothing else.
+    // SAFETY: the caller says that two heads are there and that the processor has AVX. The
+    // instruction reads these 16 bytes and does nothing else.
     unsafe {
         std::arch::asm!(
             "vpcmpeqq {two}, {needle}, [{heads}]",
@@ -146,12 +149,12 @@ unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m12
     _mm_movemask_pd(_mm_castsi128_pd(two)) as u64
 }
 
-/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of `sums` if it is below
-/// the `needle`.
+/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of
+/// `sums` if it is below the `needle`.
 ///
-/// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head at the end of a
-/// leaf at the same time, which an ordinary load of a vector must not meet. The processor loads each aligned word of
-/// a vector as a whole.
+/// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head
+/// at the end of a leaf at the same time, which an ordinary load of a vector must not meet. The
+/// processor loads each aligned word of a vector as a whole.
 ///
 /// # Safety
 /// The heads are there, and the processor has AVX2.
@@ -165,7 +168,8 @@ unsafe fn count_eight<const OFFSET: usize>(
 ) {
     use std::arch::x86_64::_mm256_sub_epi64;
     let (low, high);
-    // SAFETY: the caller's promise; the instructions read the 64 bytes and do nothing else.
+    // SAFETY: the caller says that eight heads are there and that the processor has AVX2. The
+    // instructions read these 64 bytes and do nothing else.
     unsafe {
         std::arch::asm!(
             "vpcmpgtq {low}, {needle}, [{heads} + {offset}]",
@@ -196,7 +200,8 @@ unsafe fn below_two(
     needle: std::arch::x86_64::__m128i,
 ) -> std::arch::x86_64::__m128i {
     let two;
-    // SAFETY: the caller's promise; the instruction reads the 16 bytes and does nothing else.
+    // SAFETY: the caller says that two heads are there and that the processor has AVX. The
+    // instruction reads these 16 bytes and does nothing else.
     unsafe {
         std::arch::asm!(
             "vpcmpgtq {two}, {needle}, [{heads}]",

@@ -1,4 +1,5 @@
-//! A word of a leaf: where the record of a key is, and what of it can be told without looking at it.
+//! A word of a leaf: where the record of a key is, and what of it can be told without looking at
+//! it.
 //!
 //! ```text
 //!  63       56 55        48 47                            3   2   1   0
@@ -10,15 +11,17 @@
 //! +-----------------------------------------------------------------+---+
 //! ```
 //!
-//! A record that is replaced or removed was written long ago, and is not in the cache. Nor need it be: S says that the
-//! upper 16 bits are the *summary* of a *simple* record, which has no stamp, owns nothing, and counts one object and its
-//! own bytes. So it can be told from the word whether its key is that of a search, if the head of the key completes it;
-//! whether the record is visible; what it counts; and how it is freed.
+//! A record that is replaced or removed was written long ago, and is not in the cache. Nor need it
+//! be: S says that the upper 16 bits are the *summary* of a *simple* record, which has no stamp,
+//! owns nothing, and counts one object and its own bytes. So it can be told from the word whether
+//! its key is that of a search, if the head of the key completes it; whether the record is visible;
+//! what it counts; and how it is freed.
 //!
 //! # Invariant
-//! - SL1. A slot with a summary leads to a simple record. Only a batch stamps records that are in the store, in a
-//!   [step](crate::batch::Stepwise::step), under the lock; before this is given back, the summary is taken out of
-//!   the slot. A thread that sees it meanwhile sees a record that its key keeps, whatever becomes of the batch.
+//! - SLOT-1. A slot with a summary leads to a simple record. Only a batch stamps records that are
+//!   in the store, in a [step](crate::batch::Stepwise::step), under the lock; before this is given
+//!   back, the summary is taken out of the slot. A thread that sees it meanwhile sees a record that
+//!   its key keeps, whatever becomes of the batch.
 
 use crate::record::{Record, Release, Simple};
 use crate::slab;
@@ -71,8 +74,8 @@ impl<R: Release> Word<R> {
         Word(address | summary, PhantomData)
     }
 
-    /// A *tombstone*: it keeps the place of a removed key so that the key can come back. It only knows the length of the
-    /// key, so a key gets one only if its head completes it.
+    /// A *tombstone*: it keeps the place of a removed key so that the key can come back. It only
+    /// knows the length of the key, so a key gets one only if its head completes it.
     pub(super) fn tombstone(key_len: usize) -> Self {
         Word((key_len as u64) << 1 | TOMBSTONE, PhantomData)
     }
@@ -108,14 +111,16 @@ impl<R: Release> Word<R> {
     /// The record, if there is one (it may be pending).
     ///
     /// # Safety
-    /// The word was loaded from a slot of a leaf to which the caller has a reference that lives as long as `'r` (C6).
+    /// The word was loaded from a slot of a leaf to which the caller has a reference that lives as
+    /// long as `'r` (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn record<'r>(self) -> Option<&'r Record<R>> {
         if self.is_tombstone() {
             return None;
         }
-        // SAFETY: a reference to a leaf is had under a guard, or alone (C6). A record that is seen in a slot then is
-        // retired only after it was taken out (record I2), so it lives as long.
+        // SAFETY: a reference to a leaf is had under a guard, or alone (CATREE-6). A record that is
+        // seen in a slot then is retired only after it was taken out (RECORD-2), so it lives as
+        // long.
         Some(unsafe { &*ptr::with_exposed_provenance(self.address()) })
     }
 
@@ -123,7 +128,7 @@ impl<R: Release> Word<R> {
     #[inline(always)]
     pub(super) fn simple(self) -> Option<Simple<R>> {
         let words = (self.0 >> WORDS_SHIFT) as usize & MOST;
-        // SAFETY: the summary says so (SL1).
+        // SAFETY: the word has a summary, so the record is a simple one (SLOT-1).
         self.is_summarised()
             .then(|| unsafe { Simple::new(self.address(), words) })
     }

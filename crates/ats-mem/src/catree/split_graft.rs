@@ -1,8 +1,8 @@
 //! Splitting the B+tree of a base node in two, and grafting two into one.
 //!
-//! Both touch one path: the nodes on it are copied, those beside it are taken over as they are. So the
-//! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
-//! far from the leaves: a node with one child is replaced by the child.
+//! Both touch one path: the nodes on it are copied, those beside it are taken over as they are. So
+//! the cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their
+//! nodes equally far from the leaves: a node with one child is replaced by the child.
 
 use super::fences::Fences;
 use super::header::FANOUT;
@@ -127,8 +127,8 @@ fn side<'g, R: Release>(
     }
 }
 
-/// Makes one tree of two: all keys of `left` are below `separator`, those of `right` are not. `fences`
-/// are those of both together. Buries what is replaced.
+/// Makes one tree of two: all keys of `left` are below `separator`, those of `right` are not.
+/// `fences` are those of both together. Buries what is replaced.
 pub(super) fn graft<'g, R: Release>(
     left: Node<'g, R>,
     separator: &[u8],

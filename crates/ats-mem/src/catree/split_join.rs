@@ -1,7 +1,7 @@
 //! Splitting a base node, and joining it with a neighbour.
 //!
-//! The caller holds the lock of the base node; the lock of adaptation and that of a neighbour are only tried
-//! (C5).
+//! The caller holds the lock of the base node; the lock of adaptation and that of a neighbour are
+//! only tried (CATREE-5).
 
 use super::base::{Base, Counts};
 use super::fences::Fences;
@@ -16,7 +16,8 @@ use crate::record::Release;
 use ats_sync::{Guard, Held};
 
 impl<R: Release> Routes<R> {
-    /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
+    /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only
+    /// one.
     pub(super) fn split(
         &self,
         base: &Base<R>,
@@ -51,7 +52,8 @@ impl<R: Release> Routes<R> {
         let mut routes = Nodes::new(guard);
         routes.mark_dead(Node::of(base));
         let with = Replacement::Two(left, parts.separator, right);
-        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (C2, C3).
+        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead
+        // (CATREE-2, CATREE-3).
         let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
         routes_held.count_split(bytes);
         self.base_nodes() == 2
@@ -121,14 +123,15 @@ impl<R: Release> Routes<R> {
         }
         routes.mark_dead(Node::of(step.inner));
         let with = without_pair(&mut routes, step, neighbour.pair, child);
-        // SAFETY: all three locks are held, and what hung from the link is the route node above both base
-        // nodes; all of them are dead (C2, C3).
+        // SAFETY: all three locks are held, and what hung from the link is the route node above
+        // both base nodes; all of them are dead (CATREE-2, CATREE-3).
         let bytes = unsafe { self.publish(above, with, nodes, routes) };
         routes_held.count_join(bytes);
     }
 
-    /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and retires what is
-    /// dead: `nodes` of base nodes, and `routes`. Returns by how many bytes the latter have become larger.
+    /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and
+    /// retires what is dead: `nodes` of base nodes, and `routes`. Returns by how many bytes the
+    /// latter have become larger.
     ///
     /// # Safety
     /// As for [`replace`]. All that is marked dead hung only from what is replaced.
@@ -139,7 +142,8 @@ impl<R: Release> Routes<R> {
         nodes: Nodes<'g, R>,
         mut routes: Nodes<'g, R>,
     ) -> i64 {
-        // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+        // SAFETY: the caller holds the locks that `replace` asks for (CATREE-2). All that is marked
+        // dead hung from what is replaced, so none of it can be reached after the store (CATREE-6).
         unsafe {
             replace(self.root().link(), Fences::NONE, steps, with, &mut routes);
             nodes.finish();

@@ -1,20 +1,23 @@
 //! The numbers of objects below the children of an inner node.
 //!
-//! A thread that [counts them](super::order_statistics) stores what it has counted in the inner nodes
-//! it passed. From then on writers keep these numbers right: a writer that changes how many objects a key has
-//! goes down the way of the key once more and adds to them. Where no thread ever counts there is nothing
-//! to keep right, and a flag of the base node says so.
+//! A thread that [counts them](super::order_statistics) stores what it has counted in the inner
+//! nodes it passed. From then on writers keep these numbers right: a writer that changes how many
+//! objects a key has goes down the way of the key once more and adds to them. Where no thread ever
+//! counts there is nothing to keep right, and a flag of the base node says so.
 //!
 //! # Invariants
-//! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are
-//!   below. They move to another base node only together with their inner node, and only the thread that
-//!   holds the locks of both moves them; so they need no order of their own.
-//! - SC2. A subtree count is the number of objects of the records in the leaves below its child,
-//!   pending ones included, as the tree [counts them](super::objects_per_record). It is changed
-//!   before the leaf is, under the same lock.
-//! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
-//!   can have the subtree counts that the old one had of the children that both share.
-//! - SC4. If an inner node below a base node has subtree counts, the base node is marked.
+//! - SUBTREE_COUNTS-1. Subtree counts are read and written only by the holder of the lock of the
+//!   base node they are below. They move to another base node only together with their inner node,
+//!   and only the thread that holds the locks of both moves them; so they need no order of their
+//!   own.
+//! - SUBTREE_COUNTS-2. A subtree count is the number of objects of the records in the leaves below
+//!   its child, pending ones included, as the tree [counts them](super::objects_per_record). It is
+//!   changed before the leaf is, under the same lock.
+//! - SUBTREE_COUNTS-3. A change of structure moves no record into a node that stays, or out of it.
+//!   So a new inner node can have the subtree counts that the old one had of the children that both
+//!   share.
+//! - SUBTREE_COUNTS-4. If an inner node below a base node has subtree counts, the base node is
+//!   marked.
 
 use super::header::FANOUT;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
@@ -26,8 +29,8 @@ const UNKNOWN: u64 = u64::MAX;
 type Numbers = [AtomicU64; FANOUT + 1];
 
 /// The subtree counts of one inner node. Takes memory of its own when the first is set.
-// A cell that is set once would do, since all of this happens under a lock (SC1); this one needs no
-// proof of that.
+// A cell that is set once would do, since all of this happens under a lock (SUBTREE_COUNTS-1); this
+// one needs no proof of that.
 pub(super) struct SubtreeCounts(OnceLock<Box<Numbers>>);
 
 impl SubtreeCounts {

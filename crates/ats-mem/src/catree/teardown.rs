@@ -13,7 +13,8 @@ use std::marker::PhantomData;
 /// Nodes to be freed, each with all that is below it. Dropping this frees the rest.
 ///
 /// # Invariant
-/// - TD1. No other thread can reach the nodes, or what is below them, and no node is below two.
+/// - TEARDOWN-1. No other thread can reach the nodes, or what is below them, and no node is below
+///   two.
 pub(super) struct Teardown<R: Release> {
     nodes: Vec<NodePtr>,
     owned: PhantomData<SlabBox<Base<R>>>,
@@ -55,8 +56,9 @@ impl<R: Release> Teardown<R> {
     /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
     /// records there were.
     fn free_node(&mut self, node: NodePtr) -> usize {
-        // SAFETY: the node was one of `nodes`, so no other thread can reach it, and every node has one parent, so
-        // this is the only way to it (TD1). Nodes and records come from boxes, and no others lead to them (C6).
+        // SAFETY: the node was one of `nodes`, so no other thread can reach it, and every node has
+        // one parent, so this is the only way to it (TEARDOWN-1). Nodes and records come from
+        // boxes, and no others lead to them (CATREE-6).
         unsafe {
             match (*node).level {
                 0 if !(*node).is_small() => {

@@ -1,9 +1,10 @@
 //! Totals over all base nodes: the number of objects, their memory, the adaptation of the tree.
 //!
-//! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
-//! adaptation keeps them as they are.
+//! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts,
+//! and the lock of adaptation keeps them as they are.
 //!
-//! Uses the root, the routes, which have that lock and the numbers of splits and joins, and the gate.
+//! Uses the root, the routes, which have that lock and the numbers of splits and joins, and the
+//! gate.
 
 use super::base::{Base, Counts};
 use super::header::BASE;
@@ -81,8 +82,9 @@ impl<R: Release> CaTree<R> {
         })
     }
 
-    /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the lock of adaptation, so
-    /// that no base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
+    /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the
+    /// lock of adaptation, so that no base node is counted twice, or not at all, because it is
+    /// split or joined meanwhile; writers go on.
     pub(super) fn estimate(&self) -> Estimate {
         if let Some(counts) = self.counts_of_only() {
             let adaptation = Adaptation {

@@ -21,9 +21,10 @@ pub struct CaTree<R: Release> {
 }
 
 // SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
-// locks (C1, C2), and records may be released on any thread (`Release`).
+// locks (CATREE-1, CATREE-2), and records may be released on any thread (`Release`).
 unsafe impl<R: Release> Send for CaTree<R> {}
-// SAFETY: as for `Send` (C1, C2).
+// SAFETY: mutable words of nodes are atomics or behind locks (CATREE-1, CATREE-2), and a shared
+// tree only lends shared records.
 unsafe impl<R: Release> Sync for CaTree<R> {}
 
 impl<R: Release> Default for CaTree<R> {
@@ -77,13 +78,13 @@ impl<R: Release> CaTree<R> {
         base.lock_within_limit(&self.gate)
     }
 
-    /// Frees up to about `budget` records and nodes of those that were there when this was called first;
-    /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
-    /// frees the rest at once.
+    /// Frees up to about `budget` records and nodes of those that were there when this was called
+    /// first; true when all of them have been freed. So that a large store can be freed in slices;
+    /// dropping it frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.teardown.is_done() {
             let nodes = self.routes.take();
-            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (C6).
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (CATREE-6).
             unsafe { self.teardown.add(nodes) };
         }
         self.teardown.free(budget)
@@ -94,7 +95,8 @@ impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
         // What was put into the store since `free_some`. What that has left is freed with it.
         let nodes = self.root().link().pointer();
-        // SAFETY: no other thread has the tree any more, so no reference into it is left (C6).
+        // SAFETY: no other thread has the tree any more, so no reference into it is left
+        // (CATREE-6).
         unsafe { self.teardown.add(nodes) };
     }
 }

@@ -1,13 +1,13 @@
 //! Walking in key order.
 //!
-//! A walk stands on a leaf and knows its fences; when the leaf is used up it goes to the next child of the
-//! parent or, if there is none or the parent is being replaced, down again from the root to the leaf
-//! beyond the fence. So it holds nothing between leaves that a writer could invalidate, and a key that is
-//! present throughout is met exactly once: leaves met one after the other begin where their predecessor
-//! ended, whatever was split or merged meanwhile.
+//! A walk stands on a leaf and knows its fences; when the leaf is used up it goes to the next child
+//! of the parent or, if there is none or the parent is being replaced, down again from the root to
+//! the leaf beyond the fence. So it holds nothing between leaves that a writer could invalidate,
+//! and a key that is present throughout is met exactly once: leaves met one after the other begin
+//! where their predecessor ended, whatever was split or merged meanwhile.
 //!
-//! Which places a leaf has is read before a walk looks for its beginning there, and once. What comes to the leaf after
-//! that is not met.
+//! Which places a leaf has is read before a walk looks for its beginning there, and once. What
+//! comes to the leaf after that is not met.
 
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
@@ -43,7 +43,8 @@ fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     }
 }
 
-/// Asks for the records at indices of the order of a leaf, where a chain of steps has begun that comes to records.
+/// Asks for the records at indices of the order of a leaf, where a chain of steps has begun that
+/// comes to records.
 fn prefetch_for_chain<R: Release>(
     met: &Neighbour<'_, R>,
     leaf: Leaf<'_, R>,
@@ -137,11 +138,11 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each record is as of the
-    /// moment it is visited.
+    /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each
+    /// record is as of the moment it is visited.
     ///
-    /// Goes down from the root once for each leaf. What it has looked at ends at the lower fence of the leaf, so what
-    /// is split or merged meanwhile does not matter.
+    /// Goes down from the root once for each leaf. What it has looked at ends at the lower fence of
+    /// the leaf, so what is split or merged meanwhile does not matter.
     pub(super) fn walk_down<'g>(
         &'g self,
         bound: Option<&[u8]>,
@@ -171,8 +172,8 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
-    /// between, a cursor of the thread knows the leaf.
+    /// The least record above `key`. A chain of such steps goes down from the root once for each
+    /// leaf; in between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         only_record(self.above_by(key, guard, &|_| false)?)
     }
@@ -239,8 +240,8 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The first key of a leaf from an index of its order on, for the cursor to remember. Fetches what later steps
-    /// will come to. `inside` is a key that is led to the leaf.
+    /// The first key of a leaf from an index of its order on, for the cursor to remember. Fetches
+    /// what later steps will come to. `inside` is a key that is led to the leaf.
     #[inline(always)]
     fn step_up<'g>(
         &'g self,
@@ -256,7 +257,8 @@ impl<R: Release> Root<R> {
             let Some(met) = self.meet(here, order, index, inside, guard, will_do) else {
                 continue;
             };
-            // The leaf to the right is likely not in the cache: it is asked for before it is looked at.
+            // The leaf to the right is likely not in the cache: it is asked for before it is looked
+            // at.
             if index + 2 * AHEAD == len {
                 here.prefetch_right();
             }
@@ -352,7 +354,8 @@ impl<R: Release> Root<R> {
         Some(Neighbour::Record(record))
     }
 
-    /// The leaf with the keys just below `bound`, its order, and the index there where `bound` would be.
+    /// The leaf with the keys just below `bound`, its order, and the index there where `bound`
+    /// would be.
     fn place_below<'g>(
         &'g self,
         bound: Option<&[u8]>,

@@ -1,7 +1,7 @@
 //! The work of a writer at a leaf that it has locked.
 //!
-//! All parts of the tree have a share in it: the root leads to the leaf, the gate admits the writer,
-//! the count of objects is kept right, and the routes adapt.
+//! All parts of the tree have a share in it: the root leads to the leaf, the gate admits the
+//! writer, the count of objects is kept right, and the routes adapt.
 
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
@@ -25,7 +25,8 @@ pub(super) enum Gone<'g, R: Release> {
 type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
 
 impl<R: Release> CaTree<R> {
-    /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what matters.
+    /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what
+    /// matters.
     pub(super) fn put_over(
         &self,
         key: &[u8],
@@ -39,7 +40,8 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there takes no lock.
+    /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there
+    /// takes no lock.
     pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {
             return Ok(false);
@@ -49,8 +51,8 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// Takes the lock of the base node of `key`, however long that takes, and finds its leaf and its
-    /// place there.
+    /// Takes the lock of the base node of `key`, however long that takes, and finds its leaf and
+    /// its place there.
     pub(super) fn lock_leaf<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
         let take = |base: &'g Base<R>| Some(base.lock(&self.gate));
         let locked = self.root().lock_leaf(key, Wanted::Any, take, guard);
@@ -71,7 +73,7 @@ impl<R: Release> CaTree<R> {
             let Some(locked) = self.root().lock_leaf(key, wanted, take, guard)? else {
                 return Ok(None);
             };
-            // A simple record has no stamp (SL1).
+            // A simple record has no stamp (SLOT-1).
             match locked.old(guard) {
                 Some(Old::Seen(record)) if record.is_held() => {}
                 old => return Ok(Some((locked, old))),
@@ -96,8 +98,8 @@ impl<R: Release> CaTree<R> {
         self.end_write(locked, before, gone, key, guard);
     }
 
-    /// Changes the record of `key` as was decided, at its locked leaf, where `old` is. Returns what it took
-    /// out of the store, for [`end_write`](Self::end_write).
+    /// Changes the record of `key` as was decided, at its locked leaf, where `old` is. Returns what
+    /// it took out of the store, for [`end_write`](Self::end_write).
     #[inline]
     pub(super) fn carry_out<'g>(
         &self,
@@ -112,7 +114,7 @@ impl<R: Release> CaTree<R> {
                 if let (Some(Old::Seen(record)), Some(at)) = (old, locked.found)
                     && record.is_held()
                 {
-                    // The batch has stamped it, so it is no simple one any more (SL1).
+                    // The batch has stamped it, so it is no simple one any more (SLOT-1).
                     locked.leaf.put(at, Word::of(record));
                 }
                 None
@@ -142,9 +144,9 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before that, since
-    /// a thread that retires also frees records that others have retired, of whatever size. `before` is
-    /// where the write before this one went.
+    /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before
+    /// that, since a thread that retires also frees records that others have retired, of whatever
+    /// size. `before` is where the write before this one went.
     #[inline]
     pub(super) fn end_write(
         &self,
@@ -158,7 +160,8 @@ impl<R: Release> CaTree<R> {
         locked.base.set_writer(guard);
         self.routes.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
-            // SAFETY: it was taken out of its leaf under the lock that was held (C1).
+            // SAFETY: the record was taken out of its leaf under the lock that was held (CATREE-1),
+            // so no thread that pins from now on can reach it.
             unsafe { old.retire(guard) };
         }
     }
@@ -222,7 +225,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         locked.take_out(at, key, self.root(), guard);
         drop(locked);
         if let Some(before) = before {
-            // SAFETY: it was in the store before the hold, which has just been taken out (B3).
+            // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).
             unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };
         }
     }

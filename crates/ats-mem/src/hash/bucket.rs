@@ -11,7 +11,7 @@ use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
 use std::ptr;
 
-/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (H5).
+/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (HASH-5).
 pub(super) struct Bucket<'t, R: Release> {
     fingerprints: &'t FingerprintsCell,
     first: &'t Line<R>,
@@ -91,7 +91,8 @@ impl<'t, R: Release> Bucket<'t, R> {
             let slot = self.slot(index);
             let word = slot.load();
             if word.may_be(hash) {
-                // SAFETY: not empty; the record lives as long as the guard of the bucket (H5).
+                // SAFETY: the word may be of this hash, so it is not empty. The record lives as
+                // long as the guard of the bucket (HASH-5).
                 let full = unsafe { Full::new(word) };
                 if let Some(found) = wanted(slot, full) {
                     return Some(found);
@@ -114,7 +115,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         slots.find_map(|slot| {
             let word = slot.load();
             match word.may_be(hash) {
-                // SAFETY: as in `find` (H5).
+                // SAFETY: the word may be of this hash, so it is not empty. The record lives as
+                // long as the guard of the bucket (HASH-5).
                 true => wanted(slot, unsafe { Full::new(word) }),
                 false => None,
             }
@@ -135,7 +137,8 @@ impl<'t, R: Release> Bucket<'t, R> {
             let word = slot.load();
             // A reader may find it emptied, or not filled yet.
             if !word.is_empty() {
-                // SAFETY: as in `find` (H5).
+                // SAFETY: the word is not empty, and its record lives as long as the guard of the
+                // bucket (HASH-5).
                 visit(slot, unsafe { Full::new(word) });
             }
         };
@@ -147,8 +150,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines were
-    /// added (0 or 1).
+    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines
+    /// were added (0 or 1).
     #[inline]
     pub(super) fn insert(self, word: Word) -> usize {
         match self.fingerprints.load().vacancy() {
@@ -208,8 +211,9 @@ impl<'t, R: Release> Bucket<'t, R> {
         unlinked
     }
 
-    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is called
-    /// after the copies are published and before the originals are cleared, if there are any.
+    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is
+    /// called after the copies are published and before the originals are cleared, if there are
+    /// any.
     #[inline]
     pub(super) fn compact(self, moved: impl FnOnce()) {
         if self.fingerprints.load().are_chained() {
@@ -255,7 +259,8 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) unsafe fn free_lines(self) -> usize {
         let lines = self.lines_behind();
         if lines > 0 {
-            // SAFETY: the contract: the table is had alone (H5).
+            // SAFETY: the caller says that no other thread uses the table, so none is in the lines
+            // that are freed (HASH-5).
             unsafe { self.first.free_rest() };
             self.fingerprints.set_behind(std::iter::empty());
         }

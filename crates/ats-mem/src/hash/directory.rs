@@ -1,9 +1,10 @@
 //! The places of the buckets: linear hashing over segments that double.
 //!
 //! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket named by its low
-//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active, takes
-//! its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each further
-//! segment as many as all before it, so a bucket never moves and finding it takes two loads.
+//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active,
+//! takes its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each
+//! further segment as many as all before it, so a bucket never moves and finding it takes two
+//! loads.
 
 use super::bucket::Bucket;
 use super::fingerprints::FingerprintsCell;
@@ -113,7 +114,7 @@ impl<R: Release> Directory<R> {
 
     #[inline]
     fn far(&self) -> Option<&Segments<R, FAR>> {
-        // SAFETY: made from a box by `provide`, and freed with the directory.
+        // SAFETY: `provide` made the box, which is freed with the directory only.
         unsafe { self.far.load(Ordering::Acquire).as_ref() }
     }
 
@@ -160,13 +161,13 @@ impl<R: Release> Directory<R> {
         self.moves.load(Ordering::Acquire) == view.moves
     }
 
-    /// A bucket; `None` if its segment was given back, which means that the view it was computed from
-    /// is out of date.
+    /// A bucket; `None` if its segment was given back, which means that the view it was computed
+    /// from is out of date.
     #[inline]
     pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
         let (fingerprints, line) = self.place(bucket)?;
-        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is found
-        // there under a guard lives as long as the guard (H5).
+        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is
+        // found there under a guard lives as long as the guard (HASH-5).
         unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
     }
 
@@ -214,8 +215,8 @@ impl<R: Release> Directory<R> {
     }
 
     /// Gives back the last segment if it has become useless, with some distance, so that a table
-    /// whose size swings around a power of two does not allocate all the time. For the holder of the
-    /// resize lock.
+    /// whose size swings around a power of two does not allocate all the time. For the holder of
+    /// the resize lock.
     pub(super) fn trim(&self, guard: &Guard) {
         let active = self.active();
         let (last, _) = locate(active - 1);
@@ -232,12 +233,12 @@ impl<R: Release> Directory<R> {
         }
         let bytes = segment_bytes(unused);
         let garbage = Box::new(Segment(unused, lines));
-        // SAFETY: taken out of the directory just now, and none of its buckets is active (H5).
+        // SAFETY: taken out of the directory just now, and none of its buckets is active (HASH-5).
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
-    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory when it is
-    /// first touched.
+    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory
+    /// when it is first touched.
     pub(super) fn bytes(&self) -> usize {
         let far = self.far().map_or(0, size_of_val);
         self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>()) + far
@@ -250,13 +251,13 @@ impl<R: Release> Drop for Directory<R> {
         for (segment, lines) in self.near.iter().chain(far).enumerate() {
             let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
-                // SAFETY: allocated by `allocate`, and no other thread has the directory.
+                // SAFETY: `allocate` made the segment, and no other thread has the directory.
                 unsafe { free(segment, lines) };
             }
         }
         let far = self.far.load(Ordering::Relaxed);
         if !far.is_null() {
-            // SAFETY: made from a box, and no other thread has the directory.
+            // SAFETY: the pointer is that of a box, and no other thread has the directory.
             drop(unsafe { Box::from_raw(far) });
         }
     }
@@ -266,9 +267,9 @@ impl<R: Release> Drop for Directory<R> {
 struct Segment<R: Release>(usize, *mut Line<R>);
 
 unsafe fn free_segment<R: Release>(garbage: *mut u8) {
-    // SAFETY: `trim` retired this box (H5).
+    // SAFETY: `trim` retired this box (HASH-5).
     let segment = unsafe { Box::from_raw(garbage.cast::<Segment<R>>()) };
-    // SAFETY: `trim` took the segment out of the directory, and the grace period is over (H5).
+    // SAFETY: `trim` took the segment out of the directory, and the grace period is over (HASH-5).
     unsafe { free(segment.0, segment.1) };
 }
 
@@ -326,7 +327,8 @@ fn segment_bytes(segment: usize) -> usize {
 fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     if is_in_slab(segment) {
         let block = slab::allocate(SLAB_BYTES).as_ptr();
-        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block does.
+        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block
+        // does.
         return unsafe {
             block.write_bytes(0, SLAB_BYTES);
             block.add(SLAB_BYTES - MIN_BUCKETS * LINE).cast()
@@ -339,12 +341,12 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
         handle_alloc_error(layout);
     }
     crate::slab::prefer_huge_pages(raw, layout.size());
-    // The allocation is aligned to a word, so before the fingerprints there is room for at least one
-    // word, and at most for a whole line.
+    // The allocation is aligned to a word, so before the fingerprints there is room for at least
+    // one word, and at most for a whole line.
     let unaligned = raw.addr() + size_of::<usize>() + prints_bytes(segment);
     let before = unaligned.next_multiple_of(align_of::<Line<R>>()) - raw.addr();
-    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was added,
-    // and at least the fingerprints and one aligned word.
+    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was
+    // added, and at least the fingerprints and one aligned word.
     unsafe {
         let lines = raw.add(before);
         address_of(segment, lines).write(raw);
@@ -447,14 +449,14 @@ mod tests {
             let lines = allocate::<Plain>(segment);
             assert_eq!(lines.addr() % 64, 0);
             for index in 0..segment_len(segment) {
-                // SAFETY: within the segment.
+                // SAFETY: the index is below the length of the segment, which `allocate` made.
                 unsafe {
                     assert!((*lines.add(index)).is_empty());
                     let fingerprints = lines.cast::<FingerprintsCell>().sub(index + 1);
                     assert_eq!((*fingerprints).load().occupied().count(), 0);
                 }
             }
-            // SAFETY: just allocated.
+            // SAFETY: the test has just allocated the segment, and no other code has it.
             unsafe { free(segment, lines) };
         }
     }

@@ -7,16 +7,17 @@
 //!      +---------+---------------------------+                    0: the slot is empty
 //! ```
 //!
-//! The last byte is for the lines behind the first: three bits of a hash choose one of its bits, which is
-//! set if there may be a record of such a hash. While there are no such lines it is zero.
+//! The last byte is for the lines behind the first: three bits of a hash choose one of its bits,
+//! which is set if there may be a record of such a hash. While there are no such lines it is zero.
 //!
-//! The words of all buckets lie side by side, an eighth of the memory of the lines. So they stay in caches
-//! that the lines are too large for, and they are all that a search for a key that is not there touches.
-//! Seven comparisons become one, without a branch for each slot that the processor would have to guess.
+//! The words of all buckets lie side by side, an eighth of the memory of the lines. So they stay in
+//! caches that the lines are too large for, and they are all that a search for a key that is not
+//! there touches. Seven comparisons become one, without a branch for each slot that the processor
+//! would have to guess.
 //!
-//! Comparing the bytes of a word at once is an old trick (L. Lamport, *Multiple byte processing with
-//! full-word instructions*, CACM 1975); fingerprints apart from what they stand for are known from
-//! "Swiss tables".
+//! Comparing the bytes of a word at once is an old trick (L. Lamport, *Multiple byte processing
+//! with full-word instructions*, CACM 1975); fingerprints apart from what they stand for are known
+//! from "Swiss tables".
 
 use super::line::SLOTS;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,8 @@ const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 pub(super) struct Fingerprints(u64);
 
 impl Fingerprints {
-    /// The slots whose fingerprint is that of `hash`. One that is not may be among them, though rarely.
+    /// The slots whose fingerprint is that of `hash`. One that is not may be among them, though
+    /// rarely.
     #[inline]
     pub(super) fn candidates(self, hash: u64) -> Indices {
         // Zero in the bytes that are equal.
@@ -120,8 +122,8 @@ impl FingerprintsCell {
         Fingerprints(self.0.load(Ordering::Acquire))
     }
 
-    /// Notes that a slot is about to be filled with a record of a hash that has the same upper bits. For
-    /// the holder of the lock, as all that follows.
+    /// Notes that a slot is about to be filled with a record of a hash that has the same upper
+    /// bits. For the holder of the lock, as all that follows.
     #[inline]
     pub(super) fn set(&self, index: usize, hash: u64) {
         let others = self.load().0 & !(0xff << (8 * index));

@@ -128,7 +128,8 @@ impl<'g, R: Release> Full<'g, R> {
     /// The record.
     #[inline]
     pub(super) fn record(self) -> &'g Record<R> {
-        // SAFETY: the promise to `new`, which H5 lets be given.
+        // SAFETY: the word is not empty, and its record lives as long as `'g`: who made this has
+        // promised both to `new` (HASH-5).
         unsafe { &*self.0.pointer() }
     }
 }
@@ -155,9 +156,11 @@ pub(super) struct Line<R: Release> {
     records: PhantomData<*mut Record<R>>,
 }
 
-// SAFETY: a line is atomics (H1, H4); the records behind them may be used and freed by any thread.
+// SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any
+// thread.
 unsafe impl<R: Release> Send for Line<R> {}
-// SAFETY: as for `Send` (H1, H4).
+// SAFETY: a line is atomics (HASH-1, HASH-4), and the records behind them may be read by any
+// thread.
 unsafe impl<R: Release> Sync for Line<R> {}
 
 impl<R: Release> Line<R> {
@@ -172,7 +175,8 @@ impl<R: Release> Line<R> {
     /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a guard (H5).
+        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a
+        // guard (HASH-5).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -186,17 +190,19 @@ impl<R: Release> Line<R> {
         self.next.store(SlabBox::into_raw(line), Ordering::Release);
     }
 
-    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of the
-    /// lock.
+    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of
+    /// the lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: retired below (H5), where it comes from `link`.
+            // SAFETY: only `unlink_next` retires with this function. The line came from a box in
+            // `link`, is in no chain any more, and its grace period is over (HASH-5).
             drop(unsafe { SlabBox::from_raw(raw.cast::<Line<R>>()) });
         }
         let Some(line) = self.next() else { return };
         let behind = line.next.load(Ordering::Relaxed);
         let gone = self.next.swap(behind, Ordering::Release);
-        // SAFETY: just taken out of its chain, by the holder of the lock (H5).
+        // SAFETY: the holder of the lock has just taken the line out of its chain, so no thread
+        // that pins from now on finds it (HASH-5).
         unsafe { guard.retire(gone.cast(), size_of::<Line<R>>(), free::<R>) };
     }
 
@@ -207,8 +213,8 @@ impl<R: Release> Line<R> {
     pub(super) unsafe fn free_rest(&self) {
         let mut next = self.next.swap(ptr::null_mut(), Ordering::Relaxed);
         while !next.is_null() {
-            // SAFETY: lines behind the first come from `link` and are in one chain only; the caller is
-            // alone.
+            // SAFETY: lines behind the first come from `link` and are in one chain only; the caller
+            // is alone.
             let line = unsafe { SlabBox::from_raw(next) };
             next = line.next.load(Ordering::Relaxed);
         }

@@ -1,9 +1,10 @@
-//! Models for `loom`: every interleaving of two threads with a few switches, and every value that the
-//! memory model lets a load return, where buckets are split and joined, chains are compacted, and locks
-//! are replaced.
+//! Models for `loom`: every interleaving of two threads with a few switches, and every value that
+//! the memory model lets a load return, where buckets are split and joined, chains are compacted,
+//! and locks are replaced.
 //!
-//! What runs is the table itself, with two slots in a line and two buckets at first, the locks and the epochs
-//! included. The seed is the same for all tables, so a key is always found in the same bucket.
+//! What runs is the table itself, with two slots in a line and two buckets at first, the locks and
+//! the epochs included. The seed is the same for all tables, so a key is always found in the same
+//! bucket.
 
 use super::seed::Seed;
 use super::stripes::Advice;
@@ -228,7 +229,8 @@ fn a_search_meets_a_segment_that_goes() {
     });
 }
 
-/// A line that is unlinked is not freed under the feet of a reader, and what is behind it is not missed.
+/// A line that is unlinked is not freed under the feet of a reader, and what is behind it is not
+/// missed.
 #[test]
 fn a_search_meets_a_chain_that_gets_shorter() {
     let all: Vec<u64> = ending_in(0, 1).take(5).collect();

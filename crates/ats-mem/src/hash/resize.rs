@@ -12,14 +12,15 @@ use crate::record::Release;
 use ats_sync::Guard;
 
 /// The table grows when there are more records per bucket than this. A line has seven slots, and
-/// buckets not yet split have up to twice the records of those that are: at four, most of them still
-/// fit one line.
+/// buckets not yet split have up to twice the records of those that are: at four, most of them
+/// still fit one line.
 const MAX_LOAD: usize = 4;
 /// The table shrinks when there are fewer. Half of the other, so that a table of stable size rests.
 const MIN_LOAD: usize = 2;
 /// Most steps of an update, as long as there are few stripes.
 const STEPS: usize = 8;
-/// Before it changes the number of buckets, an update looks at all stripes. It does a step for each so many.
+/// Before it changes the number of buckets, an update looks at all stripes. It does a step for each
+/// so many.
 const STRIPES_PER_STEP: usize = 32;
 
 /// The number of steps that an update does at once in a table of `active` buckets. Each update
@@ -128,8 +129,8 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Changes the layout against what contention and the number of records ask for, unless another
-    /// thread is at it. Not without bounds: writes that follow lead back to what is asked for by small
-    /// steps.
+    /// thread is at it. Not without bounds: writes that follow lead back to what is asked for by
+    /// small steps.
     #[cold]
     pub(super) fn force(&self, forced: Forced, guard: &Guard) {
         let Some(_resizing) = self.rare().resizing.try_lock() else {
@@ -209,9 +210,9 @@ impl<R: Release> HashTable<R> {
 
     /// Makes one bucket less active. The caller holds the resize lock.
     ///
-    /// In the same order as [`split`](Self::split). In addition the move is counted, before and after the
-    /// number of buckets changes: after a join and a split, or a split and a join, that number is what it
-    /// was, and a reader must notice both. See the proof in [`hash`](super).
+    /// In the same order as [`split`](Self::split). In addition the move is counted, before and
+    /// after the number of buckets changes: after a join and a split, or a split and a join, that
+    /// number is what it was, and a reader must notice both. See the proof in [`hash`](super).
     pub(super) fn join(&self, guard: &Guard) {
         let partner = self.directory.active() - 1;
         let bucket = parent_of(partner);

@@ -6,8 +6,8 @@ use crate::record::{Record, Release};
 use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
-    /// The first slot content that belongs to `key` and satisfies `wanted`, at some moment since the
-    /// call.
+    /// The first slot content that belongs to `key` and satisfies `wanted`, at some moment since
+    /// the call.
     #[inline]
     pub(super) fn search<'g, T>(
         &'g self,

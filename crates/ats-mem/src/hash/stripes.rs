@@ -1,25 +1,25 @@
 //! The locks of the buckets: as many as the contention asks for.
 //!
-//! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and the
-//! one it is split into differ in a higher bit, so they have the same lock. Beside each lock stand
-//! the number and the size of the records it guards, so that counting costs no atomic
+//! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and
+//! the one it is split into differ in a higher bit, so they have the same lock. Beside each lock
+//! stand the number and the size of the records it guards, so that counting costs no atomic
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
-//! - ST1. An array of stripes is replaced only while all its locks are held. So a thread that holds
-//!   a lock and finds its array still in place holds the right one, and the array stays.
-//! - ST2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
-//!   concerns two locks.
-//!   A census holds the resize lock, so the array stays, too.
-//! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
-//!   counted is not: when locks become more, it is not known which of the records under one lock are under
-//!   which of the two.
+//! - STRIPES-1. An array of stripes is replaced only while all its locks are held. So a thread that
+//!   holds a lock and finds its array still in place holds the right one, and the array stays.
+//! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a
+//!   split never concerns two locks. A census holds the resize lock, so the array stays, too.
+//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one
+//!   of them has counted is not: when locks become more, it is not known which of the records under
+//!   one lock are under which of the two.
 //!
 //! # How full the table is
-//! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
-//! they are not: by chance, and by ST3. So that a stripe is only a reason to have a look at all of them, under the
-//! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
-//! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
+//! What one stripe has counted tells how full the table is, if all of them are alike. With a few
+//! dozen records each they are not: by chance, and by STRIPES-3. So that a stripe is only a reason
+//! to have a look at all of them, under the resize lock; and it remembers by how much it deviates
+//! from the mean, so that it is no reason a second time before its records have changed. A table
+//! whose stripes disagreed would grow and shrink for ever.
 
 use crate::backend::Buckets;
 use crate::change::Busy;
@@ -52,7 +52,8 @@ pub(super) enum Advice {
 /// One lock with what it guards.
 pub(super) struct Stripe {
     lock: Lock,
-    /// Records in the buckets, of which some may be pending. Written by the holder of the lock only.
+    /// Records in the buckets, of which some may be pending. Written by the holder of the lock
+    /// only.
     records: AtomicI64,
     /// The number of objects that readers see, and the bytes of those that are kept for walks.
     /// Written by the holder of the lock only.
@@ -124,7 +125,8 @@ impl Part for Stripe {
     }
 }
 
-/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.
+/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on
+/// it.
 #[inline]
 fn change(number: &AtomicI64, more: i64) {
     if more != 0 {
@@ -289,7 +291,8 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: never null; a replaced array is retired (ST1), so what is loaded under a guard lives as long.
+        // SAFETY: the pointer is never null. A replaced array is retired (STRIPES-1), so one that
+        // is loaded under a guard lives as long.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
@@ -327,7 +330,7 @@ impl StripeSet {
             let stripes = self.present(guard);
             let stripe = stripes.of(hash);
             let (held, waited) = take(&stripe.lock)?;
-            // The lock orders this load after a replacement, which held the lock (ST1).
+            // The lock orders this load after a replacement, which held the lock (STRIPES-1).
             if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
                 stripe.count(waited);
                 return Some(Locked {
@@ -373,8 +376,8 @@ impl StripeSet {
         self.gate.close_and_sum(turn, || stripes.parts(), count)
     }
 
-    /// The number of all records. If there are several stripes, that of this hash, which was not like the others,
-    /// remembers by how much it deviates. For the holder of the resize lock.
+    /// The number of all records. If there are several stripes, that of this hash, which was not
+    /// like the others, remembers by how much it deviates. For the holder of the resize lock.
     pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
         let stripes = self.present(guard);
         let records = stripes.records();
@@ -408,8 +411,8 @@ impl StripeSet {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break ST2. The caller
-    /// holds the resize lock, and no stripe.
+    /// Replaces the array by one of twice or half the size, unless that would break STRIPES-2. The
+    /// caller holds the resize lock, and no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
         let count = match advice {
@@ -439,13 +442,14 @@ impl StripeSet {
         let new = Box::into_raw(Box::new(new));
         let old = self.present.swap(new, Ordering::AcqRel);
         drop(held);
-        // SAFETY: made from a box, and just replaced, with all its locks held (ST1).
+        // SAFETY: the array comes from a box and was just replaced, with all its locks held
+        // (STRIPES-1), so no thread that pins from now on finds it.
         unsafe { guard.retire_box(old) };
     }
 }
 
 /// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each (ST3).
+/// successors is not known, so they get half each (STRIPES-3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
@@ -465,7 +469,7 @@ fn count(weight: &mut Weight, stripe: &Stripe) {
 
 impl Drop for StripeSet {
     fn drop(&mut self) {
-        // SAFETY: made from a box, and no other thread has the set.
+        // SAFETY: the pointer is that of a box, and no other thread has the set.
         drop(unsafe { Box::from_raw(self.present.load(Ordering::Relaxed)) });
     }
 }

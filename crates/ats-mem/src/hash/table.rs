@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 
 /// An unordered store of records; see the documentation of [`hash`](super).
 ///
-/// What readers look at comes first; what is written now and then is made late, on a line of its own. Small, since
-/// many programs have thousands of tables with a few records each.
+/// What readers look at comes first; what is written now and then is made late, on a line of its
+/// own. Small, since many programs have thousands of tables with a few records each.
 #[repr(C)]
 pub struct HashTable<R: Release> {
     pub(super) directory: Directory<R>,
@@ -37,7 +37,8 @@ pub(super) struct Rare {
     pub(super) slots: AtomicUsize,
     /// A thread holds it while it changes the number of buckets or of locks.
     pub(super) resizing: Lock,
-    /// Made by the first that does not get by with a glance. Its holder takes the resize lock, and no stripe.
+    /// Made by the first that does not get by with a glance. Its holder takes the resize lock, and
+    /// no stripe.
     pub(super) census: OnceLock<Box<Census<Totals>>>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
@@ -73,8 +74,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Removes about `count` records (and at least one bucket) for good. Returns whether the table is
-    /// empty now. For getting rid of a huge table in slices; dropping it does the rest at once.
+    /// Removes about `count` records (and at least one bucket) for good. Returns whether the table
+    /// is empty now. For getting rid of a huge table in slices; dropping it does the rest at once.
     pub fn free_some(&mut self, count: usize) -> bool {
         let mut guard = pin();
         let mut freed = 0;
@@ -105,12 +106,13 @@ impl<R: Release> HashTable<R> {
         contents.for_each(|slot, word| {
             contents.clear(slot);
             locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
-            // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
-            // to it is left: those handed out are borrowed from the table, too.
+            // SAFETY: the record was just taken out of its only slot (HASH-2). The exclusive borrow
+            // shows that no reference to it is left: those handed out are borrowed from the table,
+            // too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         });
-        // SAFETY: the exclusive borrow shows that no other thread uses the table (H5).
+        // SAFETY: the exclusive borrow shows that no other thread uses the table (HASH-5).
         self.add_lines(-(unsafe { contents.free_lines() } as i64));
         freed
     }
@@ -141,8 +143,8 @@ impl<R: Release> HashTable<R> {
         rare.is_some_and(|rare| rare.fixed.load(Ordering::Acquire) > 0)
     }
 
-    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
-    /// exclusively.
+    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is
+    /// had exclusively.
     #[inline]
     pub(super) fn active_bucket<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Bucket<'g, R> {
         let bucket = self.directory.bucket(bucket, guard);

@@ -463,8 +463,8 @@ fn locks_follow_contention() {
     table.check();
 }
 
-/// Removes a key and puts another, so often, as if the table had one record more or less each time. Returns how often
-/// the number of buckets changed meanwhile.
+/// Removes a key and puts another, so often, as if the table had one record more or less each time.
+/// Returns how often the number of buckets changed meanwhile.
 fn churn(table: &Table, keys: &mut std::ops::Range<u64>, times: usize) -> usize {
     let mut changes = 0;
     let mut buckets = table.directory.active();
@@ -483,8 +483,9 @@ fn churn(table: &Table, keys: &mut std::ops::Range<u64>, times: usize) -> usize 
     changes
 }
 
-/// However much it has shrunk or grown, a table of stable size that has as many locks as it may have rests: it does
-/// not take one part of itself, which by chance has more records than another, for the whole.
+/// However much it has shrunk or grown, a table of stable size that has as many locks as it may
+/// have rests: it does not take one part of itself, which by chance has more records than another,
+/// for the whole.
 #[test]
 fn a_table_with_many_locks_rests() {
     const KEYS: u64 = if cfg!(miri) { 600 } else { 60_000 };

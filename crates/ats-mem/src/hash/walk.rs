@@ -1,14 +1,14 @@
 //! The order of the table, and walking in it.
 //!
-//! The records are ordered by their hash *with its bits reversed*, and by key where hashes are equal.
-//! This order does not depend on the layout: a bucket holds an interval of it, since the low bits,
-//! which name the bucket, come first; a split cuts the interval in two; a join glues two neighbours.
-//! (Split-ordered lists, Shalev and Shavit, 2006, rest on the same fact.) So a walk needs no more
-//! than the key it has come to, goes on correctly however the table grows or shrinks meanwhile, and
-//! meets every key at most once, and every key that stays exactly once.
+//! The records are ordered by their hash *with its bits reversed*, and by key where hashes are
+//! equal. This order does not depend on the layout: a bucket holds an interval of it, since the low
+//! bits, which name the bucket, come first; a split cuts the interval in two; a join glues two
+//! neighbours. (Split-ordered lists, Shalev and Shavit, 2006, rest on the same fact.) So a walk
+//! needs no more than the key it has come to, goes on correctly however the table grows or shrinks
+//! meanwhile, and meets every key at most once, and every key that stays exactly once.
 //!
-//! The price: consecutive buckets are not neighbours in memory, and within a bucket the records have
-//! to be put in order, a handful at a time.
+//! The price: consecutive buckets are not neighbours in memory, and within a bucket the records
+//! have to be put in order, a handful at a time.
 
 use super::bucket::Bucket;
 use super::directory::depth_of;
@@ -52,9 +52,9 @@ impl<'k> Place<'k> {
 /// The records of one interval in order, as of one moment each.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 
-/// Places ahead of a walk, whose buckets and records are asked for before it comes to them: consecutive buckets
-/// are not neighbours in memory. If the table changes meanwhile, they may be somewhere else, which does no
-/// harm.
+/// Places ahead of a walk, whose buckets and records are asked for before it comes to them:
+/// consecutive buckets are not neighbours in memory. If the table changes meanwhile, they may be
+/// somewhere else, which does no harm.
 struct Scouts {
     /// The place from which buckets are asked for; `None` beyond the end of the table.
     far: Option<u64>,
@@ -144,8 +144,8 @@ impl<R: Release> HashTable<R> {
         debug_assert_eq!(end, None);
     }
 
-    /// Visits the records behind `place` in order until `visit` breaks, or `pause`, which is asked after each
-    /// bucket; then it returns where to go on.
+    /// Visits the records behind `place` in order until `visit` breaks, or `pause`, which is asked
+    /// after each bucket; then it returns where to go on.
     pub(super) fn walk_until<'g>(
         &'g self,
         place: Place<'_>,
@@ -172,8 +172,9 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Visits the records of one of so many slots: those whose hash would lead to bucket `slot` if the table
-    /// had `slots` buckets. These are neighbours in the order of the table, whatever buckets it has.
+    /// Visits the records of one of so many slots: those whose hash would lead to bucket `slot` if
+    /// the table had `slots` buckets. These are neighbours in the order of the table, whatever
+    /// buckets it has.
     pub(super) fn walk_slot<'g>(
         &'g self,
         slot: usize,
@@ -201,8 +202,8 @@ impl<R: Release> HashTable<R> {
         (place | (u64::MAX >> view.depth(bucket))).checked_add(1)
     }
 
-    /// Puts the records from `place` to the end of the interval of its bucket into `found`, in order.
-    /// Returns where the next interval begins, `None` at the end of the table.
+    /// Puts the records from `place` to the end of the interval of its bucket into `found`, in
+    /// order. Returns where the next interval begins, `None` at the end of the table.
     fn gather<'g>(
         &'g self,
         place: Place<'_>,

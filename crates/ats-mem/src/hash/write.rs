@@ -79,8 +79,8 @@ impl<R: Release> HashTable<R> {
         approached: Approached<'g, R>,
         guard: &'g Guard,
     ) -> LockedKey<'g, R> {
-        // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
-        // that concerns the buckets of this stripe.
+        // Under the lock this is exact: the number of buckets may change meanwhile, but not in a
+        // way that concerns the buckets of this stripe.
         let bucket = match approached.bucket {
             Some(bucket) if self.directory.is_as(approached.view) => bucket,
             _ => self.active_bucket(bucket_of(hash, self.directory.active()), guard),
@@ -105,8 +105,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](retire) when the lock is
-    /// free again.
+    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](retire) when
+    /// the lock is free again.
     #[inline]
     fn apply<'g>(
         &self,
@@ -205,7 +205,7 @@ fn find_deleted<'g, R: Release>(
 #[inline]
 pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     if let Some(record) = gone {
-        // SAFETY: no other slot led to it (H2), and it was taken out under the lock (H1).
+        // SAFETY: no other slot led to it (HASH-2), and it was taken out under the lock (HASH-1).
         unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
     }
 }
@@ -252,7 +252,8 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         self.step_hashed(key, self.seed.hash(key), guard, decide)
     }
 
-    /// First the buckets of some keys, then the records in them, so that misses of different keys overlap.
+    /// First the buckets of some keys, then the records in them, so that misses of different keys
+    /// overlap.
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let view = self.directory.view();
         for keys in keys.chunks(APPROACHED) {
@@ -290,7 +291,8 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    /// The record before comes back first, since it stays, marked as deleted, while the table is fixed.
+    /// The record before comes back first, since it stays, marked as deleted, while the table is
+    /// fixed.
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
         let Some(before) = before else {
             return self.exchange(hold, None, guard);

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 pub struct RecordBox<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: the box is the only way to its record, whose words are plain data or resources that
-// `Release` may give back on any thread (I3).
+// `Release` may give back on any thread (RECORD-3).
 unsafe impl<R: Release> Send for RecordBox<R> {}
 
 impl<R: Release> RecordBox<R> {
@@ -43,8 +43,8 @@ impl<R: Release> RecordBox<R> {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         ats_sync::count::moved(shape.bytes());
         let key_words = shape.key_words();
-        // SAFETY: the block, which no other code has, holds the header, the padded key and the value. The
-        // last word of the key is zeroed first so that its padding is defined.
+        // SAFETY: the block, which no other code has, holds the header, the padded key and the
+        // value. The last word of the key is zeroed first so that its padding is defined.
         unsafe {
             Header::<Entry<Record<R>>>::write(record.cast().as_ptr(), shape);
             let start = record.cast::<u64>().add(shape.header_words());
@@ -73,7 +73,8 @@ impl<R: Release> RecordBox<R> {
         let copy = Self::make(self.key(), &[], self.value(), wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and no code refers to it: it was not published.
+        // SAFETY: the block was allocated with this size, and no code refers to it: it was not
+        // published.
         unsafe { slab::free(block, shape.bytes()) };
         copy
     }
@@ -85,11 +86,12 @@ impl<R: Release> RecordBox<R> {
         raw
     }
 
-    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after that. For a record
-    /// that is made to be read, and is never in a store.
+    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after
+    /// that. For a record that is made to be read, and is never in a store.
     pub fn lend(self, guard: &Guard) -> &Record<R> {
         let raw = self.into_raw();
-        // SAFETY: no other thread can reach the record, and what is retired lives as long as the guard (I2).
+        // SAFETY: no other thread can reach the record, and what is retired lives as long as the
+        // guard (RECORD-2).
         unsafe {
             retire(raw, guard);
             &*raw
@@ -118,11 +120,11 @@ impl<R: Release> std::ops::Deref for RecordBox<R> {
 impl<R: Release> Drop for RecordBox<R> {
     fn drop(&mut self) {
         if self.owns() {
-            // SAFETY: the record owns its resources (I3) and ends here.
+            // SAFETY: the record owns its resources (RECORD-3) and ends here.
             unsafe { R::release(self.value()) };
         }
         let bytes = self.header.shape().bytes();
-        // SAFETY: allocated in `make` with the same size, and not used any more.
+        // SAFETY: `make` allocated the block with the same size, and it is not used any more.
         unsafe { slab::free(self.0.cast(), bytes) };
     }
 }
@@ -133,7 +135,8 @@ impl<R: Release> Drop for RecordBox<R> {
 /// At `to` there is room for them, which is ours.
 #[inline(always)]
 unsafe fn copy_bytes(from: &[u8], to: *mut u8) {
-    // SAFETY: the contract is handed on.
+    // SAFETY: the caller says that there is room for all bytes at `to`, which no other code uses;
+    // each of these copies writes within that room.
     unsafe {
         let copied = from.is_empty()
             || copy_halves::<8>(from, to)
@@ -157,7 +160,8 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     };
     let few = from.len() <= 2 * N;
     if few {
-        // SAFETY: the contract; there are at least `N` bytes.
+        // SAFETY: the caller says that there is room for `from.len()` bytes at `to`. These are at
+        // least `N`, so both halves lie within.
         unsafe {
             to.cast::<[u8; N]>().write(*first);
             to.add(from.len() - N).cast::<[u8; N]>().write(*last);
@@ -166,19 +170,21 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     few
 }
 
-/// Copies words; few of them, as most values have, one by one: they have just been stored one by one, and a processor
-/// hands a store on to a load of the same width only.
+/// Copies words; few of them, as most values have, one by one: they have just been stored one by
+/// one, and a processor hands a store on to a load of the same width only.
 ///
 /// # Safety
 /// At `to` there is room for them, which is ours.
 #[inline(always)]
 unsafe fn copy_words(from: &[u64], to: *mut u64) {
     if from.len() > 8 {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that there is room for the words at `to`, which no other code
+        // uses, so it does not overlap with `from`.
         return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
     for (place, word) in from.iter().enumerate() {
-        // SAFETY: the contract. Volatile, so that the loop is not made a call that copies.
+        // SAFETY: the caller says that there is room for the words at `to`, and `place` is below
+        // their number. Volatile, so that the loop is not made a call that copies.
         unsafe { to.add(place).write(ptr::from_ref(word).read_volatile()) };
     }
 }
@@ -188,7 +194,8 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 /// # Safety
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
+    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
+    // what `Guard::retire` asks for. It lives until then (RECORD-2).
     unsafe {
         let bytes = (*record).header.shape().bytes();
         if (*record).owns() {
@@ -208,17 +215,19 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 /// As for `retire`.
 #[inline]
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
-    // A record that owns nothing is nothing but its block (I3).
+    // A record that owns nothing is nothing but its block (RECORD-3).
     let free = slab::freeing(bytes).unwrap_or(free::<R>);
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
+    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
+    // what `Guard::retire` asks for (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };
 }
 
 /// Frees a record that was retired.
 ///
 /// # Safety
-/// It is the end of the grace period of this record (I2).
+/// It is the end of the grace period of this record (RECORD-2).
 unsafe fn free<R: Release>(raw: *mut u8) {
-    // SAFETY: the contract: no thread can reach the record any more.
+    // SAFETY: the grace period of the record is over, so no thread can reach it. It came from
+    // `RecordBox::into_raw` and is freed here only (RECORD-2).
     drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
 }

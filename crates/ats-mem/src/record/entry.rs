@@ -1,6 +1,6 @@
 //! The entry to which the stamp of a pending record leads.
 //!
-//! The invariants (B1 and so on) are those of [`batch`](crate::batch).
+//! The invariants (BATCH-1 and so on) are those of [`batch`](crate::batch).
 
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
@@ -23,7 +23,8 @@ impl BatchState {
         BatchState(AtomicU8::new(State::Open as u8))
     }
 
-    /// Ends the batch (B1). A thread that reads this state sees everything that was written before.
+    /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written
+    /// before.
     pub(crate) fn end(&self, state: State) {
         self.0.store(state as u8, Ordering::Release);
     }
@@ -41,12 +42,13 @@ impl BatchState {
 pub(crate) struct Entry<T> {
     shared: *const BatchState,
     before: *const T,
-    /// The record in the store that bears the stamp. Bits of its address say if it only holds its key, or is
-    /// kept: so it is not the record that a commit makes visible.
+    /// The record in the store that bears the stamp. Bits of its address say if it only holds its
+    /// key, or is kept: so it is not the record that a commit makes visible.
     installed: AtomicPtr<T>,
 }
 
-/// The bit of an address that says that the record only holds its key. Records are aligned to words.
+/// The bit of an address that says that the record only holds its key. Records are aligned to
+/// words.
 const HOLDS: usize = 1;
 /// The bit that says that the record was there before, and stays.
 const KEPT: usize = 2;
@@ -64,8 +66,8 @@ pub(crate) enum Installed<T> {
 }
 
 impl<T> Entry<T> {
-    /// The entry of a record that takes the place of the one before, or of nothing (null), but is not
-    /// [installed](Entry::install) yet.
+    /// The entry of a record that takes the place of the one before, or of nothing (null), but is
+    /// not [installed](Entry::install) yet.
     ///
     /// # Safety
     /// The shared part lives as long as the entry.
@@ -110,16 +112,19 @@ impl<T> Entry<T> {
     }
 
     fn has_committed(&self) -> bool {
-        // SAFETY: promised to `new`; the batch frees it together with the entries (B4).
+        // SAFETY: who made the entry has promised to `new` that the shared part of the batch
+        // outlives it: the batch frees both together (BATCH-4).
         unsafe { &*self.shared }.state() == State::Committed
     }
 
     /// The record that was there before, if there was one.
     ///
     /// # Safety
-    /// As long as `'r` it is not retired, or is so under a guard that the caller has (B3).
+    /// As long as `'r` it is not retired, or is so under a guard that the caller has (BATCH-3).
     pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
-        // SAFETY: the contract; `before` is set once and comes from a reference or is null (B2).
+        // SAFETY: `before` is null or comes from a reference, and never changes (BATCH-2). The
+        // caller says that the record is not retired as long as `'r`, or is so under the caller's
+        // guard (BATCH-3).
         unsafe { self.before.as_ref() }
     }
 }

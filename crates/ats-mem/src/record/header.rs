@@ -8,7 +8,8 @@
 //! +---------------------------------------------+----------+-----------+------+
 //! ```
 //!
-//! The lower 16 bits, the *shape*, never change. All ones in them mean a *wide* header, two words more:
+//! The lower 16 bits, the *shape*, never change. All ones in them mean a *wide* header, two words
+//! more:
 //!
 //! ```text
 //! word 1    key length in bytes (32 bits) | value length in words (31 bits) | owns (1 bit)
@@ -16,12 +17,13 @@
 //! ```
 //!
 //! # Addresses that do not fit
-//! 48 bits hold the address of whatever begins at a multiple of 8 and lies below 2^51. No system gives a
-//! process memory beyond that unasked, as far as we know: with four levels of page tables there is none,
-//! and where there are five (x86-64), or 52 bits (AArch64), one has to ask `mmap` for it. But pointers may
-//! bear tags in their upper bits (AArch64), and other systems may have other ideas, so we do not count
-//! on it: a record that is to be stamped with an address that does not fit is first copied behind a wide
-//! header ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any. That is
+//! 48 bits hold the address of whatever begins at a multiple of 8 and lies below 2^51. No system
+//! gives a process memory beyond that unasked, as far as we know: with four levels of page tables
+//! there is none, and where there are five (x86-64), or 52 bits (AArch64), one has to ask `mmap`
+//! for it. But pointers may bear tags in their upper bits (AArch64), and other systems may have
+//! other ideas, so we do not count on it: a record that is to be stamped with an address that does
+//! not fit is first copied behind a wide header
+//! ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any. That is
 //! decided for each record by the address itself, and costs nothing where it does not happen.
 
 use ats_sync::shim::atomic::{
@@ -126,8 +128,8 @@ impl Shape {
 
 /// The header of a record of which stamps point to `E`.
 ///
-/// A reference to it is one to its first word; where that says that the header is wide, it stands at
-/// the beginning of a [`Wide`].
+/// A reference to it is one to its first word; where that says that the header is wide, it stands
+/// at the beginning of a [`Wide`].
 #[repr(transparent)]
 pub(super) struct Header<E> {
     word: AtomicU64,
@@ -145,8 +147,8 @@ impl<E> Header<E> {
     /// Writes a header without stamp.
     ///
     /// # Safety
-    /// At `place`, aligned to 8 bytes, there is room that is ours for the [words](Shape::header_words) of
-    /// a header of this shape.
+    /// At `place`, aligned to 8 bytes, there is room that is ours for the
+    /// [words](Shape::header_words) of a header of this shape.
     pub(super) unsafe fn write(place: *mut Self, shape: Shape) {
         let first = |bits| Header {
             word: AtomicU64::new(bits),
@@ -198,7 +200,8 @@ impl<E> Header<E> {
     /// The wide header that this is the first word of.
     fn wide(&self) -> &Wide<E> {
         debug_assert!(self.bits() == WIDE);
-        // SAFETY: only called if this is the first word of a wide header, as `write` made it.
+        // SAFETY: this is called only if the word is the first one of a wide header, as `write`
+        // made it.
         unsafe { &*ptr::from_ref(self).cast() }
     }
 
@@ -215,8 +218,9 @@ impl<E> Header<E> {
     #[cold]
     fn stamp_of(&self, word: u64) -> *mut E {
         if word & SHAPE == WIDE {
-            // Written before the first word got its stamp. If another stamp has been given meanwhile, it is that
-            // one, which is as good: it is younger, and what it leads to lives as long.
+            // Written before the first word got its stamp. If another stamp has been given
+            // meanwhile, it is that one, which is as good: it is younger, and what it leads to
+            // lives as long.
             return self.wide().stamp.load(Acquire);
         }
         ptr::with_exposed_provenance_mut(((word >> STAMP_SHIFT) * ENTRY_ALIGN) as usize)
@@ -227,7 +231,8 @@ impl<E> Header<E> {
         self.shape().wide || narrow_stamp(entry.addr()).is_some()
     }
 
-    /// Stamps the header, which has no stamp. The caller has it alone, or holds the lock of its key.
+    /// Stamps the header, which has no stamp. The caller has it alone, or holds the lock of its
+    /// key.
     pub(super) fn set_stamp(&self, entry: *mut E) {
         let bits = self.bits();
         let stamp = if bits == WIDE {

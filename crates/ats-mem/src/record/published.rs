@@ -7,7 +7,8 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The fixed part of a record; the documentation of [`record`](super) says what follows it in memory.
+/// The fixed part of a record; the documentation of [`record`](super) says what follows it in
+/// memory.
 #[repr(transparent)]
 pub struct Record<R> {
     pub(super) header: Header<Entry<Record<R>>>,
@@ -19,8 +20,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn key(&self) -> &[u8] {
         let shape = self.header.shape();
-        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key bytes
-        // behind the header; they never change (I1).
+        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key
+        // bytes behind the header; they never change (RECORD-1).
         unsafe {
             let start = self.words_from(shape.header_words()).cast();
             std::slice::from_raw_parts(start, shape.key_len as usize)
@@ -51,7 +52,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn value(&self) -> &[u64] {
         let (start, words) = self.value_words();
-        // SAFETY: as for `key`, and words do not change (I1).
+        // SAFETY: the shape in the header says how many words of value follow the key in the block
+        // of the record. They never change (RECORD-1).
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
@@ -60,7 +62,8 @@ impl<R> Record<R> {
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
-        // SAFETY: as for `key` (I1); the value follows the padded key.
+        // SAFETY: the shape in the header says how many words the header and the padded key have,
+        // and never changes (RECORD-1); the value follows them in the same block.
         let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
         (start, shape.value_words as usize)
     }
@@ -78,7 +81,8 @@ impl<R> Record<R> {
     /// # Safety
     /// The record has at least `words` words.
     unsafe fn words_from(&self, words: usize) -> *const u64 {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that the record has so many words, so the address lies within its
+        // block or at its end.
         unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 
@@ -99,16 +103,16 @@ impl<R> Record<R> {
         entry: *const Entry<Self>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        // SAFETY: a batch retires its entries after it has taken them out of every stamp (B4), so an
-        // entry read from a stamp under a guard lives as long as the guard.
+        // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4),
+        // so an entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
         if entry.shows(self) {
             return Some(self);
         }
-        // SAFETY: the record before is retired only after the batch has committed (B3), hence after this
-        // guard was made if the batch is seen uncommitted under it. If the record is one that only holds
-        // its key, it was taken out of the store before the record before could be replaced, and this guard
-        // is older than that.
+        // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence
+        // after this guard was made if the batch is seen uncommitted under it. If the record is one
+        // that only holds its key, it was taken out of the store before the record before could be
+        // replaced, and this guard is older than that.
         let before = unsafe { entry.before() };
         before.and_then(|record| record.settled(guard))
     }
@@ -125,8 +129,8 @@ impl<R> Record<R> {
         self.header.has_room_for(entry)
     }
 
-    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as I1 says. With null, takes
-    /// the stamp away.
+    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as RECORD-1 says.
+    /// With null, takes the stamp away.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<Self>) {
         if entry.is_null() {
             self.header.clear_stamp();

@@ -14,9 +14,9 @@ pub trait Release: Send + Sync + 'static {
     /// afterwards.
     unsafe fn release(value: &[u64]);
 
-    /// About how many bytes of memory what the words own keeps from being used, besides the words. Called
-    /// when an owning value is retired, while readers may still be looking at it. Nothing, unless the owner of the
-    /// values says more.
+    /// About how many bytes of memory what the words own keeps from being used, besides the words.
+    /// Called when an owning value is retired, while readers may still be looking at it. Nothing,
+    /// unless the owner of the values says more.
     ///
     /// # Safety
     /// `value` and `words` are those of an owning value, as
@@ -49,15 +49,16 @@ impl Weight {
 }
 
 impl<R: Release> Record<R> {
-    /// The number of objects that it stands for in its place. One that only holds its key stands for those that were
-    /// there before. For a record in a store of which the caller has the lock.
+    /// The number of objects that it stands for in its place. One that only holds its key stands
+    /// for those that were there before. For a record in a store of which the caller has the lock.
     pub(crate) fn objects_in_place(&self) -> u64 {
         let objects = |record| u64::try_from(R::weight(record).objects).unwrap_or(0);
         if self.value_words().1 > 0 {
             return objects(self);
         }
-        // SAFETY: a record without a value is stamped as long as it is in the store, and the entry lives as long
-        // (B4), which the caller's lock ensures. So does the record before (B3).
+        // SAFETY: a record without a value is stamped as long as it is in the store, and the entry
+        // lives as long (BATCH-4), which the caller's lock ensures. So does the record before
+        // (BATCH-3).
         let before = unsafe {
             self.header
                 .stamp()

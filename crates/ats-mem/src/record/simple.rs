@@ -50,7 +50,9 @@ impl<R: Release> Simple<R> {
     #[inline]
     pub(crate) unsafe fn retire(self, guard: &Guard) {
         let record = ptr::with_exposed_provenance_mut::<Record<R>>(self.address);
-        // SAFETY: the contract; a simple record owns nothing.
+        // SAFETY: the record was just taken out of its store, under the lock under which it was
+        // found, so no thread that pins from now on can reach it (RECORD-2). A simple record owns
+        // nothing.
         unsafe { boxed::retire_block(record, self.bytes(), guard) };
     }
 }
@@ -102,7 +104,8 @@ impl<R: Release> Old<'_, R> {
     /// It was just taken out of its store, under the lock under which it was found.
     #[inline]
     pub(crate) unsafe fn retire(self, guard: &Guard) {
-        // SAFETY: the contract is handed on.
+        // SAFETY: the record was just taken out of its store, under the lock under which it was
+        // found, so no thread that pins from now on can reach it (RECORD-2).
         unsafe {
             match self {
                 Old::Seen(record) => boxed::retire(ptr::from_ref(record).cast_mut(), guard),

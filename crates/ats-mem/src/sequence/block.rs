@@ -1,4 +1,5 @@
-//! The blocks of a sequence: [nodes](super::node) and [values](super::value), and references to them.
+//! The blocks of a sequence: [nodes](super::node) and [values](super::value), and references to
+//! them.
 //!
 //! ```text
 //!           63              32 31              0
@@ -10,8 +11,8 @@
 //!          +------------------+-----------------+---------------------------+
 //! ```
 //!
-//! Which of the two a link leads to is not in the block: it follows from the height at which the link
-//! stands.
+//! Which of the two a link leads to is not in the block: it follows from the height at which the
+//! link stands.
 
 use ats_sync::shim::atomic::{
     AtomicU64,
@@ -97,31 +98,31 @@ impl Link {
     }
 
     /// # Safety
-    /// The block lives as long as `'a` (Q1).
+    /// The block lives as long as `'a` (SEQUENCE-1).
     #[inline(always)]
     unsafe fn head<'a>(self) -> &'a BlockHeader {
-        // SAFETY: every block begins with a head, and this one lives (Q1).
+        // SAFETY: every block begins with a head, and this one lives (SEQUENCE-1).
         unsafe { &*self.pointer().cast() }
     }
 
     /// Returns `true` if the holder of a reference has the only one.
     ///
     /// # Safety
-    /// The block lives (Q1).
+    /// The block lives (SEQUENCE-1).
     #[inline]
     pub(super) unsafe fn is_only(self) -> bool {
         // Acquire: what others did with the block before they gave their references up is over.
-        // SAFETY: the contract (Q1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         unsafe { self.head() }.word.load(Acquire) & COUNT == 1
     }
 
     /// Number of references.
     ///
     /// # Safety
-    /// The block lives (Q1).
+    /// The block lives (SEQUENCE-1).
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) unsafe fn count(self) -> u32 {
-        // SAFETY: the contract (Q1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         (unsafe { self.head() }.word.load(Acquire) & COUNT) as u32
     }
 
@@ -131,7 +132,7 @@ impl Link {
     /// The caller has a reference, or keeps the owner of one from giving it up.
     pub(super) unsafe fn share(self) {
         // Relaxed, as a thread that has a reference already sees the block.
-        // SAFETY: the reference of the caller keeps the block (Q1).
+        // SAFETY: the reference of the caller keeps the block (SEQUENCE-1).
         let before = unsafe { self.head() }.word.fetch_add(1, Relaxed);
         if before & COUNT > COUNT_MAX {
             std::process::abort();
@@ -141,9 +142,9 @@ impl Link {
     /// Takes one more reference, if there is any. Says whether it did.
     ///
     /// # Safety
-    /// The block lives (Q1).
+    /// The block lives (SEQUENCE-1).
     pub(super) unsafe fn share_if_any(self) -> bool {
-        // SAFETY: the contract (Q1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         let word = unsafe { &self.head().word };
         let mut before = word.load(Relaxed);
         while before & COUNT != 0 {
@@ -162,9 +163,9 @@ impl Link {
     /// [share](Self::share_if_any) the block any more. Says whether it did.
     ///
     /// # Safety
-    /// The block lives (Q1).
+    /// The block lives (SEQUENCE-1).
     pub(super) unsafe fn take_only(self) -> bool {
-        // SAFETY: the contract (Q1).
+        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
         let head = unsafe { self.head() };
         let alone = u64::from(head.shape()) << SHAPE_SHIFT | 1;
         // Acquire as in `is_only`.
@@ -179,7 +180,7 @@ impl Link {
     /// # Safety
     /// The caller has a reference, and does not use it afterwards.
     pub(super) unsafe fn give_up(self) -> bool {
-        // SAFETY: the reference of the caller keeps the block (Q1).
+        // SAFETY: the reference of the caller keeps the block (SEQUENCE-1).
         unsafe {
             // One load instead of a write for blocks with a single reference, which most have.
             if self.is_only() {

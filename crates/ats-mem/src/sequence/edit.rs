@@ -13,17 +13,17 @@ use std::marker::PhantomData;
 
 /// Changes to a version, of which a new one is made.
 ///
-/// Until it is finished the edit takes no reference and changes no block of the old version: it copies
-/// the nodes on the way to what changes, and writes to its own copies, which no second change of the same
-/// edit copies again. Dropping it undoes everything.
+/// Until it is finished the edit takes no reference and changes no block of the old version: it
+/// copies the nodes on the way to what changes, and writes to its own copies, which no second
+/// change of the same edit copies again. Dropping it undoes everything.
 pub struct Edit<'a, R: Release> {
     old: &'a Sequence<R>,
     new: Draft,
     release: PhantomData<R>,
 }
 
-/// A version being made. Links to blocks that were made for it are marked as drafts; it has the only
-/// reference to them, and none to the others.
+/// A version being made. Links to blocks that were made for it are marked as drafts; it has the
+/// only reference to them, and none to the others.
 #[derive(Clone, Copy)]
 struct Draft {
     root: Option<Link>,
@@ -36,8 +36,8 @@ struct Draft {
 impl<R: Release> Sequence<R> {
     /// Begins to make a new version of this one. O(1).
     ///
-    /// There must not be another edit of the same version at the same time that is finished by taking over,
-    /// nor may that have happened before.
+    /// There must not be another edit of the same version at the same time that is finished by
+    /// taking over, nor may that have happened before.
     pub fn edit(&self) -> Edit<'_, R> {
         debug_assert!(
             !self.taken_over.load(Relaxed),
@@ -74,8 +74,8 @@ impl<'a, R: Release> Edit<'a, R> {
 
     /// The value at a position, as edited so far. O(log positions).
     pub fn get(&self, position: u64) -> Option<&[u64]> {
-        // SAFETY: the draft leads to blocks of its own and of the old version, which live as long as we
-        // borrow both (Q7).
+        // SAFETY: the draft leads to blocks of its own and of the old version, which live as long
+        // as we borrow both (SEQUENCE-7).
         unsafe { find(self.new.root, self.new.height, position) }
     }
 
@@ -89,7 +89,8 @@ impl<'a, R: Release> Edit<'a, R> {
         let position = self.new.next;
         let next = position.checked_add(1).expect("a position is left");
         let value = Value::make(words, owns);
-        // SAFETY: just made.
+        // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
+        // (SEQUENCE-7).
         self.new.bytes += unsafe { value.value() }.bytes();
         self.new.grow(height_for(position));
         let root = self
@@ -118,12 +119,14 @@ impl<'a, R: Release> Edit<'a, R> {
     /// # Panics
     /// If the value has 2^31 words.
     pub fn replace(&mut self, position: u64, words: &[u64], owns: bool) -> bool {
-        // SAFETY: as in `get` (Q7).
+        // SAFETY: the draft and the version it was made of keep all blocks below the root, and the
+        // height says what links lead to (SEQUENCE-7).
         let Some(old) = (unsafe { find_link(self.new.root, self.new.height, position) }) else {
             return false;
         };
         let value = Value::make(words, owns);
-        // SAFETY: just made.
+        // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
+        // (SEQUENCE-7).
         self.new.bytes += unsafe { value.value() }.bytes();
         let root = self
             .new
@@ -134,34 +137,37 @@ impl<'a, R: Release> Edit<'a, R> {
         true
     }
 
-    /// The new version. The old one stays as it is: blocks that are in both have one more reference.
-    /// O(blocks made by this edit), times the fan-out.
+    /// The new version. The old one stays as it is: blocks that are in both have one more
+    /// reference. O(blocks made by this edit), times the fan-out.
     pub fn finish(self) -> Sequence<R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
-        // SAFETY: the draft was made of this version, and no other code has it (Q7).
+        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7).
         unsafe { make_version(new.root, new.height, old, None) };
         new.into_sequence()
     }
 
-    /// The new version, for which the old one is taken apart: it gets the references of the old one instead
-    /// of more references, so that blocks which did not change are not touched. O(blocks made by this edit),
-    /// times the fan-out.
+    /// The new version, for which the old one is taken apart: it gets the references of the old one
+    /// instead of more references, so that blocks which did not change are not touched. O(blocks
+    /// made by this edit), times the fan-out.
     ///
     /// What the old version had and the new one has not is in the leftovers. Until they are
     /// [retired](Leftovers::retire), the old version can be read as before.
     ///
     /// # Safety
-    /// - The new version takes the place of the old one where readers find it, and is not dropped before
-    ///   readers that find the old one there are gone.
+    /// - The new version takes the place of the old one where readers find it, and is not dropped
+    ///   before readers that find the old one there are gone.
     /// - No other code edits the old version now, and no code edits it later.
-    /// - After the leftovers have been retired, the old version is read only by readers that hold a guard,
-    ///   or a [shared](Sequence::share) version of their own.
+    /// - After the leftovers have been retired, the old version is read only by readers that hold a
+    ///   guard, or a [shared](Sequence::share) version of their own.
     pub unsafe fn finish_taking_over(self) -> (Sequence<R>, Leftovers<R>) {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
         let mut leftovers = Leftovers::none();
-        // SAFETY: the draft was made of this version, and no other code has it (Q7); the contract is handed on.
+        // SAFETY: the draft was made of this version, and no other code has it (SEQUENCE-7). The
+        // caller says that no other code edits the old version, now or later, and that only readers
+        // with guards or versions of their own read it, which is what taking over asks for
+        // (SEQUENCE-6).
         unsafe { make_version(new.root, new.height, old, Some(&mut leftovers)) };
         (new.into_sequence(), leftovers)
     }
@@ -170,7 +176,7 @@ impl<'a, R: Release> Edit<'a, R> {
 impl<R: Release> Drop for Edit<'_, R> {
     fn drop(&mut self) {
         if let Some(root) = self.new.root {
-            // SAFETY: the edit ends here, and its draft with it (Q7).
+            // SAFETY: the edit ends here, and its draft with it (SEQUENCE-7).
             unsafe { discard::<R>(root, self.new.height) };
         }
     }
@@ -202,14 +208,15 @@ impl Draft {
         }
     }
 
-    /// The node behind `link`, or a new one, with a value at a position below it. Recurs as deep as the
-    /// tree is high.
+    /// The node behind `link`, or a new one, with a value at a position below it. Recurs as deep as
+    /// the tree is high.
     fn put(&mut self, link: Option<Link>, height: u32, position: u64, value: Link) -> Link {
         let slot = slot_of(position, height);
         let child = match height {
             1 => value,
             _ => {
-                // SAFETY: links of the draft that stand at this height lead to nodes that live (Q7).
+                // SAFETY: links of the draft that stand at this height lead to nodes that live
+                // (SEQUENCE-7).
                 let below = link.and_then(|link| unsafe { link.node() }.child(slot));
                 self.put(below, height - 1, position, value)
             }
@@ -220,11 +227,12 @@ impl Draft {
         }
     }
 
-    /// The node behind `link` without the value at a position below it, which is there; nothing if it was
-    /// the last. Recurs as deep as the tree is high.
+    /// The node behind `link` without the value at a position below it, which is there; nothing if
+    /// it was the last. Recurs as deep as the tree is high.
     fn cut<R: Release>(&mut self, link: Link, height: u32, position: u64) -> Option<Link> {
         let slot = slot_of(position, height);
-        // SAFETY: links of the draft that stand at this height lead to nodes that live (Q7).
+        // SAFETY: links of the draft that stand at this height lead to nodes that live
+        // (SEQUENCE-7).
         let node = unsafe { link.node() };
         let below = node.child(slot).expect("there is a way to the value");
         let rest = match height {
@@ -243,11 +251,12 @@ impl Draft {
 
     /// A node of the draft that is the one behind `link`, but with this child in a slot, or none.
     fn with_child(&mut self, link: Link, slot: u32, child: Option<Link>) -> Link {
-        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (Q7).
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live
+        // (SEQUENCE-7).
         let node = unsafe { link.node() };
         match child {
             Some(child) if link.is_draft() && node.has(slot) => {
-                // SAFETY: only the draft leads to its own nodes (Q7).
+                // SAFETY: only the draft leads to its own nodes (SEQUENCE-7).
                 unsafe { node.set(slot, child) };
                 link
             }
@@ -261,29 +270,31 @@ impl Draft {
 
     /// Counts a node that was made.
     fn made(&mut self, link: Link) -> Link {
-        // SAFETY: just made.
+        // SAFETY: the caller has just made this node for the draft, which alone has it
+        // (SEQUENCE-7).
         self.bytes += unsafe { link.node() }.bytes();
         link
     }
 
     /// Lets go of a node that the draft will not have any more.
     fn drop_node(&mut self, link: Link) {
-        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live (Q7).
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live
+        // (SEQUENCE-7).
         let node = unsafe { link.node() };
         self.bytes -= node.bytes();
         if link.is_draft() {
-            // SAFETY: only the draft leads to its own nodes (Q7).
+            // SAFETY: only the draft leads to its own nodes (SEQUENCE-7).
             unsafe { node.free() };
         }
     }
 
     /// Lets go of a value that the draft will not have any more.
     fn drop_value<R: Release>(&mut self, link: Link) {
-        // SAFETY: links at the bottom of the draft lead to values that live (Q7).
+        // SAFETY: links at the bottom of the draft lead to values that live (SEQUENCE-7).
         let value = unsafe { link.value() };
         self.bytes -= value.bytes();
         if link.is_draft() {
-            // SAFETY: only the draft leads to its own values (Q7).
+            // SAFETY: only the draft leads to its own values (SEQUENCE-7).
             unsafe { free_value::<R>(value) };
         }
     }
@@ -297,7 +308,7 @@ unsafe fn discard<R: Release>(link: Link, height: u32) {
     if !link.is_draft() {
         return;
     }
-    // SAFETY: only the draft leads to its own blocks; the height says what they are (Q7).
+    // SAFETY: only the draft leads to its own blocks; the height says what they are (SEQUENCE-7).
     unsafe {
         if height == 0 {
             return free_value::<R>(link.value());

@@ -1,11 +1,11 @@
 //! Making a draft a version: counting references, or taking them over.
 //!
-//! The draft and the version it was made of are walked side by side, where they differ. At each place of
-//! the tree there is a node of the draft, and mostly the node that it replaces. While the way there from
-//! the old root has led through nodes with a single reference, these references are ours to dispose of:
-//! the old node is retired as a bare block, and its references to children that are also children of the
-//! new node go over to that, uncounted. From the first node on that has other references as well, the old
-//! node keeps its references, and the new node counts its own.
+//! The draft and the version it was made of are walked side by side, where they differ. At each
+//! place of the tree there is a node of the draft, and mostly the node that it replaces. While the
+//! way there from the old root has led through nodes with a single reference, these references are
+//! ours to dispose of: the old node is retired as a bare block, and its references to children that
+//! are also children of the new node go over to that, uncounted. From the first node on that has
+//! other references as well, the old node keeps its references, and the new node counts its own.
 
 use super::block::Link;
 use super::leftovers::{Leftover, Leftovers};
@@ -14,11 +14,12 @@ use super::version::Sequence;
 use crate::record::Release;
 
 /// Removes the marks from a draft, except that of its root, and makes its references count. With
-/// `leftovers`, takes the references of the old version over, as far as no other version shares its nodes.
+/// `leftovers`, takes the references of the old version over, as far as no other version shares its
+/// nodes.
 ///
 /// # Safety
-/// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as a draft
-///   afterwards.
+/// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as
+///   a draft afterwards.
 /// - With `leftovers`, the contract of [`finish_taking_over`](super::Edit::finish_taking_over).
 pub(super) unsafe fn make_version<R: Release>(
     root: Option<Link>,
@@ -28,12 +29,15 @@ pub(super) unsafe fn make_version<R: Release>(
 ) {
     // If everything is gone, the old version frees it when it goes itself.
     let Some(root) = root else { return };
-    // SAFETY: handed on: the links are those of a draft (Q7), and of a version (Q1).
+    // SAFETY: the caller says that the draft was made of `old` and is the caller's alone. So the
+    // links of the draft (SEQUENCE-7) and those of the version (SEQUENCE-1) lead to blocks that
+    // live.
     unsafe {
         match old.root {
             None => count_draft::<R>(root, height, None, None),
             Some(_) => {
-                // If the old root stays, the new version refers to it, and there is nothing to take.
+                // If the old root stays, the new version refers to it, and there is nothing to
+                // take.
                 let leftovers = leftovers
                     .filter(|_| replaces_root(root, height, old.height) && old.be_taken_over());
                 count_root(root, height, old, leftovers);
@@ -48,7 +52,7 @@ pub(super) unsafe fn make_version<R: Release>(
 /// As for [`make_version`].
 unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
     for _ in old_height..height {
-        // SAFETY: above the place of the old root there are nodes of the draft (Q7).
+        // SAFETY: above the place of the old root there are nodes of the draft (SEQUENCE-7).
         match unsafe { link.node() }.child(0) {
             Some(below) => link = below,
             None => return false,
@@ -57,8 +61,8 @@ unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
     link.is_draft()
 }
 
-/// [`make_version`] below a node that stands where the old root does, or above it in a tree that has grown.
-/// With `leftovers`, the old root has been taken.
+/// [`make_version`] below a node that stands where the old root does, or above it in a tree that
+/// has grown. With `leftovers`, the old root has been taken.
 ///
 /// # Safety
 /// As for [`make_version`].
@@ -68,8 +72,9 @@ unsafe fn count_root<R: Release>(
     old: &Sequence<R>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as for `make_version`: links of the draft (Q7) and of the old version (Q1) lead to blocks that
-    // live, and stand at the heights they are looked for at.
+    // SAFETY: the draft was made of `old` and is the caller's alone. So links of the draft
+    // (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at the
+    // heights they are looked for at.
     unsafe {
         if height > old.height {
             let node = link.node();
@@ -95,8 +100,8 @@ unsafe fn count_root<R: Release>(
     }
 }
 
-/// Makes the references of a node of the draft count. It stands where the old version has `old`. With
-/// `leftovers`, the reference of the old version is ours.
+/// Makes the references of a node of the draft count. It stands where the old version has `old`.
+/// With `leftovers`, the reference of the old version is ours.
 ///
 /// # Safety
 /// As for [`make_version`].
@@ -106,12 +111,14 @@ unsafe fn count_draft<R: Release>(
     old: Option<Link>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: as in `count_root` (Q1, Q7).
+    // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
+    // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at
+    // the heights they are looked for at.
     unsafe {
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
-            // If the node has one reference, no other thread can begin to share it (Q4): it would need a
-            // reference to the node, or to a node above it, and these are all ours.
+            // If the node has one reference, no other thread can begin to share it (SEQUENCE-4): it
+            // would need a reference to the node, or to a node above it, and these are all ours.
             if old.is_only() {
                 leftovers.add(Leftover::Bare(old));
                 below = Some(leftovers);
@@ -124,8 +131,8 @@ unsafe fn count_draft<R: Release>(
     }
 }
 
-/// Makes the references that a node of the draft has to its children count. It stands where the old version
-/// has `old`. With `leftovers`, the references of the old node are ours.
+/// Makes the references that a node of the draft has to its children count. It stands where the old
+/// version has `old`. With `leftovers`, the references of the old node are ours.
 ///
 /// # Safety
 /// As for [`make_version`].
@@ -137,7 +144,9 @@ unsafe fn count_children<R: Release>(
 ) {
     for index in 0..node.links().len() {
         let child = node.links()[index];
-        // SAFETY: as in `count_root` (Q1, Q7). No slice of the links is held beyond this.
+        // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
+        // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and
+        // stand at the heights they are looked for at. No slice of the links is held beyond this.
         unsafe {
             if child.is_draft() {
                 let before = old.and_then(|old| old.child(node.slot_at(index)));

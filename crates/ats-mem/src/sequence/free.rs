@@ -10,18 +10,20 @@ use std::marker::PhantomData;
 ///
 /// Dropping it does all that is left.
 pub struct Remains<R: Release> {
-    /// Links with their heights. Children lie above the siblings of their parent, so there are never more
-    /// than the children of one node of each height.
+    /// Links with their heights. Children lie above the siblings of their parent, so there are
+    /// never more than the children of one node of each height.
     stack: Vec<(Link, u32)>,
     release: PhantomData<R>,
 }
 
-// SAFETY: the references in it are its own (Q4), and what values own may be released on any thread.
+// SAFETY: the references in it are its own (SEQUENCE-4), and what values own may be released on any
+// thread.
 unsafe impl<R: Release> Send for Remains<R> {}
 
 impl<R: Release> Remains<R> {
     /// # Safety
-    /// The caller has a reference to what the link leads to, which has this height, and hands it over.
+    /// The caller has a reference to what the link leads to, which has this height, and hands it
+    /// over.
     pub(super) unsafe fn new(link: Option<(Link, u32)>) -> Self {
         Remains {
             stack: link.into_iter().collect(),
@@ -36,7 +38,7 @@ impl<R: Release> Remains<R> {
             let Some((link, height)) = self.stack.pop() else {
                 return true;
             };
-            // SAFETY: what is on the stack are references of ours (Q1), with their heights.
+            // SAFETY: what is on the stack are references of ours (SEQUENCE-1), with their heights.
             unsafe {
                 if !link.give_up() {
                     continue;
@@ -57,13 +59,14 @@ impl<R: Release> Remains<R> {
     }
 
     /// # Safety
-    /// The node has no references any more (Q1).
+    /// The node has no references any more (SEQUENCE-1).
     unsafe fn free_node(&mut self, node: Node<'_>, height: u32) {
         // The references that the node had to its children are ours now.
         let children = node.links().iter();
         self.stack
             .extend(children.map(|child| (child.unmarked(), height - 1)));
-        // SAFETY: the contract (Q1).
+        // SAFETY: the caller says that the node has no references any more, so no code can reach it
+        // (SEQUENCE-1).
         unsafe { node.free() };
     }
 }
@@ -77,12 +80,14 @@ impl<R: Release> Drop for Remains<R> {
 /// Frees a value and what it owns.
 ///
 /// # Safety
-/// The value has no references any more (Q1).
+/// The value has no references any more (SEQUENCE-1).
 pub(super) unsafe fn free_value<R: Release>(value: Value<'_>) {
     if value.owns() {
-        // SAFETY: the resources of the words have been ours since the value was made (Q5), and end here.
+        // SAFETY: the resources of the words have been ours since the value was made (SEQUENCE-5),
+        // and end here.
         unsafe { R::release(value.words()) };
     }
-    // SAFETY: the contract (Q1).
+    // SAFETY: the caller says that the value has no references any more, so no code can reach it
+    // (SEQUENCE-1).
     unsafe { value.free() };
 }

@@ -111,7 +111,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
             self.leaf = self.leaf_after(base);
         }
         let link = node.child(slot).expect("a slot of the bitmap has a child");
-        // SAFETY: a child of a leaf is a value, which lives as long as the version (Q1).
+        // SAFETY: a child of a leaf is a value, which lives as long as the version (SEQUENCE-1).
         Some((base + u64::from(slot), unsafe { link.value() }.words()))
     }
 
@@ -133,8 +133,8 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
     }
 }
 
-/// The nearest leaf below a node that has a value at `from` or after it, or if `from` is none, any value.
-/// O(height), which also bounds the recursion.
+/// The nearest leaf below a node that has a value at `from` or after it, or if `from` is none, any
+/// value. O(height), which also bounds the recursion.
 fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option<Leaf<'a>> {
     let Place { node, height, base } = place;
     let slot = from.map(|from| slot_of(from, height));
@@ -166,7 +166,8 @@ impl<'a> Place<'a> {
         let link = self.node.child(slot)?;
         let height = self.height - 1;
         Some(Place {
-            // SAFETY: children of nodes above the leaves are nodes, and live as long as the version (Q1).
+            // SAFETY: children of nodes above the leaves are nodes, and live as long as the version
+            // (SEQUENCE-1).
             node: unsafe { link.node() },
             height,
             base: self.base + (u64::from(slot) << (height * BITS)),

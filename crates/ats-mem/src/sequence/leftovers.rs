@@ -44,8 +44,9 @@ impl<R: Release> Leftovers<R> {
     /// Threads that pin from now on do not find the old version.
     pub unsafe fn retire(mut self, guard: &Guard) {
         for leftover in std::mem::take(&mut self.list) {
-            // SAFETY: only the old version led to these references, by the way that `make_version` went. By
-            // contract, only readers that were pinned before this call can find that version (Q6).
+            // SAFETY: only the old version led to these references, by the way that `make_version`
+            // went. By contract, only readers that were pinned before this call can find that
+            // version (SEQUENCE-6).
             unsafe {
                 match leftover {
                     Leftover::Bare(link) => {
@@ -89,14 +90,15 @@ fn kept_by<R: Release>(value: Value<'_>) -> usize {
     let mut bytes = value.bytes();
     if value.owns() {
         let words = value.words();
-        // SAFETY: the words of a value that owns, and values of sequences do not change (Q2).
+        // SAFETY: the words are those of a value that owns, and values of sequences do not change
+        // (SEQUENCE-2).
         bytes = bytes.saturating_add(unsafe { R::kept_bytes(words.as_ptr(), words.len()) });
     }
     bytes
 }
 
-/// About how many bytes are given back with a node that has no other reference. The values below it were
-/// taken out of the new version one by one, so this takes no longer than that did.
+/// About how many bytes are given back with a node that has no other reference. The values below it
+/// were taken out of the new version one by one, so this takes no longer than that did.
 ///
 /// # Safety
 /// The link leads to a node of this height, which lives.
@@ -104,7 +106,8 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
     let mut stack = vec![(link, height)];
     let mut sum = 0usize;
     while let Some((link, height)) = stack.pop() {
-        // SAFETY: the contract; children live as long as their nodes (Q1), with the height below.
+        // SAFETY: the caller says that the link leads to a node of this height, which lives. Its
+        // children live as long (SEQUENCE-1), with the height below.
         unsafe {
             match height {
                 0 => sum = sum.saturating_add(kept_by::<R>(link.value())),
@@ -121,17 +124,19 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
 }
 
 unsafe fn free_remains<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a box of this type, whose references are ours (Q6).
+    // SAFETY: the pointer was retired as that of a box of this type, whose references are ours
+    // (SEQUENCE-6).
     drop(unsafe { Box::from_raw(raw.cast::<Remains<R>>()) });
 }
 
 unsafe fn free_bare(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a node whose readers have gone (Q6).
+    // SAFETY: the pointer was retired as that of a node whose readers have gone (SEQUENCE-6).
     unsafe { Link::of_pointer(raw).node().free() };
 }
 
 unsafe fn give_up_value<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a value, together with a reference to it (Q1, Q6).
+    // SAFETY: the pointer was retired as that of a value, together with a reference to it
+    // (SEQUENCE-1, SEQUENCE-6).
     unsafe {
         let link = Link::of_pointer(raw);
         if link.give_up() {

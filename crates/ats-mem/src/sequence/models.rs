@@ -1,5 +1,5 @@
-//! Models for `loom`: a key whose versions follow each other, and readers that find them, keep them, and let
-//! them go. Nodes have four children.
+//! Models for `loom`: a key whose versions follow each other, and readers that find them, keep
+//! them, and let them go. Nodes have four children.
 
 use super::*;
 use crate::record::Plain;

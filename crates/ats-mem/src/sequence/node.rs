@@ -16,7 +16,7 @@ impl Link {
     /// The node behind the link.
     ///
     /// # Safety
-    /// It is a node, and lives as long as `'a` (Q1).
+    /// It is a node, and lives as long as `'a` (SEQUENCE-1).
     #[inline(always)]
     pub(super) unsafe fn node<'a>(self) -> Node<'a> {
         Node {
@@ -34,8 +34,8 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// A new node in which the slots of a bitmap have the links of these parts, in their order; with one
-    /// reference.
+    /// A new node in which the slots of a bitmap have the links of these parts, in their order;
+    /// with one reference.
     fn make(bitmap: u32, parts: [&[Link]; 3]) -> Link {
         let children = parts.iter().map(|part| part.len()).sum::<usize>();
         debug_assert_eq!(children, bitmap.count_ones() as usize);
@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
 
     #[inline(always)]
     fn head(self) -> &'a BlockHeader {
-        // SAFETY: every block begins with a head, and this one lives (Q1).
+        // SAFETY: every block begins with a head, and this one lives (SEQUENCE-1).
         unsafe { self.block.cast().as_ref() }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Node<'a> {
     #[inline(always)]
     pub(super) fn links(self) -> &'a [Link] {
         // SAFETY: behind the head of a node there is a link for each bit. They change only through
-        // `set`, which has the node for itself (Q2).
+        // `set`, which has the node for itself (SEQUENCE-2).
         unsafe {
             let start = self.block.add(HEAD).cast::<Link>();
             std::slice::from_raw_parts(start.as_ptr(), self.bitmap().count_ones() as usize)
@@ -115,10 +115,12 @@ impl<'a> Node<'a> {
     /// Changes the link of a slot that has one.
     ///
     /// # Safety
-    /// No other code can reach the node (Q2, Q7), and the caller has no slice of its links.
+    /// No other code can reach the node (SEQUENCE-2, SEQUENCE-7), and the caller has no slice of
+    /// its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
-        // SAFETY: handed on (Q2, Q7).
+        // SAFETY: the caller says that no other code can reach the node (SEQUENCE-2, SEQUENCE-7)
+        // and that it has no slice of the links. The slot has a link, so its index is that of one.
         unsafe { self.set_at(self.index(slot), link) };
     }
 
@@ -128,7 +130,8 @@ impl<'a> Node<'a> {
     /// There is one, and as for [`set`](Node::set).
     pub(super) unsafe fn set_at(self, index: usize, link: Link) {
         debug_assert!(index < self.links().len());
-        // SAFETY: no other code reads the links (Q2, Q7), and there are enough of them.
+        // SAFETY: no other code reads the links (SEQUENCE-2, SEQUENCE-7), and there are enough of
+        // them.
         unsafe { self.block.add(HEAD).cast::<Link>().add(index).write(link) };
     }
 

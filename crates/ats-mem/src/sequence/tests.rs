@@ -1,5 +1,5 @@
-//! Versions against a map from positions to values, and the count of every block against the references
-//! that there are.
+//! Versions against a map from positions to values, and the count of every block against the
+//! references that there are.
 
 use super::block::Link;
 use super::node::{FANOUT, MAX_HEIGHT, height_for};
@@ -16,7 +16,8 @@ struct Counted;
 impl Release for Counted {
     unsafe fn release(value: &[u64]) {
         let counter = std::ptr::with_exposed_provenance::<AtomicI64>(value[0] as usize);
-        // SAFETY: owning values are made by `Owners::value` below, of a counter that is never freed.
+        // SAFETY: owning values are made by `Owners::value` below, of a counter that is never
+        // freed.
         unsafe { &*counter }.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -106,8 +107,8 @@ impl Version {
     }
 }
 
-/// Counts the links to blocks below a link, and that one, if it is met for the first time; how many bytes
-/// there are below it.
+/// Counts the links to blocks below a link, and that one, if it is met for the first time; how many
+/// bytes there are below it.
 fn blocks(link: Link, height: u32, met: &mut HashMap<*mut u8, u32>) -> usize {
     assert!(!link.is_draft());
     let links = met.entry(link.pointer()).or_default();
@@ -139,7 +140,7 @@ fn counts_are_right(versions: &[Version]) -> bool {
         }
     }
     met.iter().all(|(pointer, links)| {
-        // SAFETY: a pointer of a block of a version that lives.
+        // SAFETY: the pointer is that of a block of a version that lives.
         let count = unsafe { Link::of_pointer(*pointer).count() };
         assert!(count >= *links, "{count} references and {links} links");
         count == *links
@@ -247,7 +248,8 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
         Step::TakeOver(acts) => {
             let mut edit = sequence.edit();
             act(&acts, &mut edit, &mut new_model, owners);
-            // SAFETY: the new version takes the place of the old one below, and no other thread uses it.
+            // SAFETY: the new version takes the place of the old one below, and no other thread
+            // uses it.
             let (sequence, leftovers) = unsafe { edit.finish_taking_over() };
             // What is not taken over is the whole of it: the rest can be read until the guard goes.
             let guard = pin();

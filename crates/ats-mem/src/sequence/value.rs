@@ -13,7 +13,7 @@ impl Link {
     /// The value behind the link.
     ///
     /// # Safety
-    /// It is a value, and lives as long as `'a` (Q1).
+    /// It is a value, and lives as long as `'a` (SEQUENCE-1).
     #[inline(always)]
     pub(super) unsafe fn value<'a>(self) -> Value<'a> {
         Value {
@@ -54,7 +54,7 @@ impl<'a> Value<'a> {
 
     #[inline(always)]
     fn shape(self) -> u32 {
-        // SAFETY: every block begins with a head, and this one lives (Q1).
+        // SAFETY: every block begins with a head, and this one lives (SEQUENCE-1).
         unsafe { self.block.cast::<BlockHeader>().as_ref() }.shape()
     }
 
@@ -66,7 +66,7 @@ impl<'a> Value<'a> {
     #[inline(always)]
     pub(super) fn words(self) -> &'a [u64] {
         let len = (self.shape() >> 1) as usize;
-        // SAFETY: so many words stand behind the head; they never change (Q2).
+        // SAFETY: so many words stand behind the head; they never change (SEQUENCE-2).
         unsafe { std::slice::from_raw_parts(self.block.add(HEAD).cast().as_ptr(), len) }
     }
 

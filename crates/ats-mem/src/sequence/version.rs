@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 
 /// One version of a sequence.
 ///
-/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one see
-/// [`into_remains`](Sequence::into_remains).
+/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one
+/// see [`into_remains`](Sequence::into_remains).
 pub struct Sequence<R: Release> {
     pub(super) root: Option<Link>,
     /// Of the root: number of nodes on the way to a value.
@@ -23,9 +23,11 @@ pub struct Sequence<R: Release> {
     pub(super) release: PhantomData<R>,
 }
 
-// SAFETY: blocks do not change but by atomic counts (Q2), and `Release` may be called on any thread (Q5).
+// SAFETY: blocks do not change but by atomic counts (SEQUENCE-2), and `Release` may be called on
+// any thread (SEQUENCE-5).
 unsafe impl<R: Release> Send for Sequence<R> {}
-// SAFETY: as for `Send` (Q2, Q5).
+// SAFETY: blocks do not change once their version is finished, except their counts, which are
+// atomic (SEQUENCE-2).
 unsafe impl<R: Release> Sync for Sequence<R> {}
 
 impl<R: Release> Sequence<R> {
@@ -52,12 +54,14 @@ impl<R: Release> Sequence<R> {
         self.len == 0
     }
 
-    /// Bytes of memory that the blocks of this version take, also those that other versions share. O(1).
+    /// Bytes of memory that the blocks of this version take, also those that other versions share.
+    /// O(1).
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// About how many bytes are given back when this version is: none if it has been taken over. O(1).
+    /// About how many bytes are given back when this version is: none if it has been taken over.
+    /// O(1).
     pub fn kept_bytes(&self) -> usize {
         match self.taken_over.load(Relaxed) {
             true => 0,
@@ -72,19 +76,20 @@ impl<R: Release> Sequence<R> {
 
     /// The value at a position. O(log positions).
     ///
-    /// May be called on a version that is being or has been taken over, by a reader that found it under a
-    /// guard which it still holds. That is so for all functions that read.
+    /// May be called on a version that is being or has been taken over, by a reader that found it
+    /// under a guard which it still holds. That is so for all functions that read.
     #[inline]
     pub fn get(&self, position: u64) -> Option<&[u64]> {
-        // SAFETY: the blocks of a version live while a reader uses it (Q1, Q6).
+        // SAFETY: the blocks of a version live while a reader uses it (SEQUENCE-1, SEQUENCE-6).
         unsafe { find(self.root, self.height, position) }
     }
 
-    /// The same version once more, to be kept beyond the guard it was found under; none if it has been
-    /// taken over, so that a newer version is to be found. O(1).
+    /// The same version once more, to be kept beyond the guard it was found under; none if it has
+    /// been taken over, so that a newer version is to be found. O(1).
     pub fn share(&self) -> Option<Self> {
         if let Some(root) = self.root {
-            // SAFETY: the block of the root lives while a reader uses the version (Q1, Q6).
+            // SAFETY: the block of the root lives while a reader uses the version (SEQUENCE-1,
+            // SEQUENCE-6).
             unsafe { root.share_if_any() }.then_some(())?;
         }
         Some(Sequence {
@@ -100,17 +105,18 @@ impl<R: Release> Sequence<R> {
 
     fn take_remains(&mut self) -> Remains<R> {
         let root = self.root.take();
-        // Relaxed: if the version was taken over, that happened before this code got exclusive access to it.
+        // Relaxed: if the version was taken over, that happened before this code got exclusive
+        // access to it.
         let ours = root.filter(|_| !self.taken_over.load(Relaxed));
-        // SAFETY: a version has a reference to its root, unless it was taken over (Q1, Q6), and this one has
-        // just lost its root.
+        // SAFETY: a version has a reference to its root, unless it was taken over (SEQUENCE-1,
+        // SEQUENCE-6), and this one has just lost its root.
         unsafe { Remains::new(ours.map(|root| (root, self.height))) }
     }
 
-    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it did; then
-    /// the root and its references are the caller's (Q4).
+    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it
+    /// did; then the root and its references are the caller's (SEQUENCE-4).
     pub(super) fn be_taken_over(&self) -> bool {
-        // SAFETY: the version has a reference to its root (Q1).
+        // SAFETY: the version has a reference to its root (SEQUENCE-1).
         let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
         if taken {
             self.taken_over.store(true, Relaxed);
@@ -119,7 +125,8 @@ impl<R: Release> Sequence<R> {
     }
 
     pub(super) fn root_node(&self) -> Option<Node<'_>> {
-        // SAFETY: a root is a node, and lives while a reader uses the version (Q1, Q6).
+        // SAFETY: a root is a node, and lives while a reader uses the version (SEQUENCE-1,
+        // SEQUENCE-6).
         self.root.map(|root| unsafe { root.node() })
     }
 }
@@ -139,10 +146,12 @@ impl<R: Release> Drop for Sequence<R> {
 /// The value at a position below a link.
 ///
 /// # Safety
-/// The link leads to a node of this height, which lives as long as `'a` with all that is below it (Q1).
+/// The link leads to a node of this height, which lives as long as `'a` with all that is below it
+/// (SEQUENCE-1).
 #[inline]
 pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
-    // SAFETY: the contract (Q1); what is below the last node is a value.
+    // SAFETY: the caller says that the node, of this height, and all below it live as long as `'a`
+    // (SEQUENCE-1). Below the last node is a value.
     unsafe { find_link(root, height, position).map(|link| link.value().words()) }
 }
 
@@ -157,7 +166,8 @@ pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -
     }
     let mut link = root?;
     for height in (1..=height).rev() {
-        // SAFETY: by the contract this is a node that lives, as its parent does (Q1).
+        // SAFETY: the caller says that the parent is a node that lives, and so does this, which is
+        // below it (SEQUENCE-1).
         link = unsafe { link.node() }.child(slot_of(position, height))?;
     }
     Some(link)

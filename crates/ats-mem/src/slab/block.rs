@@ -8,12 +8,13 @@ use std::ptr::NonNull;
 /// `true` if everything comes from the allocator of the system.
 const WATCHED: bool = cfg!(any(miri, fuzzing, watched));
 
-/// A block of at least `bytes` bytes, not initialised. Aligned to 8 bytes, to 16 if `bytes` is a positive
-/// multiple of 16, and to 64 if it is one of 64; below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT).
+/// A block of at least `bytes` bytes, not initialised. Aligned to 8 bytes, to 16 if `bytes` is a
+/// positive multiple of 16, and to 64 if it is one of 64; below
+/// [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT).
 ///
-/// Amortised O(1), a few nanoseconds; may lock for a moment. Can be called from any thread, also while
-/// it ends. Calls [`handle_alloc_error`](std::alloc::handle_alloc_error) if the system has no memory. A block
-/// above [`LARGEST`](super::LARGEST) is one from the allocator of the system.
+/// Amortised O(1), a few nanoseconds; may lock for a moment. Can be called from any thread, also
+/// while it ends. Calls [`handle_alloc_error`](std::alloc::handle_alloc_error) if the system has no
+/// memory. A block above [`LARGEST`](super::LARGEST) is one from the allocator of the system.
 #[inline]
 pub fn allocate(bytes: usize) -> NonNull<u8> {
     count::allocated(bytes);
@@ -32,17 +33,20 @@ pub fn allocate(bytes: usize) -> NonNull<u8> {
 #[inline]
 pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
     match Class::of(bytes) {
-        // SAFETY: the contract is handed on; the class is that of the allocation.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, hence
+        // of this class, and is not used afterwards (SLAB-1).
         Some(class) if !WATCHED => unsafe { cache::put(class, pointer) },
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
+        // took it from the system, and is not used afterwards.
         _ => unsafe { system::free(pointer, bytes) },
     }
 }
 
-/// A function that frees a block of `bytes` bytes by its pointer alone, for the usual sizes of records.
+/// A function that frees a block of `bytes` bytes by its pointer alone, for the usual sizes of
+/// records.
 ///
-/// A block that a thread retires is mostly in the cache of its processor. When the block is freed, much
-/// later, it is cold. A function that knows the size need not look into the block for it.
+/// A block that a thread retires is mostly in the cache of its processor. When the block is freed,
+/// much later, it is cold. A function that knows the size need not look into the block for it.
 #[inline]
 pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
     unsafe fn free_sized<const BYTES: usize>(raw: *mut u8) {

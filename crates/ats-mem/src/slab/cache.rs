@@ -8,8 +8,8 @@ use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
 
 thread_local! {
-    /// The cache of this thread, once it has one. Constant and without destructor, so that reading it
-    /// is one instruction or two.
+    /// The cache of this thread, once it has one. Constant and without destructor, so that reading
+    /// it is one instruction or two.
     static CACHE: Cell<Option<NonNull<Cache>>> = const { Cell::new(None) };
 
     /// Empties the cache when the thread ends. Touched only when a cache is made.
@@ -28,7 +28,8 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What the destructors of other thread-locals free after this goes to the pools directly.
         CACHE.set(None);
-        // SAFETY: made in `own_cache` with this layout; no code finds it any more (S3).
+        // SAFETY: `own_cache` allocated the cache with this layout, and no code finds it any more
+        // (SLAB-3).
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());
@@ -44,7 +45,7 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
         None => take_from_pool(class),
     };
     #[cfg(debug_assertions)]
-    // SAFETY: the block is in a live chunk, being ours (S5).
+    // SAFETY: the block is in a live chunk, being ours (SLAB-5).
     unsafe {
         super::chunk::Chunk::mark(block, true);
     }
@@ -58,14 +59,15 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
-    // SAFETY: by contract the block is ours, so its chunk is live (S5). It is overwritten so that code
-    // that still uses it fails soon.
+    // SAFETY: the caller gives the block up, so it is ours and its chunk is live (SLAB-5). It is
+    // overwritten so that code that still uses it fails soon.
     unsafe {
         super::chunk::Chunk::mark(block, false);
         block.write_bytes(0xdf, class.size());
     }
     if !own().is_some_and(|cache| cache.push(class, block)) {
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `take` with the same class and is not
+        // used afterwards (SLAB-1); no cache has it, since the push has failed.
         unsafe { put_to_pool(class, block) };
     }
 }
@@ -79,8 +81,8 @@ pub(super) fn flush() {
 
 #[inline]
 fn own<'a>() -> Option<&'a Cache> {
-    // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller keeps
-    // the reference beyond a call of this module, and no other thread has one (S3).
+    // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller
+    // keeps the reference beyond a call of this module, and no other thread has one (SLAB-3).
     CACHE.get().map(|cache| unsafe { cache.as_ref() })
 }
 
@@ -110,7 +112,8 @@ unsafe fn put_to_pool(class: Class, block: NonNull<u8>) {
             let pushed = cache.push(class, block);
             debug_assert!(pushed, "a spilled stack has room");
         }
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that the block comes from `take` with the same class and is not
+        // used afterwards (SLAB-1).
         None => unsafe { SLAB.put(class, &[block.as_ptr()]) },
     }
 }
@@ -144,8 +147,8 @@ impl Cache {
         len.set(top);
         let blocks = &self.blocks[class.index()];
         if let Some(next) = top.checked_sub(1) {
-            // It was used long ago, and the next user will write it, maybe shortly before an instruction that waits for
-            // all stores.
+            // It was used long ago, and the next user will write it, maybe shortly before an
+            // instruction that waits for all stores.
             prefetch_to_write(blocks[usize::from(next)].get());
         }
         NonNull::new(blocks[usize::from(top)].get())
@@ -180,7 +183,8 @@ impl Cache {
         batch[0]
     }
 
-    /// Empties the full stack to its half. What was freed last stays, being in the processor's cache.
+    /// Empties the full stack to its half. What was freed last stays, being in the processor's
+    /// cache.
     fn spill(&self, class: Class) {
         let half = class.cache_limit() / 2;
         if usize::from(self.lens[class.index()].get()) < class.cache_limit() {
@@ -209,7 +213,7 @@ impl Cache {
         for (block, slot) in batch.iter_mut().zip(&self.blocks[class.index()][..count]) {
             *block = slot.get();
         }
-        // SAFETY: by S1 the blocks in the cache are blocks of this class that are not in use.
+        // SAFETY: by SLAB-1 the blocks in the cache are blocks of this class that are not in use.
         unsafe { SLAB.put(class, &batch[..count]) };
     }
 }

@@ -25,8 +25,9 @@ pub(super) struct Chunk {
     /// The free runs that take no memory, one bit each.
     pub purged: u32,
     runs: [Run; RUNS],
-    /// For each stretch of the smallest size, in which at most one block starts, whether one does that
-    /// is with the user. The only part of a chunk that is touched without a lock, hence atomic.
+    /// For each stretch of the smallest size, in which at most one block starts, whether one does
+    /// that is with the user. The only part of a chunk that is touched without a lock, hence
+    /// atomic.
     #[cfg(debug_assertions)]
     live: [std::sync::atomic::AtomicU64; CHUNK / SMALLEST / BITS],
 }
@@ -37,17 +38,18 @@ const HEADER: usize = size_of::<Chunk>().next_multiple_of(64);
 const _: () = assert!(HEADER < RUN);
 const _: () = assert!(RUNS == u32::BITS as usize);
 
-// SAFETY: always the first field.
+// SAFETY: `links` gives the field of that name, which is always the first one.
 unsafe impl Linked for Chunk {
     unsafe fn links(chunk: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the chunk is live by contract (S5).
+        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5).
         unsafe { &raw mut (*chunk.as_ptr()).links }
     }
 }
 
 impl Chunk {
-    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it with zeros, which takes
-    /// a fraction of a millisecond, or several where the system is virtual and its host must find memory, too.
+    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it
+    /// with zeros, which takes a fraction of a millisecond, or several where the system is virtual
+    /// and its host must find memory, too.
     pub(super) fn map() -> Option<NonNull<Chunk>> {
         let chunk = memory::map()?.cast::<Chunk>();
         // SAFETY: the memory is new, large enough and zeroed, which makes a valid header.
@@ -71,7 +73,8 @@ impl Chunk {
     /// The chunk is live and `run` below [`RUNS`].
     pub(super) unsafe fn run(chunk: NonNull<Chunk>, run: usize) -> NonNull<Run> {
         debug_assert!(run < RUNS);
-        // SAFETY: by contract the place is inside of the header, and the chunk is mapped (S5).
+        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5), and `run` is below
+        // `RUNS`, so the place is inside of the header.
         unsafe {
             let runs = (&raw mut (*chunk.as_ptr()).runs).cast::<Run>();
             NonNull::new_unchecked(runs.add(run))
@@ -90,17 +93,18 @@ impl Chunk {
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.
     pub(super) unsafe fn purge(chunk: NonNull<Chunk>) -> usize {
-        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
         let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
         let before = purged.count_ones();
         if before == 0 {
-            // Or the system, which looks for huge pages to make, gives all of the chunk memory again.
+            // Or the system, which looks for huge pages to make, gives all of the chunk memory
+            // again.
             memory::set_huge(chunk.cast(), false);
         }
         // The memory of run 0 begins with the header.
         for run in 1..RUNS {
             let resident = (free & !*purged) >> run & 1 == 1;
-            // SAFETY: the run is in the chunk, and free, so no block in it is in use (S1).
+            // SAFETY: the run is in the chunk, and free, so no block in it is in use (SLAB-1).
             if resident && unsafe { memory::purge(Chunk::first(chunk, run), RUN) } {
                 *purged |= 1 << run;
             }
@@ -113,7 +117,7 @@ impl Chunk {
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.
     pub(super) unsafe fn unpurge(chunk: NonNull<Chunk>, run: u32) -> bool {
-        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
         let purged = unsafe { &mut (*chunk.as_ptr()).purged };
         let was_purged = *purged >> run & 1 == 1;
         *purged &= !(1 << run);
@@ -134,7 +138,7 @@ impl Chunk {
         let chunk = Chunk::of(block);
         let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
         let bit = 1 << (place % BITS);
-        // SAFETY: by contract the chunk is live (S5); the words are atomic.
+        // SAFETY: the caller says that the chunk is live (SLAB-5); the words are atomic.
         let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
@@ -168,10 +172,10 @@ pub(super) struct Run {
     bits: [u64; RUN / SMALLEST / BITS],
 }
 
-// SAFETY: always the first field.
+// SAFETY: `links` gives the field of that name, which is always the first one.
 unsafe impl Linked for Run {
     unsafe fn links(run: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the run is live by contract, in a chunk that is (S5).
+        // SAFETY: the caller says that the run is live, and so is the chunk that it is in (SLAB-5).
         unsafe { &raw mut (*run.as_ptr()).links }
     }
 }
@@ -184,7 +188,8 @@ impl Run {
     pub(super) unsafe fn of(block: NonNull<u8>) -> NonNull<Run> {
         let chunk = Chunk::of(block);
         let run = (block.addr().get() - chunk.addr().get()) / RUN;
-        // SAFETY: by contract the chunk is live (S5); the offset is below `CHUNK`.
+        // SAFETY: the caller says that the block lies in a live chunk (SLAB-5), so its offset is
+        // below `CHUNK` and the number of its run below `RUNS`.
         unsafe { Chunk::run(chunk, run) }
     }
 
@@ -201,8 +206,9 @@ impl Run {
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;
-        // SAFETY: by contract the description is ours (S2). Its links and its bits are valid already: they
-        // were zero in the beginning, and all bits are zero again when a run becomes free.
+        // SAFETY: the caller says that no other thread touches the run, so its description is ours
+        // (SLAB-2). Its links and its bits are valid already: they were zero in the beginning, and
+        // all bits are zero again when a run becomes free.
         let run = unsafe { &mut *run.as_ptr() };
         run.first = first;
         run.size = class.size() as u32;
@@ -212,8 +218,8 @@ impl Run {
         run.group = GROUPS as u8;
     }
 
-    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how many
-    /// that were.
+    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how
+    /// many that were.
     pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
         let words = usize::from(self.capacity).div_ceil(BITS);
         let mut taken = 0;

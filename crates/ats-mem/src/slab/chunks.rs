@@ -43,11 +43,12 @@ impl Chunks {
         self.mapped * CHUNK - self.purged_runs * RUN
     }
 
-    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain. None if there is none.
+    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain. None
+    /// if there is none.
     pub(super) fn take(&mut self, class: Class) -> Option<NonNull<Run>> {
         let chunk = self.by_free[1..].iter().find_map(List::first)?;
-        // SAFETY: chunks in lists are live, and their free runs are ours (S2). The chunk has a free
-        // run, being in a list above 0.
+        // SAFETY: chunks in lists are live, and their free runs are ours (SLAB-2). The chunk has a
+        // free run, being in a list above 0.
         unsafe {
             let free = (*chunk.as_ptr()).free;
             let index = free.trailing_zeros();
@@ -66,7 +67,7 @@ impl Chunks {
     pub(super) unsafe fn add(&mut self, chunk: NonNull<Chunk>) {
         self.mapped += 1;
         self.free += 1;
-        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (S5).
+        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (SLAB-5).
         unsafe { self.by_free[RUNS].push(chunk) };
     }
 
@@ -76,7 +77,7 @@ impl Chunks {
     /// The run comes from [`take`](Chunks::take), and none of its blocks is in use.
     pub(super) unsafe fn put(&mut self, run: NonNull<Run>) {
         let chunk = Chunk::of(run);
-        // SAFETY: the chunk of a run in use is live, and its state is ours (S2).
+        // SAFETY: the chunk of a run in use is live, and its state is ours (SLAB-2).
         unsafe {
             let free = (*chunk.as_ptr()).free | 1 << Run::index(run);
             self.set_free(chunk, free);
@@ -91,20 +92,21 @@ impl Chunks {
         while self.free > 1 + self.kept
             && let Some(chunk) = self.by_free[RUNS].first()
         {
-            // SAFETY: all runs of a chunk in this list are free (S5).
+            // SAFETY: all runs of a chunk in this list are free (SLAB-5).
             unsafe { self.unmap(chunk) };
         }
     }
 
-    /// Unmaps all free chunks and thins out chunks of which at least half is free. Less is not worth it:
-    /// a chunk that has lost a part of its memory has lost its huge page.
+    /// Unmaps all free chunks and thins out chunks of which at least half is free. Less is not
+    /// worth it: a chunk that has lost a part of its memory has lost its huge page.
     pub(super) fn trim(&mut self) {
         while let Some(chunk) = self.by_free[RUNS].first() {
-            // SAFETY: all runs of a chunk in this list are free (S5).
+            // SAFETY: all runs of a chunk in this list are free (SLAB-5).
             unsafe { self.unmap(chunk) };
         }
         for list in &self.by_free[RUNS / 2..] {
-            // SAFETY: chunks in lists are live (S5), and `self` means that we hold the lock (S2).
+            // SAFETY: chunks in lists are live (SLAB-5), and `self` means that we hold the lock
+            // (SLAB-2).
             list.for_each(|chunk| self.purged_runs += unsafe { Chunk::purge(chunk) });
         }
     }
@@ -112,7 +114,8 @@ impl Chunks {
     /// # Safety
     /// The chunk is ours and all of its runs are free.
     unsafe fn unmap(&mut self, chunk: NonNull<Chunk>) {
-        // SAFETY: a chunk that is all free is in the last list, and by S5 no block in it is in use.
+        // SAFETY: a chunk that is all free is in the last list, and by SLAB-5 no block in it is in
+        // use.
         unsafe {
             self.by_free[RUNS].remove(chunk);
             self.purged_runs -= (*chunk.as_ptr()).purged.count_ones() as usize;
@@ -125,7 +128,7 @@ impl Chunks {
     /// # Safety
     /// The chunk is one of ours.
     unsafe fn set_free(&mut self, chunk: NonNull<Chunk>, free: u32) {
-        // SAFETY: our chunks are live (S5), and each is in the list that its free runs say.
+        // SAFETY: our chunks are live (SLAB-5), and each is in the list that its free runs say.
         unsafe {
             let before = (*chunk.as_ptr()).free;
             self.by_free[before.count_ones() as usize].remove(chunk);

@@ -1,9 +1,9 @@
 //! The sizes of blocks.
 //!
-//! Multiples of 8 where records are many and small, then of 16, then in steps of about an eighth to a
-//! quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a size of
-//! whole cache lines and, since runs begin at a cache line, starts at one. Above 2 KiB, each is the largest of
-//! which as many fit in a run.
+//! Multiples of 8 where records are many and small, then of 16, then in steps of about an eighth to
+//! a quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a
+//! size of whole cache lines and, since runs begin at a cache line, starts at one. Above 2 KiB,
+//! each is the largest of which as many fit in a run.
 
 /// The smallest size.
 pub(super) const SMALLEST: usize = 16;
@@ -28,8 +28,8 @@ const SIZES: [u16; CLASSES] = sizes();
 
 /// Most bytes of one size in the cache of a thread, if that is two blocks.
 const CACHE_BYTES: usize = 16 << 10;
-/// Most blocks of one size in the cache of a thread. Half of them are taken at once: so many that threads
-/// which fill tables side by side seldom meet in a pool.
+/// Most blocks of one size in the cache of a thread. Half of them are taken at once: so many that
+/// threads which fill tables side by side seldom meet in a pool.
 pub(super) const CACHE_BLOCKS: usize = 256;
 
 /// The class of each number of units.

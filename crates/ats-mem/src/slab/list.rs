@@ -1,5 +1,5 @@
-//! Doubly linked lists whose links are in the nodes. What is in them is live (S5), and touched under the lock
-//! that guards the list (S2).
+//! Doubly linked lists whose links are in the nodes. What is in them is live (SLAB-5), and touched
+//! under the lock that guards the list (SLAB-2).
 
 use std::ptr::NonNull;
 
@@ -21,13 +21,13 @@ pub(super) unsafe trait Linked: Sized {
     unsafe fn links(node: NonNull<Self>) -> *mut Links<Self>;
 }
 
-/// A list; the last that was pushed comes first. Code that has exclusive access to the list also has
-/// exclusive access to the links of all its nodes.
+/// A list; the last that was pushed comes first. Code that has exclusive access to the list also
+/// has exclusive access to the links of all its nodes.
 pub(super) struct List<T> {
     first: Option<NonNull<T>>,
 }
 
-// SAFETY: the list owns the links of its nodes (S2), and pointers may go to other threads.
+// SAFETY: the list owns the links of its nodes (SLAB-2), and pointers may go to other threads.
 unsafe impl<T> Send for List<T> {}
 
 impl<T: Linked> List<T> {
@@ -42,8 +42,9 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is live, in no list, and stays live as long as it is in this one.
     pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
-        // SAFETY: the new node is live by contract and the old first one by that of its own push (S5).
-        // The links are ours (S2).
+        // SAFETY: the caller says that the new node is live, and the one who pushed the old first
+        // node has said so of that (SLAB-5). The links belong to the holder of the lock of this
+        // list (SLAB-2).
         unsafe {
             T::links(node).write(Links {
                 next: self.first,
@@ -59,7 +60,7 @@ impl<T: Linked> List<T> {
     /// # Safety
     /// `node` is in this list.
     pub(super) unsafe fn remove(&mut self, node: NonNull<T>) {
-        // SAFETY: a node in the list is live and so are its neighbours (S5).
+        // SAFETY: a node in the list is live and so are its neighbours (SLAB-5).
         unsafe {
             let Links { next, previous } = T::links(node).read();
             if let Some(next) = next {
@@ -77,7 +78,7 @@ impl<T: Linked> List<T> {
         let mut here = self.first;
         while let Some(node) = here {
             visit(node);
-            // SAFETY: a node in the list is live (S5).
+            // SAFETY: a node in the list is live (SLAB-5).
             here = unsafe { (*T::links(node)).next };
         }
     }

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 pub(crate) use system::prefer_huge_pages;
 pub(super) use system::{map_block, populate, purge, set_huge, unmap, unmap_block};
 
-/// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free for
-/// other things.
+/// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free
+/// for other things.
 pub const ADDRESS_LIMIT: usize = 1 << 48;
 
 /// Bytes of a chunk: a huge page of the common processors.
@@ -18,14 +18,14 @@ pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
     address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
 }
 
-/// An aligned chunk of zeros, or nothing if the system has no memory, or none at addresses that blocks
-/// may have.
+/// An aligned chunk of zeros, or nothing if the system has no memory, or none at addresses that
+/// blocks may have.
 pub(super) fn map() -> Option<NonNull<u8>> {
     let chunk = system::map()?;
     if is_low(chunk, CHUNK) {
         return Some(chunk);
     }
-    // SAFETY: just mapped.
+    // SAFETY: the chunk has just been mapped, and no other code has it.
     unsafe { unmap(chunk) };
     None
 }
@@ -72,7 +72,8 @@ mod system {
     /// # Safety
     /// The part lies within a chunk from [`map`], and its content is not needed.
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
-        // SAFETY: by contract the range is ours and its content is not needed.
+        // SAFETY: the caller says that the range lies within a chunk of ours and that its content
+        // is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
     }
 
@@ -114,13 +115,14 @@ mod system {
     /// Only ever called with whole pages that were mapped here and are not in use.
     fn unmap_bytes(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: see above. Failure (the kernel cannot split one more mapping) leaks the part.
+            // SAFETY: these are whole pages that were mapped here and are not in use. Failure (the
+            // kernel cannot split one more mapping) leaks the part.
             unsafe { munmap(start.as_ptr().cast(), bytes) };
         }
     }
 
-    /// Asks the system to back a large allocation by huge pages where it has whole ones, for the same reason as
-    /// chunks have them.
+    /// Asks the system to back a large allocation by huge pages where it has whole ones, for the
+    /// same reason as chunks have them.
     pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
         let before = start.addr().next_multiple_of(CHUNK) - start.addr();
         let whole = bytes.saturating_sub(before) / CHUNK * CHUNK;
@@ -131,8 +133,8 @@ mod system {
         }
     }
 
-    /// Says whether a chunk should be a huge page. If so, the system may make one of it at any time, also of a
-    /// chunk of which parts were [purged](purge): these take memory again then.
+    /// Says whether a chunk should be a huge page. If so, the system may make one of it at any
+    /// time, also of a chunk of which parts were [purged](purge): these take memory again then.
     pub(in super::super) fn set_huge(chunk: NonNull<u8>, huge: bool) {
         let advice = if huge { MADV_HUGEPAGE } else { MADV_NOHUGEPAGE };
         // SAFETY: advice about a mapping of our own. A kernel without huge pages refuses, and the
@@ -162,7 +164,8 @@ mod system {
     /// # Safety
     /// `chunk` comes from [`map`] and is not used afterwards.
     pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
-        // SAFETY: the contract, and the layout of `map`.
+        // SAFETY: the caller says that the chunk comes from `map`, which allocates with this
+        // layout, and is not used afterwards.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
 

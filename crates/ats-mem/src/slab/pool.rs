@@ -86,13 +86,14 @@ impl Slab {
         }
     }
 
-    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system milliseconds.
+    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system
+    /// milliseconds.
     fn map(&self, make_ready: impl FnOnce(NonNull<Chunk>)) {
         let Some(chunk) = Chunk::map() else {
             handle_alloc_error(Layout::new::<[u8; CHUNK]>())
         };
         make_ready(chunk);
-        // SAFETY: it is new.
+        // SAFETY: the chunk has just been mapped, so it is live and in no list.
         unsafe { self.chunks().chunks.add(chunk) };
     }
 
@@ -121,11 +122,11 @@ impl Slab {
         let mut taken = 0;
         while taken < out.len() {
             let run = pool.fullest().unwrap_or_else(|| self.run(class));
-            // SAFETY: the run serves our class, whose lock we hold (S2).
+            // SAFETY: the run serves our class, whose lock we hold (SLAB-2).
             let filled = unsafe { (*run.as_ptr()).take(&mut out[taken..]) };
-            debug_assert!(filled > 0, "runs in lists have free blocks (S4)");
+            debug_assert!(filled > 0, "runs in lists have free blocks (SLAB-4)");
             taken += filled;
-            // SAFETY: as before (S2).
+            // SAFETY: the run serves our class, whose lock we hold (SLAB-2).
             unsafe { pool.regroup(run) };
         }
         pool.used += taken;
@@ -139,7 +140,8 @@ impl Slab {
         let mut pool = lock(&self.pools[class.index()]);
         pool.used -= blocks.len();
         for block in blocks {
-            // SAFETY: by contract the block is in a run of our class, whose lock we hold (S2).
+            // SAFETY: the caller says that the block comes from `take` with the same class, so it
+            // is in a run of our class, whose lock we hold (SLAB-2).
             unsafe {
                 let block = NonNull::new_unchecked(*block);
                 let run = Run::of(block);
@@ -188,7 +190,7 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn regroup(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (S2).
+        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2).
         unsafe {
             let group = (*run.as_ptr()).fullness();
             if group != (*run.as_ptr()).group {
@@ -206,7 +208,8 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn forget(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (S2); `group` says which list it is in.
+        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2); `group` says
+        // which list it is in.
         unsafe {
             if let Some(list) = self.groups.get_mut(usize::from((*run.as_ptr()).group)) {
                 list.remove(run);

@@ -1,8 +1,9 @@
 //! Memory that is kept free for what comes next, and made ready before it is needed.
 //!
-//! The first access to a new chunk can take milliseconds: the system finds a huge page and fills it with zeros, and under
-//! virtualisation the host does, too. Code that takes and frees much memory in turn, as the memtables of tables on disk do,
-//! keeps it meanwhile, and has another thread prepare more.
+//! The first access to a new chunk can take milliseconds: the system finds a huge page and fills it
+//! with zeros, and under virtualisation the host does, too. Code that takes and frees much memory
+//! in turn, as the memtables of tables on disk do, keeps it meanwhile, and has another thread
+//! prepare more.
 
 use super::memory::CHUNK;
 use super::pool::SLAB;
@@ -10,8 +11,8 @@ use super::pool::SLAB;
 /// Keeps free memory up to a number of bytes as long as this lives, instead of giving it back to
 /// the system.
 ///
-/// Several of them add up. It is only memory that was in use before, or that was [prepared](prepare); and
-/// [`trim`](super::trim) gives it back nevertheless.
+/// Several of them add up. It is only memory that was in use before, or that was
+/// [prepared](prepare); and [`trim`](super::trim) gives it back nevertheless.
 #[derive(Debug)]
 pub struct Retained {
     chunks: usize,
@@ -40,8 +41,9 @@ pub fn free_bytes() -> usize {
     SLAB.free_chunks() * CHUNK
 }
 
-/// Takes memory from the system until so many bytes of whole chunks are free: what takes memory next finds it there. It goes
-/// back to the system as other free memory does, so a [`Retained`] should be there for it.
+/// Takes memory from the system until so many bytes of whole chunks are free: what takes memory
+/// next finds it there. It goes back to the system as other free memory does, so a [`Retained`]
+/// should be there for it.
 pub fn prepare(bytes: usize) {
     SLAB.prepare(bytes.div_ceil(CHUNK));
 }

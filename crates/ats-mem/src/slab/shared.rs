@@ -1,11 +1,13 @@
 //! A slice in a block, which several owners share.
 //!
-//! It is what `Arc<[T]>` is, where many of them come and go, as in a cache: in the memory of the system those would lie
-//! between others of other lengths, and what they leave is room that nothing fits in.
+//! It is what `Arc<[T]>` is, where many of them come and go, as in a cache: in the memory of the
+//! system those would lie between others of other lengths, and what they leave is room that nothing
+//! fits in.
 //!
 //! # Invariants
-//! - H1. The count at the start of the block is the number of owners. The last one frees the block.
-//! - H2. The elements are written before there is an owner, and never after.
+//! - SHARED-1. The count at the start of the block is the number of owners. The last one frees the
+//!   block.
+//! - SHARED-2. The elements are written before there is an owner, and never after.
 
 use super::block::{allocate, free, rounded};
 use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
@@ -25,7 +27,8 @@ pub struct SharedSlice<T: Copy> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: owners on several threads read the same elements (H2), and one of them, on any thread, ends them.
+// SAFETY: owners on several threads read the same elements (SHARED-2), and one of them, on any
+// thread, ends them.
 unsafe impl<T: Copy + Send + Sync> Send for SharedSlice<T> {}
 // SAFETY: a shared owner gives shared access to the elements, and other owners of them.
 unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
@@ -33,7 +36,8 @@ unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
 impl<T: Copy> SharedSlice<T> {
     /// The place at which the elements begin in the block.
     const START: usize = size_of::<AtomicUsize>().next_multiple_of(align_of::<T>());
-    /// A block whose size is a multiple of this is aligned to it, up to 64, and to that of the count in any case.
+    /// A block whose size is a multiple of this is aligned to it, up to 64, and to that of the
+    /// count in any case.
     const ALIGN: usize = {
         assert!(
             align_of::<T>() <= 64,
@@ -66,7 +70,8 @@ impl<T: Copy> From<&[T]> for SharedSlice<T> {
     /// The first owner of a copy. O(n).
     fn from(elements: &[T]) -> Self {
         let owners = allocate(Self::block_bytes(elements.len())).cast::<AtomicUsize>();
-        // SAFETY: the block, which no other code has, has room for the count and the elements, and is aligned for both.
+        // SAFETY: the block, which no other code has, has room for the count and the elements, and
+        // is aligned for both.
         unsafe {
             owners.write(AtomicUsize::new(1));
             let start = owners.cast::<u8>().add(Self::START).cast::<T>();
@@ -96,11 +101,12 @@ impl<T: Copy> Default for SharedSlice<T> {
 impl<T: Copy> Clone for SharedSlice<T> {
     #[inline]
     fn clone(&self) -> Self {
-        // SAFETY: there is an owner, this one, so the block lives (H1).
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
         // Relaxed: the new owner comes from this one, which has seen the elements.
         if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-            // So many owners that were forgotten let the count begin anew, and the block be freed too early.
+            // So many owners that were forgotten let the count begin anew, and the block be freed
+            // too early.
             abort();
         }
         SharedSlice {
@@ -114,12 +120,14 @@ impl<T: Copy> Clone for SharedSlice<T> {
 impl<T: Copy> Drop for SharedSlice<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: there is an owner, this one, so the block lives (H1).
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
-        // Release, and Acquire by the last: what the others have read, they have read before it is freed.
+        // Release, and Acquire by the last: what the others have read, they have read before it is
+        // freed.
         if owners.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: that was the last owner (H1), and the block was allocated with as many bytes.
+            // SAFETY: that was the last owner (SHARED-1), and the block was allocated with as many
+            // bytes.
             unsafe { free(self.owners.cast(), Self::block_bytes(self.len)) };
         }
     }
@@ -130,8 +138,9 @@ impl<T: Copy> Deref for SharedSlice<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: there is an owner, this one, so the block lives (H1), and its elements are written and do not change
-        // (H2). There are so many of them: the length is that of `from`.
+        // SAFETY: there is an owner, this one, so the block lives (SHARED-1), and its elements are
+        // written and do not change (SHARED-2). There are so many of them: the length is that of
+        // `from`.
         unsafe {
             let start = self.owners.cast::<u8>().add(Self::START).cast::<T>();
             slice::from_raw_parts(start.as_ptr(), self.len)

@@ -1,11 +1,12 @@
 //! Blocks that are too large for the slabs: from the allocator of the system.
 //!
 //! # Addresses
-//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems do unless asked otherwise: with
-//! four levels of page tables there is nothing above, and where there are more (x86-64 with five levels,
-//! AArch64 with 52 bits) one has to ask `mmap` for it. An allocator, however, may hand out pointers with
-//! tags in their upper bits. Such a block is given back, and replaced by a mapping of its own; these few
-//! are remembered, so that [`free`] knows them.
+//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems
+//! do unless asked otherwise: with four levels of page tables there is nothing above, and where
+//! there are more (x86-64 with five levels, AArch64 with 52 bits) one has to ask `mmap` for it. An
+//! allocator, however, may hand out pointers with tags in their upper bits. Such a block is given
+//! back, and replaced by a mapping of its own; these few are remembered, so that [`free`] knows
+//! them.
 
 use super::memory::{self, is_low};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -32,7 +33,7 @@ pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
     if is_low(block, bytes) && !is_far_in_tests(bytes) {
         return block;
     }
-    // SAFETY: just allocated with this layout.
+    // SAFETY: the block has just been allocated with this layout.
     unsafe { dealloc(pointer, layout) };
     map(bytes).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -47,7 +48,8 @@ pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
         // SAFETY: the block was among those that `map` made.
         unsafe { memory::unmap_block(block, bytes) };
     } else {
-        // SAFETY: the same `bytes` gave the same layout in `allocate`.
+        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
+        // gave the same layout there. It was not mapped, or it would be in the set.
         unsafe { dealloc(block.as_ptr(), layout(bytes)) };
     }
 }

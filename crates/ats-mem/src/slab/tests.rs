@@ -266,7 +266,7 @@ proptest! {
 fn fill(block: *mut u8, size: usize) {
     let words = block.cast::<u64>();
     for word in 0..size / 8 {
-        // SAFETY: inside of a block that the test owns.
+        // SAFETY: the place is inside of a block that the test owns.
         unsafe { words.add(word).write(block.addr() as u64 ^ word as u64) };
     }
 }
@@ -274,7 +274,7 @@ fn fill(block: *mut u8, size: usize) {
 fn check(block: *mut u8, size: usize) {
     let words = block.cast::<u64>();
     for word in 0..size / 8 {
-        // SAFETY: inside of a block that the test owns.
+        // SAFETY: the place is inside of a block that the test owns.
         let found = unsafe { words.add(word).read() };
         assert_eq!(found, block.addr() as u64 ^ word as u64);
     }

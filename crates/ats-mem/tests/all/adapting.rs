@@ -1,5 +1,5 @@
-//! What the tree promises under contention: no writer stops a reader, base nodes are split when writers
-//! contend for them, and are joined when they do not.
+//! What the tree promises under contention: no writer stops a reader, base nodes are split when
+//! writers contend for them, and are joined when they do not.
 
 use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
 use ats_sync::pin;
@@ -75,7 +75,8 @@ fn read_everything(tree: &Tree) {
     assert_eq!(tree.len() as u64, KEYS);
 }
 
-/// Does something while a writer stands still in the middle of `park`, which calls its argument there.
+/// Does something while a writer stands still in the middle of `park`, which calls its argument
+/// there.
 fn while_parked(
     tree: &Tree,
     park: impl FnOnce(&Tree, &dyn Fn()) + Send,
@@ -156,7 +157,8 @@ fn a_parked_batch_stops_no_reader() {
     }
 }
 
-/// Lists of keys that have nothing in common are put side by side; none waits for another, or gives up.
+/// Lists of keys that have nothing in common are put side by side; none waits for another, or gives
+/// up.
 #[test]
 fn disjoint_batches_do_not_disturb_each_other() {
     const THREADS: u64 = 4;
@@ -194,8 +196,9 @@ fn disjoint_batches_do_not_disturb_each_other() {
     }
 }
 
-/// Writes to keys that `next` names for each of so many threads, until `until` is content; each write takes a
-/// moment, so that writers meet also where there are few processors. Returns how many writes that took.
+/// Writes to keys that `next` names for each of so many threads, until `until` is content; each
+/// write takes a moment, so that writers meet also where there are few processors. Returns how many
+/// writes that took.
 fn write_until(
     tree: &Tree,
     threads: u64,
@@ -257,7 +260,8 @@ fn one_hot_key_does_not_split_again_and_again() {
     assert!(after.contended > 100 && after.base_nodes <= 3, "{after:?}");
 }
 
-/// Rows that ascend at one end: writers meet at the end wherever it is, so cuts behind it are in vain.
+/// Rows that ascend at one end: writers meet at the end wherever it is, so cuts behind it are in
+/// vain.
 #[test]
 fn one_row_does_not_make_many_base_nodes() {
     let (tree, last) = (filled(0..KEYS), AtomicU64::new(KEYS));
@@ -282,8 +286,8 @@ fn each_row_gets_a_base_node() {
     assert_eq!(tree.len() as u64, steps.load(Relaxed));
 }
 
-/// Writes to the lower half of a tree in two parts, after another thread, or the same one, has written to the upper half.
-/// How many writes it takes until the parts are joined.
+/// Writes to the lower half of a tree in two parts, after another thread, or the same one, has
+/// written to the upper half. How many writes it takes until the parts are joined.
 fn writes_until_joined(other_thread: bool) -> u64 {
     let tree = split_in(2);
     let write_above = || put(&tree, KEYS - 1, KEYS - 1);
@@ -301,7 +305,8 @@ fn writes_until_joined(other_thread: bool) -> u64 {
         .expect("it is joined in the end")
 }
 
-/// Two threads that write side by side, each to a part of its own, are not brought together again and again.
+/// Two threads that write side by side, each to a part of its own, are not brought together again
+/// and again.
 #[test]
 fn parts_of_different_writers_are_joined_late() {
     let alone = writes_until_joined(false);

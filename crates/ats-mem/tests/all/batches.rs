@@ -43,7 +43,8 @@ fn only_the_key_is_held_in_the_hash_table() {
     only_the_key_is_held::<HashTable<Plain>>();
 }
 
-/// A batch of one key can remove it after having looked for long; a walk that is at the key goes on.
+/// A batch of one key can remove it after having looked for long; a walk that is at the key goes
+/// on.
 #[test]
 fn a_key_that_was_held_is_removed_as_any_other() {
     for is_fixed in [false, true] {

@@ -149,8 +149,8 @@ fn batches_of_the_tree_do_not_lose_updates() {
     batches_do_not_lose_updates(&CaTree::new());
 }
 
-/// A tree of few keys is one small leaf. It grows, shrinks and is walked like any other, whatever the lengths of its
-/// keys are, and costs less than ets takes for a table of as many.
+/// A tree of few keys is one small leaf. It grows, shrinks and is walked like any other, whatever
+/// the lengths of its keys are, and costs less than ets takes for a table of as many.
 #[test]
 fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
     let tree = CaTree::<Plain>::new();
@@ -191,7 +191,8 @@ fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
     assert_eq!((tree.len(), tree.bytes()), (0, empty));
 }
 
-/// A row of ascending keys fills a small leaf, then larger ones; when all keys are gone, so is what the row needed.
+/// A row of ascending keys fills a small leaf, then larger ones; when all keys are gone, so is what
+/// the row needed.
 #[test]
 fn a_row_leaves_nothing_in_a_small_tree() {
     let tree = CaTree::<Plain>::new();

@@ -113,8 +113,8 @@ impl Model {
     }
 }
 
-/// Rows, random writes, and clearings of whole ranges, which split, share, merge and remove leaves and
-/// inner nodes that have been counted.
+/// Rows, random writes, and clearings of whole ranges, which split, share, merge and remove leaves
+/// and inner nodes that have been counted.
 fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
     const NUMBERS: u64 = 12_000;
     let keys = Keys { tail };
@@ -274,7 +274,8 @@ fn counting_takes_little_memory() {
     assert!(counted - bytes < 4_000, "{bytes} {counted}");
 }
 
-/// Writers change some keys, while another thread counts the keys between them, which no writer changes.
+/// Writers change some keys, while another thread counts the keys between them, which no writer
+/// changes.
 #[test]
 fn counts_beside_writers_keep_what_stays() {
     const NUMBERS: u64 = 20_000;

@@ -38,8 +38,8 @@ fn both_ends_come_in_order_across_base_nodes() {
     assert_eq!(tree.adaptation().base_nodes, 1);
 }
 
-/// Once a thread has counted the records, each record that is taken must change the count, also where base
-/// nodes are joined.
+/// Once a thread has counted the records, each record that is taken must change the count, also
+/// where base nodes are joined.
 #[test]
 fn those_that_are_left_are_counted() {
     let tree = split_tree(0..2000);

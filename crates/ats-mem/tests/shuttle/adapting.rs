@@ -165,7 +165,8 @@ fn a_base_node_that_is_fought_for_splits() {
     assert!(splits.load(Relaxed) > 0);
 }
 
-/// A tree that is split and joined over and over must not get route nodes above each other each time.
+/// A tree that is split and joined over and over must not get route nodes above each other each
+/// time.
 #[test]
 fn routes_do_not_rise() {
     const KEYS: u64 = 1000;

@@ -1,7 +1,7 @@
 //! Random operations of any kind, while base nodes are split and joined all the time.
 //!
-//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Between them
-//! lie keys that all threads write to and no thread removes.
+//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Between
+//! them lie keys that all threads write to and no thread removes.
 
 use crate::*;
 use shuttle::rand::Rng;
@@ -182,8 +182,8 @@ impl Player {
         assert!(get(&*self.tree, number).is_some(), "{number} has gone");
     }
 
-    /// Whether what was met behind `after` ascends, and has exactly those own keys that are there and all
-    /// that stay.
+    /// Whether what was met behind `after` ascends, and has exactly those own keys that are there
+    /// and all that stay.
     fn check(&self, met: &[u64], after: Option<u64>) {
         let behind = |number: &u64| Some(*number) > after;
         are_ascending_with(met, self.stay.all().filter(behind));
@@ -243,7 +243,8 @@ impl Player {
         assert!(prev.is_none_or(|prev| turned(prev) > from));
     }
 
-    /// The keys of this thread and those that stay are counted. No key is counted that no thread has.
+    /// The keys of this thread and those that stay are counted. No key is counted that no thread
+    /// has.
     fn skip(&mut self) {
         let end = GROUPS * GROUP;
         let from = self.random.gen_range(0..end);

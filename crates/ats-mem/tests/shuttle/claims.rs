@@ -23,7 +23,8 @@ fn add(store: &impl MemoryStore<Plain>, number: u64) -> bool {
     done.is_ok()
 }
 
-/// No addition to a key is lost, whichever way it is made, while the structure around the key changes.
+/// No addition to a key is lost, whichever way it is made, while the structure around the key
+/// changes.
 fn no_addition_is_lost<S: MemoryStore<Plain> + Default + 'static>(
     keys: u64,
     splits: u32,

@@ -1,8 +1,8 @@
-//! Random operations of any kind on a hash table, while its buckets are split and joined and its locks
-//! doubled and halved all the time.
+//! Random operations of any kind on a hash table, while its buckets are split and joined and its
+//! locks doubled and halved all the time.
 //!
-//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Besides there are
-//! keys that all threads write to and no thread removes.
+//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Besides
+//! there are keys that all threads write to and no thread removes.
 
 use crate::*;
 use ats_mem::HashTable;
@@ -104,7 +104,8 @@ impl Player {
         self.check(met);
     }
 
-    /// A walk from key to key, each under a guard of its own, that removes on its way what it has reached.
+    /// A walk from key to key, each under a guard of its own, that removes on its way what it has
+    /// reached.
     fn walk_fixed(&mut self) {
         self.table.fix();
         let mut met = Vec::new();

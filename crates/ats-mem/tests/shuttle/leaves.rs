@@ -110,8 +110,8 @@ fn readers_meet_leaves_that_merge() {
     leaves_merge(LONG, 3);
 }
 
-/// Full leaves below a full inner node: when one of them splits, so does the node, and there is a new one
-/// above.
+/// Full leaves below a full inner node: when one of them splits, so does the node, and there is a
+/// new one above.
 #[test]
 fn readers_meet_an_inner_node_that_splits() {
     const KEYS: u64 = 8 * LEAF;
@@ -158,7 +158,8 @@ fn readers_meet_an_inner_node_that_goes() {
     });
 }
 
-/// A tree that grows and shrinks over and over, but never to nothing, must not become higher each time.
+/// A tree that grows and shrinks over and over, but never to nothing, must not become higher each
+/// time.
 #[test]
 fn nodes_do_not_rise() {
     once(|| {
@@ -182,8 +183,8 @@ fn nodes_do_not_rise() {
     });
 }
 
-/// A key that is appended to a leaf while a walk looks for its beginning there is not met if it does not
-/// come after that beginning.
+/// A key that is appended to a leaf while a walk looks for its beginning there is not met if it
+/// does not come after that beginning.
 #[test]
 fn walks_begin_in_a_leaf_that_grows() {
     explore(|| {

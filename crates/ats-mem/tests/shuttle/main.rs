@@ -1,11 +1,11 @@
-//! Interleavings of few threads in the places where the structure changes, chosen by a scheduler that
-//! looks for trouble. Runs under `RUSTFLAGS="--cfg shuttle"`.
+//! Interleavings of few threads in the places where the structure changes, chosen by a scheduler
+//! that looks for trouble. Runs under `RUSTFLAGS="--cfg shuttle"`.
 //!
-//! Most tests build a store that is one write away from a change of its structure, let writers make the
-//! change, and let readers look at keys that no writer touches; they fail if the change is not reached.
-//! Nodes are small there: eight keys in a leaf, eight children of an inner node. An access to an atomic is
-//! where the scheduler can switch. It does not show the effects of weak memory orders; `loom`, which
-//! does, is too slow for structures of this size.
+//! Most tests build a store that is one write away from a change of its structure, let writers make
+//! the change, and let readers look at keys that no writer touches; they fail if the change is not
+//! reached. Nodes are small there: eight keys in a leaf, eight children of an inner node. An access
+//! to an atomic is where the scheduler can switch. It does not show the effects of weak memory
+//! orders; `loom`, which does, is too slow for structures of this size.
 //!
 //! | module | what it explores |
 //! |---|---|

@@ -101,8 +101,8 @@ pub(crate) fn every_way_out_releases_once(store: impl MemoryStore<Units>) -> i64
 pub(crate) struct Epochs(HashSet<u64>);
 
 impl Epochs {
-    /// Notes the present one. If it is new, waits until the next one has begun; that after it does not begin
-    /// until the thread pins anew.
+    /// Notes the present one. If it is new, waits until the next one has begun; that after it does
+    /// not begin until the thread pins anew.
     pub(crate) fn look(&mut self) {
         let guard = pin();
         let epoch = guard.epoch();
@@ -116,8 +116,9 @@ impl Epochs {
 }
 
 thread_local! {
-    /// What is seen when values are released, which happens when a thread is no longer pinned. Nothing in
-    /// threads of other tests, to which garbage of this one can come: they have to go on.
+    /// What is seen when values are released, which happens when a thread is no longer pinned.
+    /// Nothing in threads of other tests, to which garbage of this one can come: they have to go
+    /// on.
     static RELEASING: RefCell<Option<Epochs>> = const { RefCell::new(None) };
 }
 
@@ -140,8 +141,8 @@ impl Release for Looking {
 /// How many pieces of keys there are in the long batches.
 pub(crate) const PIECES: usize = 24;
 
-/// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned while it
-/// decided, and while it ended.
+/// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned
+/// while it decided, and while it ended.
 pub(crate) fn epochs_of<S: MemoryStore<Looking>>(
     store: &S,
     is_long: bool,
@@ -186,8 +187,8 @@ pub(crate) fn a_long_batch_pins_anew<S: MemoryStore<Looking> + Default>() {
     // The first batch replaces nothing; those after it free what was replaced before.
     round(false);
     round(false);
-    // Other tests that stay pinned can keep what was retired from being freed until the end, so that has to be
-    // seen once in some rounds.
+    // Other tests that stay pinned can keep what was retired from being freed until the end, so
+    // that has to be seen once in some rounds.
     let pins_anew = |_| round(true) >= PIECES / 2;
     assert!((0..50).any(pins_anew), "too few epochs at the end");
     round(false);
@@ -224,8 +225,8 @@ impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>
     }
 }
 
-/// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all and, as soon as it
-/// has ended, for all to write.
+/// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all
+/// and, as soon as it has ended, for all to write.
 pub(crate) fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
@@ -248,7 +249,8 @@ pub(crate) fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
     }
 }
 
-/// While a record is built its key is held, and nothing else: others can be written, and its old record be read.
+/// While a record is built its key is held, and nothing else: others can be written, and its old
+/// record be read.
 pub(crate) fn only_the_key_is_held<S: MemoryStore<Plain> + Default>() {
     /// Counts how often it builds.
     struct Building<'a, S>(&'a S, usize, Option<Change<Plain>>);

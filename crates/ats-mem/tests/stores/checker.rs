@@ -1,8 +1,8 @@
 //! Is there an order of the operations, each at one moment between its call and its return, that
 //! explains all their results?
 //!
-//! The search of Wing and Gong (1993) with the memory of Lowe (2017): choose an operation that may be
-//! the next, apply it, go on; never twice with the same operations done and the same state.
+//! The search of Wing and Gong (1993) with the memory of Lowe (2017): choose an operation that may
+//! be the next, apply it, go on; never twice with the same operations done and the same state.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -40,8 +40,8 @@ impl Clock {
     }
 }
 
-/// Whether the history is linearizable. `apply` gives the state after an operation, or nothing if its
-/// result is impossible in that state. At most 64 events.
+/// Whether the history is linearizable. `apply` gives the state after an operation, or nothing if
+/// its result is impossible in that state. At most 64 events.
 pub(crate) fn linearizable<O, S: Clone + Eq + Hash>(
     initial: S,
     events: &[Event<O>],

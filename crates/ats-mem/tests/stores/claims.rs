@@ -33,8 +33,8 @@ pub(crate) fn scanned(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
     all
 }
 
-/// While a key is held, its readers find the old record and its writers are busy; other keys, which share
-/// the lock, go on.
+/// While a key is held, its readers find the old record and its writers are busy; other keys, which
+/// share the lock, go on.
 pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
     for key in [b"a", b"c", b"d"] {
         put(&store, key, 1).expect("free");

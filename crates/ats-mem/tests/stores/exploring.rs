@@ -24,9 +24,9 @@ pub(crate) const TIME: Duration = Duration::from_millis(800);
 /// More would not be reached in the time.
 pub(crate) const ITERATIONS: usize = 1_000_000;
 
-/// Runs a scenario under a scheduler that switches at random, and under one that switches rarely but
-/// with a guaranteed chance of finding bugs that need few switches (Burckhardt and others, ASPLOS
-/// 2010).
+/// Runs a scenario under a scheduler that switches at random, and under one that switches rarely
+/// but with a guaranteed chance of finding bugs that need few switches (Burckhardt and others,
+/// ASPLOS 2010).
 pub(crate) fn explore(scenario: impl Fn() + Send + Sync + 'static) {
     explore_for(TIME, scenario);
 }
@@ -38,8 +38,8 @@ pub(crate) fn explore_for(time: Duration, scenario: impl Fn() + Send + Sync + 's
     Runner::new(PctScheduler::new(3, ITERATIONS), config(time)).run(move || again());
 }
 
-/// As `explore`, for a scenario that says whether it came to what it is about. At least one run in ten
-/// has to.
+/// As `explore`, for a scenario that says whether it came to what it is about. At least one run in
+/// ten has to.
 pub(crate) fn explore_reaching(scenario: impl Fn() -> bool + Send + Sync + 'static) {
     explore_reaching_for(TIME, scenario);
 }

@@ -144,7 +144,8 @@ pub(crate) fn is_freed_without_locks<S: MemoryStore<Probing> + Default>() {
         }));
         store.force_adaptation(50, 50);
         let mut random = Rng::with_seed(5);
-        // Threads of other tests keep the epoch back now and then, and free what this one has retired.
+        // Threads of other tests keep the epoch back now and then, and free what this one has
+        // retired.
         let goes_on = |steps| {
             ASKING.with_borrow(|asking| {
                 let asking = asking.as_ref().expect("set above");

@@ -1,11 +1,12 @@
-//! Short histories of three threads on a few keys, recorded many times and checked for linearizability.
-//! The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a scheduler that
-//! switches between them at any access to an atomic.
+//! Short histories of three threads on a few keys, recorded many times and checked for
+//! linearizability. The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a
+//! scheduler that switches between them at any access to an atomic.
 //!
-//! The keys lie among others that no thread touches, so many that one key more or less splits a leaf,
-//! or makes the hash table grow. The tree is made to split and to join its base nodes all the time, too.
-//! Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked as what they
-//! promise to be: one read for each key they passed, each between the call and the return.
+//! The keys lie among others that no thread touches, so many that one key more or less splits a
+//! leaf, or makes the hash table grow. The tree is made to split and to join its base nodes all the
+//! time, too. Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are
+//! checked as what they promise to be: one read for each key they passed, each between the call and
+//! the return.
 
 use crate::checker::{Clock, Event, linearizable};
 use ats_mem::{Change, End, MemoryStore, Plain, Record, RecordBox, Totals};
@@ -36,7 +37,8 @@ pub(crate) enum What {
     Read(usize, Option<u64>),
     /// Looked at several keys as one, found these values, and wrote one under some of the keys.
     Batch(Vec<Part>, u64),
-    /// Removed what was at an end: a key with its value, or nothing because nothing was there at all.
+    /// Removed what was at an end: a key with its value, or nothing because nothing was there at
+    /// all.
     TakeEnd(End, Option<(usize, u64)>),
     /// Found that so many of the keys were there.
     Size(i64),
@@ -100,8 +102,8 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
 pub(crate) struct Place {
     /// Whether the store has an order, and adapts.
     ordered: bool,
-    /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at the
-    /// ends of the store, and are taken from there.
+    /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at
+    /// the ends of the store, and are taken from there.
     fillers: u64,
     keys: [u64; KEYS],
 }
@@ -273,8 +275,8 @@ impl<S: MemoryStore<Plain>> Player<S> {
         });
     }
 
-    /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last key, after
-    /// which nothing may have happened.
+    /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last
+    /// key, after which nothing may have happened.
     pub(crate) fn batch(&mut self) {
         let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.u64(..3) > 0).collect();
         let answers = chosen.iter().map(|_| self.random.u64(..6)).collect();
@@ -322,8 +324,8 @@ impl<S: MemoryStore<Plain>> Player<S> {
                 totals.map(|totals| {
                     let size = totals.objects - base.objects;
                     let bytes = totals.bytes - base.bytes;
-                    // A key of one word, a value of one word, and a header of one word, or of three where a
-                    // batch needed room for any address.
+                    // A key of one word, a value of one word, and a header of one word, or of three
+                    // where a batch needed room for any address.
                     assert!(
                         (24 * size..=40 * size).contains(&bytes),
                         "{bytes} of {size}"

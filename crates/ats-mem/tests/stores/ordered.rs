@@ -105,7 +105,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => key().prop_map(Op::RemoveAny),
         2 => key().prop_map(Op::Get),
         1 => key().prop_map(Op::GetAgain),
-        2 => (key(), any::<bool>(), 1usize..60).prop_map(|(key, up, most)| Op::Steps(key, up, most)),
+        2 => (key(), any::<bool>(), 1usize..60)
+            .prop_map(|(key, up, most)| Op::Steps(key, up, most)),
         1 => key().prop_map(Op::Next),
         1 => key().prop_map(Op::Prev),
         1 => (key(), 1usize..60).prop_map(|(key, most)| Op::ScanFrom(key, most)),

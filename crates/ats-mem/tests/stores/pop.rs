@@ -32,8 +32,8 @@ pub(crate) fn take(store: &impl MemoryStore<Plain>, end: End) -> Option<u64> {
     }
 }
 
-/// Consumers that never meet: each number comes out once, and to each consumer in ascending order, since
-/// nothing smaller is ever put.
+/// Consumers that never meet: each number comes out once, and to each consumer in ascending order,
+/// since nothing smaller is ever put.
 pub(crate) fn each_number_goes_to_one(store: impl MemoryStore<Plain> + Default, ordered: bool) {
     const NUMBERS: u64 = 20_000;
     const CONSUMERS: usize = 3;

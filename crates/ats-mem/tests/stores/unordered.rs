@@ -1,5 +1,5 @@
-//! Many threads on one store without order: what readers may rely on while others write and the table
-//! changes its layout under them.
+//! Many threads on one store without order: what readers may rely on while others write and the
+//! table changes its layout under them.
 
 use ats_mem::{Busy, Change, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer};
 use ats_sync::{Guard, collect, pin};
@@ -270,8 +270,8 @@ pub(crate) fn of_two_that_insert_a_key_one_wins<S: MemoryStore<Plain> + Default>
     );
 }
 
-/// Each batch writes one number to all keys. Numbers ascend, so a reader that has read a number from
-/// one key must not read a smaller one from another afterwards.
+/// Each batch writes one number to all keys. Numbers ascend, so a reader that has read a number
+/// from one key must not read a smaller one from another afterwards.
 pub(crate) fn a_batch_is_never_half_seen<S: MemoryStore<Plain> + Default>() {
     const KEYS: u64 = 12;
     let table = S::default();

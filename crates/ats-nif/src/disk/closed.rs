@@ -85,8 +85,8 @@ fn destroy_locked(locked: &StoreDirectory, directory: &Path) -> Result<Vec<Strin
 /// the new ones change places in one step.
 ///
 /// # Errors
-/// [`Failure`] with the directory that it is about. Either both are what they were, or the second one
-/// is the renamed table already, and the first one has what is left of the other.
+/// [`Failure`] with the directory that it is about. Either both are what they were, or the second
+/// one is the renamed table already, and the first one has what is left of the other.
 pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     let _locked = lock_table(source, Sharing::Exclusive).map_err(source_failure)?;
     let replaced = match StoreDirectory::open(Arc::new(RealFs), target, Sharing::Exclusive) {

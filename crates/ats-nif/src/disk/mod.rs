@@ -1,5 +1,5 @@
-//! Tables in directories: a store on disk, the file that says which table it is of, and how schedulers are spared
-//! waiting for it.
+//! Tables in directories: a store on disk, the file that says which table it is of, and how
+//! schedulers are spared waiting for it.
 
 mod closed;
 mod description_file;

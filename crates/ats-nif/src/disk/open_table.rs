@@ -59,7 +59,8 @@ const OF_STORES: [&str; 6] = ["lock", "manifest", "journal", "reserve", "run-", 
 const NEW_NAME: &str = "table.new";
 
 impl OpenTable {
-    /// Opens the table in a directory, or makes it. Reads what was not in runs when the table was left.
+    /// Opens the table in a directory, or makes it. Reads what was not in runs when the table was
+    /// left.
     ///
     /// # Errors
     /// [`Failure`]; nothing is left open then.
@@ -123,8 +124,8 @@ impl OpenTable {
         }
     }
 
-    /// Has another program merge from now on, also when the table is opened again. All that was written must have been
-    /// merged.
+    /// Has another program merge from now on, also when the table is opened again. All that was
+    /// written must have been merged.
     ///
     /// # Errors
     /// [`Failure`]; then the table is what it was.
@@ -183,7 +184,8 @@ impl OpenTable {
         Ok(self.store().files().flush()?)
     }
 
-    /// Merges all runs into one. Objects of a bag that share a record get records of their own first.
+    /// Merges all runs into one. Objects of a bag that share a record get records of their own
+    /// first.
     ///
     /// # Errors
     /// [`Failure`].
@@ -227,11 +229,12 @@ impl OpenTable {
         &self.description
     }
 
-    /// Writes what is in memory to runs, and lets others open the directory. Calls that are made later, and those under
-    /// way, can write no more.
+    /// Writes what is in memory to runs, and lets others open the directory. Calls that are made
+    /// later, and those under way, can write no more.
     ///
     /// # Errors
-    /// [`Failure`], if what was written could not be moved to runs. It is in the journal still, and the table is closed.
+    /// [`Failure`], if what was written could not be moved to runs. It is in the journal still, and
+    /// the table is closed.
     pub fn close(&self) -> Result<(), Failure> {
         Ok(self.store().files().close()?)
     }
@@ -249,8 +252,8 @@ impl StoreRef for OpenTable {
 }
 
 impl Drop for OpenTable {
-    /// It takes long to end the threads of a store that was not closed, and to free its memory: too long for the
-    /// scheduler that has come to do this.
+    /// It takes long to end the threads of a store that was not closed, and to free its memory: too
+    /// long for the scheduler that has come to do this.
     fn drop(&mut self) {
         let (store, files) = (self.store.take(), std::mem::take(&mut self.files));
         let drop_in_order = move || {
@@ -284,7 +287,8 @@ impl OpenFiles {
 /// A call that still reads a table so long after it was closed may do so for long.
 const STILL_READ: Duration = Duration::from_millis(300);
 
-/// Returns `true` if a table can be made in a directory: it has nothing but what was left of making one.
+/// Returns `true` if a table can be made in a directory: it has nothing but what was left of making
+/// one.
 fn check_free(locked: &StoreDirectory, create: bool) -> Result<(), Failure> {
     let names = locked.names()?;
     let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));

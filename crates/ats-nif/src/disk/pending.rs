@@ -30,13 +30,14 @@ pub struct Pending<R> {
 struct Window {
     /// The values of keys; `None` if they count as missing.
     values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    /// The key that a read has met last of which nothing is known, and in which direction the read went.
+    /// The key that a read has met last of which nothing is known, and in which direction the read
+    /// went.
     met: Vec<u8>,
     direction: Direction,
     /// Most keys of the next window: one for a read of a key, more and more for a walk.
     keys: usize,
-    /// Found by the walk that has met the key: nothing is between the bound from which the next walk goes on, and this
-    /// key. So keys that count as missing are passed once.
+    /// Found by the walk that has met the key: nothing is between the bound from which the next
+    /// walk goes on, and this key. So keys that count as missing are passed once.
     found_empty: Option<Empty>,
     /// The same, as it is known to walks that come. In a table that changes, nothing.
     empty: Option<Empty>,
@@ -171,7 +172,8 @@ impl<R: StoreRef> Pending<R> {
         })
     }
 
-    /// Says what the pending keys of a window have: a value, or nothing. What was said of others is forgotten.
+    /// Says what the pending keys of a window have: a value, or nothing. What was said of others is
+    /// forgotten.
     pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         let mut window = self.window();
         window.values = values;

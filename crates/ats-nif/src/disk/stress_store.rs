@@ -1,8 +1,8 @@
 //! For tests: a store on disk on which as much happens in a few calls as otherwise in days.
 //!
-//! Memtables and files have a few records. Again and again, at changes that depend on their number only, it is closed
-//! and opened, left as a process leaves it that is killed, flushed, or merged into one run. It takes its directory with
-//! it when it is dropped.
+//! Memtables and files have a few records. Again and again, at changes that depend on their number
+//! only, it is closed and opened, left as a process leaves it that is killed, flushed, or merged
+//! into one run. It takes its directory with it when it is dropped.
 
 use super::table_store::TableStore;
 use crate::process;
@@ -49,8 +49,8 @@ fn open(
 const EVERY: usize = 5;
 
 impl StressStore {
-    /// An empty one, in a directory that is not there yet. That of a bag is told which of its objects
-    /// are equal.
+    /// An empty one, in a directory that is not there yet. That of a bag is told which of its
+    /// objects are equal.
     ///
     /// # Errors
     /// Those of [`DiskStore::open`].

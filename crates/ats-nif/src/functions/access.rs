@@ -61,9 +61,9 @@ pub(super) fn find_writable<'g>(
     refuse(env, shared, for_all, guard)
 }
 
-/// Does something with a table that the caller may write. `work` gets the guard under which the table was
-/// found, or none on a dirty scheduler: a long call must not keep what other calls remove meanwhile from
-/// being freed.
+/// Does something with a table that the caller may write. `work` gets the guard under which the
+/// table was found, or none on a dirty scheduler: a long call must not keep what other calls remove
+/// meanwhile from being freed.
 #[inline]
 pub(super) fn with_writable<R>(
     env: Env<'_>,
@@ -91,7 +91,8 @@ fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
     }
 }
 
-/// Says why the caller may not do it, or finds out that it may, because it is the heir of a dead owner.
+/// Says why the caller may not do it, or finds out that it may, because it is the heir of a dead
+/// owner.
 #[cold]
 fn refuse<'g>(
     env: Env<'_>,

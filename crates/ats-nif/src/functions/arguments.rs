@@ -6,7 +6,8 @@ use crate::process;
 use crate::vm_term::VmTerm;
 use ats::Direction;
 
-/// More objects, or elements, are changed on a dirty scheduler: this many take well under a millisecond.
+/// More objects, or elements, are changed on a dirty scheduler: this many take well under a
+/// millisecond.
 pub(super) const LONG_LIST: usize = 500;
 
 /// Returns `true` if a list is so long that this is not the scheduler to work through it.

@@ -37,7 +37,8 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
 /// The amount of work after which slices are forced to end; 0 if they end when their time is over.
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// `force_slices(Ticks)`: from now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
+/// `force_slices(Ticks)`: from now on slices end after so much work, see [`Slice::of_work`]. 0
+/// undoes that.
 fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     TICKS.store(number(ticks)?, Ordering::Relaxed);
     Ok(KnownAtom::True.word())

@@ -20,8 +20,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes. Without numbers that
-/// writers may have to wait for.
+/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes.
+/// Without numbers that writers may have to wait for.
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
@@ -97,8 +97,8 @@ fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
-/// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info` because it
-/// looks at every base node of an `ordered_set`, and at every lock of the other types.
+/// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info`
+/// because it looks at every base node of an `ordered_set`, and at every lock of the other types.
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
@@ -149,14 +149,15 @@ pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
     name.word()
 }
 
-/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end only when
-/// the VM tells of its end. The result leaves them out.
+/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end
+/// only when the VM tells of its end. The result leaves them out.
 pub(super) fn fixed<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return KnownAtom::False.word();
     };
     let pair = |(pid, count): &(sys::Word, usize)| {
-        // SAFETY: the word of a local pid, which is an immediate.
+        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // environment (ENV-2).
         let pid = unsafe { VmWord::new(*pid) };
         process::is_alive(env, pid).then(|| env.tuple(&[pid, env.int(*count as i64)]))
     };

@@ -73,8 +73,9 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
     }
 }
 
-/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of this size
-/// take well under a millisecond. So is what is merged in a way that takes longer to be said.
+/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of
+/// this size take well under a millisecond. So is what is merged in a way that takes longer to be
+/// said.
 const LONG: usize = 4_000;
 
 /// Returns `true` if the values are so large that this is not the scheduler to merge them.

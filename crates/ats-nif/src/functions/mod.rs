@@ -1,7 +1,7 @@
 //! The functions that Erlang calls, by what they are about.
 //!
-//! All begin alike: pin, find the table, check that the caller may do this, and only then look at the
-//! other arguments. `ets` checks in this order, and it decides which cause an error names.
+//! All begin alike: pin, find the table, check that the caller may do this, and only then look at
+//! the other arguments. `ets` checks in this order, and it decides which cause an error names.
 //!
 //! What they share is in [`access`], [`arguments`], [`object_terms`] and [`slices`].
 

@@ -50,8 +50,8 @@ pub(super) fn has_many(found: &LookupResult<'_, VmHost>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if
-/// it is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term;
+/// [`NoReply::DirtyCpu`] if it is large.
 #[inline]
 pub(super) fn element_term<'e>(
     env: Env<'e>,
@@ -111,8 +111,8 @@ pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> 
 /// A function that is shown the objects of a key, one after the other.
 pub(super) type EachObject<'a> = dyn FnMut(Object<'_, VmHost>) -> ControlFlow<()> + 'a;
 
-/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of
-/// which it makes nothing ends this.
+/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first
+/// object of which it makes nothing ends this.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
     ReadBuffers { scratch, unpacked }: &mut ReadBuffers<VmWord<'e>>,

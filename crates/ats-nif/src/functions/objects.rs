@@ -174,7 +174,8 @@ fn elements<'e>(
 /// The number of elements of an object that are found one by one.
 const FEW_POSITIONS: usize = 8;
 
-/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
+/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such
+/// lists.
 pub(super) fn lookup_elements<'e>(
     env: Env<'e>,
     [table, key, positions]: [VmTerm<'e>; 3],
@@ -195,7 +196,8 @@ pub(super) fn lookup_elements<'e>(
     let mut elements_of =
         |object: Object<'_, VmHost>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
-            // To find one takes as long as the elements before it; to find where they are, as long as all.
+            // To find one takes as long as the elements before it; to find where they are, as long
+            // as all.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
             for &index in &indices {
                 let element = match slots {

@@ -125,8 +125,8 @@ fn ends<'e>(
     Ok((cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?))
 }
 
-/// `range_size(Table, From, To) -> N`: the number of objects between two cuts, which are as those of
-/// `range_start`.
+/// `range_size(Table, From, To) -> N`: the number of objects between two cuts, which are as those
+/// of `range_start`.
 fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
     match skip(env, table, ends, Up, usize::MAX)? {
@@ -135,8 +135,8 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
     }
 }
 
-/// `range_nth(Table, From, To, N) -> Object | '$end_of_table'`: the N-th object between two cuts, from 1, or
-/// from the end, from -1.
+/// `range_nth(Table, From, To, N) -> Object | '$end_of_table'`: the N-th object between two cuts,
+/// from 1, or from the end, from -1.
 fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
     let n = n.as_small().filter(|n| *n != 0).ok_or(KnownAtom::None)?;

@@ -19,10 +19,11 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("range_start", range_start, 5)]
 }
 
-/// `range_start(Table, MatchSpec | keys, From, To, Operation)`: as `select_start`, but reads the keys between two
-/// cuts, and no more, whatever the specification says; `keys` is the one that makes the key of each object. A
-/// cut is `none`, `{before, Key}`, `{behind, Key}`, or `{prefix, Pattern}`, before or behind all keys that
-/// match the pattern; or `{bytes, Key}`, before a key as the store has it.
+/// `range_start(Table, MatchSpec | keys, From, To, Operation)`: as `select_start`, but reads the
+/// keys between two cuts, and no more, whatever the specification says; `keys` is the one that
+/// makes the key of each object. A cut is `none`, `{before, Key}`, `{behind, Key}`, or
+/// `{prefix, Pattern}`, before or behind all keys that match the pattern; or `{bytes, Key}`, before
+/// a key as the store has it.
 fn range_start<'e>(
     env: Env<'e>,
     [table, spec, from, to, operation]: [VmTerm<'e>; 5],
@@ -102,9 +103,9 @@ pub(super) fn cut<'e>(
     }))
 }
 
-/// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only `'_'` may
-/// follow: anything else, also an end of a list or another tuple, would leave out some of the keys that begin
-/// alike.
+/// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only
+/// `'_'` may follow: anything else, also an end of a list or another tuple, would leave out some of
+/// the keys that begin alike.
 fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let is_underscore = |part: VmTerm<'_>| KnownAtom::Underscore.is(part.word());
     let mut todo = vec![pattern];
@@ -121,7 +122,8 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
                 front.cons();
                 todo.extend([tail, head]);
             }
-            // The bytes of a map begin with all of its keys, and their order is not that of the values.
+            // The bytes of a map begin with all of its keys, and their order is not that of the
+            // values.
             Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
                 return Err(KnownAtom::None.into());
             }

@@ -25,19 +25,19 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `select_start(Table, MatchSpec, Operation) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag
-/// is `more` if there is more to do; and `done` if a chunk has too much in it, but nothing is left to do. It
-/// is `part` if the slice ended among the objects of a key, which come oldest first. Then the result is
-/// `{Part, Result}`, with what this slice found of this key, and the list of what was found of others. The
-/// part comes in front of what is still to be found of the key, and that in front of the list. The slice that
-/// finds the last of it ends there.
+/// `select_start(Table, MatchSpec, Operation) -> Result | {Tag, Table, Compiled, Position,
+/// Result}`, where the tag is `more` if there is more to do; and `done` if a chunk has too much in
+/// it, but nothing is left to do. It is `part` if the slice ended among the objects of a key, which
+/// come oldest first. Then the result is `{Part, Result}`, with what this slice found of this key,
+/// and the list of what was found of others. The part comes in front of what is still to be found
+/// of the key, and that in front of the list. The slice that finds the last of it ends there.
 ///
-/// So the list does not depend on where slices end: keys are in the reverse of the order in which they are
-/// read, and the objects of a key in their own order.
+/// So the list does not depend on where slices end: keys are in the reverse of the order in which
+/// they are read, and the objects of a key in their own order.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
-/// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then the query
-/// is run.
+/// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then
+/// the query is run.
 fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let operation = match Operation::of(env, operation) {
@@ -76,7 +76,8 @@ fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
     spec.keeps_key(shared.table.key_position())
 }
 
-/// `select_more(Table, Compiled, Position, Operation, Result)`, of which the last is what there is so far: goes on.
+/// `select_more(Table, Compiled, Position, Operation, Result)`, of which the last is what there is
+/// so far: goes on.
 fn select_more<'e>(
     env: Env<'e>,
     [table, compiled, position, operation, so_far]: [VmTerm<'e>; 5],
@@ -99,8 +100,9 @@ fn select_more<'e>(
     })
 }
 
-/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read and, as a
-/// boolean, whether the specification was known, with the time that it took to find that out.
+/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read
+/// and, as a boolean, whether the specification was known, with the time that it took to find that
+/// out.
 fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

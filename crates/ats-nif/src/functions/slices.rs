@@ -1,9 +1,9 @@
 //! Queries in slices.
 //!
-//! A call does one slice of the work and returns what there is, together with all that the next call needs to
-//! go on: the table's identifier, a reference to the compiled specification, and a position. These are
-//! plain terms, so a process that stops calling, for whatever reason, leaves nothing behind; and a
-//! position is all there is to a continuation, too.
+//! A call does one slice of the work and returns what there is, together with all that the next
+//! call needs to go on: the table's identifier, a reference to the compiled specification, and a
+//! position. These are plain terms, so a process that stops calling, for whatever reason, leaves
+//! nothing behind; and a position is all there is to a continuation, too.
 
 use super::access::{find_readable, find_writable};
 use super::arguments::{direction, direction_word};
@@ -28,7 +28,8 @@ use std::ops::ControlFlow;
 pub(super) enum Operation {
     /// List all results; of a table with order in this direction.
     List(Direction),
-    /// List as above, and do so if queries must not read everything: this is how everything is read.
+    /// List as above, and do so if queries must not read everything: this is how everything is
+    /// read.
     Objects,
     /// List about so many.
     Chunk { most: usize, direction: Direction },
@@ -45,7 +46,8 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
+    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or
+    /// `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
@@ -119,8 +121,8 @@ pub(super) struct Work<'e> {
     operation: Operation,
     /// Results that are already a list.
     list: VmWord<'e>,
-    /// Results in the order in which they were found: of a chunk all, of the list of a bag without order those
-    /// of one key.
+    /// Results in the order in which they were found: of a chunk all, of the list of a bag without
+    /// order those of one key.
     found: Vec<VmWord<'e>>,
     /// The key of these: the [`Slice::key`].
     key: u64,
@@ -150,8 +152,9 @@ impl<'e> Work<'e> {
         }
     }
 
-    /// With these terms of what is read and of the specification, to be called with once more. References
-    /// made anew for each slice are binaries to the garbage collector, which comes when there are many.
+    /// With these terms of what is read and of the specification, to be called with once more.
+    /// References made anew for each slice are binaries to the garbage collector, which comes when
+    /// there are many.
     pub(super) fn with_call_terms(self, again: [VmWord<'e>; 2]) -> Self {
         Work {
             again: Some(again),
@@ -216,8 +219,8 @@ impl<'e> Work<'e> {
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
 
-    /// Takes what was found of a bag without order. The objects of a key come oldest first, so they are not put
-    /// before each other.
+    /// Takes what was found of a bag without order. The objects of a key come oldest first, so they
+    /// are not put before each other.
     #[inline]
     fn add_to_key(&mut self, key: u64, result: VmWord<'e>) {
         if key != self.key {

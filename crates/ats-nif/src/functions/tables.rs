@@ -249,8 +249,9 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
     Ok(KnownAtom::True.word())
 }
 
-/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays as it is;
-/// or instead of the options anything else, if they are wrong, for the table is to blame first.
+/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays
+/// as it is; or instead of the options anything else, if they are wrong, for the table is to blame
+/// first.
 fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
@@ -329,7 +330,8 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
         // Those on disk are known by other names, and to another module.
         if shared.disk.is_none() && lifetime::ensure_alive(env, shared, &guard) {
             let user_term = match shared.named {
-                // SAFETY: the word of an atom, which is an immediate.
+                // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+                // environment (ENV-2).
                 true => unsafe { VmWord::new(name) },
                 false => shared.id.term(env),
             };
@@ -350,7 +352,8 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(KnownAtom::True.word())
 }
 
-/// `collect() -> Freed`: frees what no reader can use any more, and gives free memory back to the system.
+/// `collect() -> Freed`: frees what no reader can use any more, and gives free memory back to the
+/// system.
 fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
     ats::trim();

@@ -1,7 +1,8 @@
 //! Taking all objects out of a table.
 //!
-//! A table whose objects are taken leaves a resource with its objects, to which only the process refers that
-//! took them. If that is killed the objects go with it, whether writers have finished or not.
+//! A table whose objects are taken leaves a resource with its objects, to which only the process
+//! refers that took them. If that is killed the objects go with it, whether writers have finished
+//! or not.
 
 use super::access::find_writable;
 use super::slices::{Operation, Work, cursor_of};

@@ -13,9 +13,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("read_unprotected", read_unprotected, 3)]
 }
 
-/// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on,
-/// as `select_more` returns them; or `undefined`. Private tables of others can be read, too: the caller keeps
-/// what it reads to itself, and reports no more than `ets` would.
+/// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from
+/// `start` on, as `select_more` returns them; or `undefined`. Private tables of others can be read,
+/// too: the caller keeps what it reads to itself, and reports no more than `ets` would.
 fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {

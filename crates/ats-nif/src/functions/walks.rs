@@ -293,9 +293,9 @@ impl<'e> Chunk<'e> {
     }
 }
 
-/// `chunk(Table, Position, MostObjects) -> {Objects, done | Position}`: the next objects in the order of
-/// the table. A position is `start`, `{after_key, Key}`, or `{within, Key, N}`. The objects of a key come
-/// all in one chunk, unless there are many.
+/// `chunk(Table, Position, MostObjects) -> {Objects, done | Position}`: the next objects in the
+/// order of the table. A position is `start`, `{after_key, Key}`, or `{within, Key, N}`. The
+/// objects of a key come all in one chunk, unless there are many.
 fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

@@ -1,6 +1,6 @@
 //! Adaptation to contention: when base nodes are split and joined.
 //!
-//! The invariants (L1 and so on) are those of [`lock_free`](super).
+//! The invariants (LOCK_FREE-1 and so on) are those of [`lock_free`](super).
 
 use super::edit::Edit;
 use super::node::{Base, JOIN_BELOW, Node, SPLIT_ABOVE};
@@ -12,7 +12,8 @@ use ats_sync::count::atomic::Ordering::Relaxed;
 use ats_sync::{Guard, pin};
 
 impl<R: Release> Routes<R> {
-    /// Splits or joins a base node, which the caller has just put in its place, if its statistics say so.
+    /// Splits or joins a base node, which the caller has just put in its place, if its statistics
+    /// say so.
     pub(super) fn adapt<'g>(&'g self, node: &'g Node<R>, guard: &'g Guard) {
         let Node::Base(base) = node else {
             return;
@@ -35,7 +36,7 @@ impl<R: Release> Routes<R> {
         let route = Node::route(left, key, right);
         match self.try_replace(node, base, route, guard) {
             Ok(_) => {
-                // SAFETY: this thread has just taken the base node out of the tree (T2 of `treap`).
+                // SAFETY: this thread has just taken the base node out of the tree (TREAP-2).
                 unsafe { edit.published(guard) };
                 self.splits.fetch_add(1, Relaxed);
             }

@@ -1,6 +1,6 @@
 //! Changes of containers: what a change makes, and what it takes the place of.
 //!
-//! The invariants (T1 and so on) are those of [`treap`](super::treap).
+//! The invariants (TREAP-1 and so on) are those of [`treap`](super::treap).
 
 use super::leaf::{self, Kept, Leaf, MOST};
 use super::treap::{Inner, Link, Tree};
@@ -36,7 +36,7 @@ struct Parts<R: Release> {
 /// The form of a part after a record was put into it.
 enum Grown<R: Release> {
     One(Link<R>),
-    /// Two parts that lack the inner node above them. It comes where T4 wants it.
+    /// Two parts that lack the inner node above them. It comes where TREAP-4 wants it.
     Two(Parts<R>),
 }
 
@@ -118,7 +118,7 @@ impl<R: Release> Edit<R> {
     /// Two leaves of these records.
     fn halves(&mut self, all: &[Kept<R>]) -> Parts<R> {
         let (left, right) = all.split_at(all.len() / 2);
-        // SAFETY: it is that of a leaf that is looked at (T3), or of the record to be put.
+        // SAFETY: it is that of a leaf that is looked at (TREAP-3), or of the record to be put.
         let first = unsafe { right[0].as_ref() };
         Parts {
             left: self.leaf(&[left]),
@@ -168,8 +168,8 @@ impl<R: Release> Edit<R> {
         })
     }
 
-    /// Cuts a container in two where its root does, or in the middle of its only leaf: the parts, and the first key
-    /// that belongs to the second. `None`: it has fewer than two records.
+    /// Cuts a container in two where its root does, or in the middle of its only leaf: the parts,
+    /// and the first key that belongs to the second. `None`: it has fewer than two records.
     pub(super) fn cut(&mut self, tree: Tree<'_, R>) -> Option<(Link<R>, SharedSlice<u8>, Link<R>)> {
         match tree {
             Tree::Inner(inner) => {
@@ -264,9 +264,10 @@ impl<R: Release> Edit<R> {
     /// latter are retired.
     ///
     /// # Safety
-    /// That is so, by an exchange that this thread has made (T2).
+    /// That is so, by an exchange that this thread has made (TREAP-2).
     pub(super) unsafe fn published(mut self, guard: &Guard) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that an exchange of this thread has taken these nodes out of the
+        // tree, so no other thread retires them (TREAP-2).
         self.replaced
             .drain(..)
             .for_each(|link| unsafe { link.retire(guard) });

@@ -11,18 +11,21 @@
 //! ```
 //!
 //! The steps are those of the paper:
-//! 1. `main` comes in the place of the base node that is to be joined, `neighbour` in that of the next one: copies that
-//!    tell of the join, so that no update takes their place.
-//! 2. `parent` and `grand` are claimed (L4), so no other join changes what hangs from them, or takes them out.
-//! 3. The plan is written, and the join *commits*: there is no way back, and each thread that meets it can complete it.
-//! 4. `joined` comes in the place of `neighbour`, then `rest` in that of `parent`; then the join is *done*, and
-//!    `grand` is free again.
+//! 1. `main` comes in the place of the base node that is to be joined, `neighbour` in that of the
+//!    next one: copies that tell of the join, so that no update takes their place.
+//! 2. `parent` and `grand` are claimed (LOCK_FREE-4), so no other join changes what hangs from
+//!    them, or takes them out.
+//! 3. The plan is written, and the join *commits*: there is no way back, and each thread that meets
+//!    it can complete it.
+//! 4. `joined` comes in the place of `neighbour`, then `rest` in that of `parent`; then the join is
+//!    *done*, and `grand` is free again.
 //!
-//! An update that meets the join before step 3 aborts it; `main` and `neighbour` are replaceable then, as they are. One
-//! that meets it later completes it. Each step of completing it is an exchange of a node that is never there again, so
-//! any number of threads can do all of them, in this order.
+//! An update that meets the join before step 3 aborts it; `main` and `neighbour` are replaceable
+//! then, as they are. One that meets it later completes it. Each step of completing it is an
+//! exchange of a node that is never there again, so any number of threads can do all of them, in
+//! this order.
 //!
-//! The invariants (L1 and so on) are those of [`lock_free`](super).
+//! The invariants (LOCK_FREE-1 and so on) are those of [`lock_free`](super).
 
 use super::Routes;
 use super::edit::Edit;
@@ -48,7 +51,8 @@ impl<R: Release> Drop for Claims<'_, R> {
 }
 
 impl<R: Release> Routes<R> {
-    /// Does what a join in which a base node has a part needs, so that the base node is replaceable or gone.
+    /// Does what a join in which a base node has a part needs, so that the base node is replaceable
+    /// or gone.
     pub(super) fn help(&self, base: &Base<R>, guard: &Guard) {
         let Some(Part { join, .. }) = &base.part else {
             return;
@@ -58,8 +62,8 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Joins a base node, which the caller has just put in its place, with the next one below its parent, if no other
-    /// thread comes between.
+    /// Joins a base node, which the caller has just put in its place, with the next one below its
+    /// parent, if no other thread comes between.
     pub(super) fn join<'g>(&'g self, node: &'g Node<R>, base: &'g Base<R>, guard: &'g Guard) {
         let Some(parent) = self.parent(base, guard).and_then(Node::as_route) else {
             return;
@@ -83,7 +87,7 @@ impl<R: Release> Routes<R> {
         let Ok(main) = parent.slot(side).replace(node, main, guard) else {
             return;
         };
-        // SAFETY: this thread has just taken it out of the tree (L3).
+        // SAFETY: this thread has just taken it out of the tree (LOCK_FREE-3).
         unsafe { Node::retire(node, guard) };
         let neighbour = Node::base(
             next_base.link(),
@@ -167,17 +171,20 @@ impl<R: Release> Routes<R> {
             claims.claimed = [None; 2];
             return true;
         }
-        // SAFETY: it comes from `into_raw`. The plan leads to it, but nothing looks at that (L5).
+        // SAFETY: it comes from `into_raw`. The plan leads to it, but nothing looks at that
+        // (LOCK_FREE-5).
         drop(unsafe { NodeBox::from_raw(joined) });
         false
     }
 
-    /// Step 4. The join has committed, and the caller has found it so under its guard (L5), or has committed it.
+    /// Step 4. The join has committed, and the caller has found it so under its guard
+    /// (LOCK_FREE-5), or has committed it.
     fn complete(&self, join: &Join<R>, guard: &Guard) {
         let Some(plan) = join.plan.get() else {
             return;
         };
-        // SAFETY: the nodes of the plan are retired when the join is done, which it was not under this guard (L5).
+        // SAFETY: the nodes of the plan are retired when the join is done, which it was not under
+        // this guard (LOCK_FREE-5).
         let [neighbour, grand] = unsafe { [plan.neighbour.as_ref(), plan.grand.as_ref()] };
         if let Some(base) = neighbour.and_then(Node::as_base)
             && let Some(slot) = self.slot_of(plan.neighbour, base, guard)
@@ -193,8 +200,9 @@ impl<R: Release> Routes<R> {
             slot.exchange(plan.parent, plan.rest);
         }
         if join.goes(COMMITTED, DONE) {
-            // SAFETY: they have been taken out above, by this thread or another one, and one thread is here (L3).
-            // That of the containers was to be reached by `main` and `neighbour` only.
+            // SAFETY: they have been taken out above, by this thread or another one, and one thread
+            // is here (LOCK_FREE-3). That of the containers was to be reached by `main` and
+            // `neighbour` only.
             unsafe {
                 for node in [plan.parent, plan.main, plan.neighbour] {
                     Node::retire(node, guard);

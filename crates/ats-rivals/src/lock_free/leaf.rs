@@ -1,6 +1,6 @@
 //! Leaves: some records in the order of their keys, in a block of as many bytes as they need.
 //!
-//! The invariants (T1 and so on) are those of [`treap`](super::treap).
+//! The invariants (TREAP-1 and so on) are those of [`treap`](super::treap).
 
 #[cfg(test)]
 use super::live;
@@ -44,7 +44,8 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     debug_assert!((1..=MOST).contains(&len));
     let block = slab::allocate(block_bytes(len)).cast::<Block<R>>();
     ats_sync::count::moved(block_bytes(len));
-    // SAFETY: the block, which no other code has, is aligned and has room for the number and so many addresses.
+    // SAFETY: the block, which no other code has, is aligned and has room for the number and so
+    // many addresses.
     unsafe {
         block.write(Block { len, records: [] });
         let mut start = block.add(1).cast::<Kept<R>>();
@@ -65,7 +66,8 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
 pub(super) unsafe fn free<R: Release>(block: NonNull<Block<R>>) {
     #[cfg(test)]
     live::count::<R>(-1);
-    // SAFETY: the contract; the block begins with the number by which its size was computed.
+    // SAFETY: the caller says that the block comes from `make` and that no other code has it. It
+    // begins with the number by which its size was computed (TREAP-1).
     unsafe { slab::free(block.cast(), block_bytes(block.as_ref().len)) };
 }
 
@@ -88,7 +90,7 @@ impl<'g, R: Release> Leaf<'g, R> {
     }
 
     pub(super) fn kept(self) -> &'g [Kept<R>] {
-        // SAFETY: the block lives, and holds so many addresses, which do not change (T1).
+        // SAFETY: the block lives, and holds so many addresses, which do not change (TREAP-1).
         unsafe {
             let start = self.block.add(1).cast::<Kept<R>>();
             std::slice::from_raw_parts(start.as_ptr(), self.len())
@@ -96,18 +98,18 @@ impl<'g, R: Release> Leaf<'g, R> {
     }
 
     pub(super) fn record(self, at: usize) -> &'g Record<R> {
-        // SAFETY: the leaf was found under a guard, so its records live as long (T3).
+        // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
         unsafe { self.kept()[at].as_ref() }
     }
 
     pub(super) fn len(self) -> usize {
-        // SAFETY: the block lives (promised to `of`), and does not change (T1).
+        // SAFETY: the block lives (promised to `of`), and does not change (TREAP-1).
         unsafe { self.block.as_ref() }.len
     }
 
     /// The place of a key, or where it would be.
     pub(super) fn find(self, key: &[u8]) -> Result<usize, usize> {
-        // SAFETY: as in `record` (T3).
+        // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
         let key_of = |kept: &Kept<R>| unsafe { kept.as_ref() }.key();
         self.kept().binary_search_by(|kept| key_of(kept).cmp(key))
     }

@@ -1,6 +1,6 @@
 //! Nodes of the tree, the slots from which they hang, and the joins that base nodes take part in.
 //!
-//! The invariants (L1 and so on) are those of [`lock_free`](super).
+//! The invariants (LOCK_FREE-1 and so on) are those of [`lock_free`](super).
 
 #[cfg(test)]
 use super::live;
@@ -34,7 +34,8 @@ pub(super) struct Route<R: Release> {
     pub key: SharedSlice<u8>,
     left: Slot<R>,
     right: Slot<R>,
-    /// The join that is about to take this node out, or what hangs from it (L4). It is compared, and not looked at.
+    /// The join that is about to take this node out, or what hangs from it (LOCK_FREE-4). It is
+    /// compared, and not looked at.
     claim: AtomicPtr<u8>,
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Route<R: Release> {
 pub(super) struct Base<R: Release> {
     tree: Link<R>,
     pub statistics: i32,
-    /// The route node from which it hangs, null: none (L2).
+    /// The route node from which it hangs, null: none (LOCK_FREE-2).
     pub parent: *const Node<R>,
     /// Its part in a join.
     pub part: Option<Part<R>>,
@@ -56,7 +57,8 @@ pub(super) const ABORTED: u8 = 3;
 /// The state of a join. Its base nodes own it together, so it lives as long as any of them.
 pub(super) struct Join<R: Release> {
     state: AtomicU8,
-    /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (L5).
+    /// Set before the join commits, and looked at only by threads that find it committed, and not
+    /// yet done (LOCK_FREE-5).
     pub plan: OnceLock<Plan<R>>,
 }
 
@@ -73,9 +75,11 @@ pub(super) struct Plan<R: Release> {
     pub replaced: Vec<Link<R>>,
 }
 
-// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as L3 and L5 allow.
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
+// LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Send for Join<R> {}
-// SAFETY: as for `Send`.
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
+// LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Sync for Join<R> {}
 
 /// The part of a base node in a join.
@@ -199,7 +203,8 @@ impl<R: Release> Node<R> {
         }
     }
 
-    /// Drops a node that did not come into the tree, and the base nodes made with it, but no containers.
+    /// Drops a node that did not come into the tree, and the base nodes made with it, but no
+    /// containers.
     pub(super) fn drop_new(node: NodeBox<R>) {
         let Node::Route(route) = &*node else {
             return;
@@ -213,14 +218,15 @@ impl<R: Release> Node<R> {
     /// Retires a node, but not what it leads to.
     ///
     /// # Safety
-    /// It has been taken out of the tree, and no other thread retires it (L3).
+    /// It has been taken out of the tree, and no other thread retires it (LOCK_FREE-3).
     pub(super) unsafe fn retire(node: *const Node<R>, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: `retire` hands over a node that no thread can reach after the grace period.
             drop(unsafe { NodeBox::<R>::from_raw(raw.cast()) });
         }
         let raw = node.cast_mut().cast();
-        // SAFETY: the contract is the one of `Guard::retire`.
+        // SAFETY: the caller says that the node has been taken out of the tree and that no other
+        // thread retires it (LOCK_FREE-3).
         unsafe { guard.retire(raw, size_of::<Node<R>>(), free::<R>) };
     }
 }
@@ -253,7 +259,7 @@ impl<R: Release> Route<R> {
         [Side::Left, Side::Right].into_iter().find(is_on)
     }
 
-    /// Claims the node for a join; false if another one has it (L4).
+    /// Claims the node for a join; false if another one has it (LOCK_FREE-4).
     pub(super) fn claim(&self, join: *const u8) -> bool {
         let (free, join) = (ptr::null_mut(), join.cast_mut());
         self.claim
@@ -273,8 +279,8 @@ impl<R: Release> Route<R> {
 impl<R: Release> Base<R> {
     /// The container, for as long as the base node is looked at.
     pub(super) fn tree(&self) -> Tree<'_, R> {
-        // SAFETY: the base node was found under a guard that lives as long as the reference, hence so was its
-        // container (T2 of `treap`).
+        // SAFETY: the base node was found under a guard that lives as long as the reference, hence
+        // so was its container (TREAP-2).
         unsafe { self.tree.tree() }
     }
 
@@ -283,7 +289,7 @@ impl<R: Release> Base<R> {
     }
 
     /// Returns `true` if an update, a split or a join may put another base node in the place of
-    /// this one (L1).
+    /// this one (LOCK_FREE-1).
     pub(super) fn is_replaceable(&self) -> bool {
         self.part.as_ref().is_none_or(Part::is_over)
     }
@@ -313,7 +319,8 @@ impl<R: Release> Slot<R> {
     }
 
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> &'g Node<R> {
-        // SAFETY: never null once it is published; what is found in a slot under a guard lives as long (L3).
+        // SAFETY: the word is never null once the node is published, and what is found in a slot
+        // under a guard lives as long (LOCK_FREE-3).
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
@@ -340,7 +347,8 @@ impl<R: Release> Slot<R> {
     ) -> Result<&'g Node<R>, NodeBox<R>> {
         let raw = NodeBox::into_raw(new);
         if self.exchange(old, raw) {
-            // SAFETY: it has come into the tree under this guard, so it is retired after that, if at all (L3).
+            // SAFETY: it has come into the tree under this guard, so it is retired after that, if
+            // at all (LOCK_FREE-3).
             Ok(unsafe { &*raw })
         } else {
             // SAFETY: it comes from `into_raw`, and no other code has it.

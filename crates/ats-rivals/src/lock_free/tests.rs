@@ -88,7 +88,7 @@ fn nodes(tree: Tree<'_, Plain>) -> HashSet<usize> {
     all
 }
 
-/// Checks T4, the order of the keys, and the sizes of the leaves.
+/// Checks TREAP-4, the order of the keys, and the sizes of the leaves.
 fn check(tree: Tree<'_, Plain>, low: Option<&[u8]>, high: Option<&[u8]>, most: u64, is_root: bool) {
     match tree {
         Tree::Empty => assert!(is_root),

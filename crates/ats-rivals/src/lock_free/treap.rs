@@ -6,23 +6,27 @@
 //! leaf  inner node ...    64 records at most
 //! ```
 //!
-//! A change makes new nodes for those between the root and the leaf, and uses all others again ([`edit`](super::edit)).
-//! So a container can be walked for as long as a guard lives, and cut in two by taking its root off. The
-//! priority of an inner node is the hash of its key: the shape needs no other chance, and is the same each time.
-//! C. R. Aragon and R. Seidel, *Randomized search trees* (FOCS 1989).
+//! A change makes new nodes for those between the root and the leaf, and uses all others again
+//! ([`edit`](super::edit)). So a container can be walked for as long as a guard lives, and cut in
+//! two by taking its root off. The priority of an inner node is the hash of its key: the shape
+//! needs no other chance, and is the same each time. C. R. Aragon and R. Seidel, *Randomized search
+//! trees* (FOCS 1989).
 //!
-//! Good for: walks and cuts beside changes. Bad at: changes, each of which copies a leaf and a path; keys chosen so
-//! that their hashes descend.
+//! Good for: walks and cuts beside changes. Bad at: changes, each of which copies a leaf and a
+//! path; keys chosen so that their hashes descend.
 //!
 //! # Invariants
-//! - T1. A node does not change from the moment it is made until it is freed.
-//! - T2. A node is in the container of one base node of the tree at a time, once, from the exchange (by
-//!   compare-and-swap) that makes it reachable until the one that takes it out. It is retired after the latter, by
-//!   the thread that made it. So it lives as long as a guard under which it was found, and so does what it leads to.
-//!   While a join is completed, the joined container shares nodes with the two that it was made of.
-//! - T3. A record in a leaf lives as long as a guard under which the leaf was found: the store retires a record only
-//!   after the change that takes out the leaves with it (W2 of [`shared_store`](super::super::shared_store)).
-//! - T4. An inner node has two children, neither of them empty, and no child of a higher priority.
+//! - TREAP-1. A node does not change from the moment it is made until it is freed.
+//! - TREAP-2. A node is in the container of one base node of the tree at a time, once, from the
+//!   exchange (by compare-and-swap) that makes it reachable until the one that takes it out. It is
+//!   retired after the latter, by the thread that made it. So it lives as long as a guard under
+//!   which it was found, and so does what it leads to. While a join is completed, the joined
+//!   container shares nodes with the two that it was made of.
+//! - TREAP-3. A record in a leaf lives as long as a guard under which the leaf was found: the store
+//!   retires a record only after the change that takes out the leaves with it (SHARED_STORE-2 of
+//!   [`shared_store`](super::super::shared_store)).
+//! - TREAP-4. An inner node has two children, neither of them empty, and no child of a higher
+//!   priority.
 
 use super::leaf::{self, Block, Kept, Leaf};
 #[cfg(test)]
@@ -89,7 +93,7 @@ impl<R: Release> Deref for Inner<'_, R> {
     type Target = InnerNode<R>;
 
     fn deref(&self) -> &InnerNode<R> {
-        // SAFETY: the node lives (promised to `Link::tree`), and does not change (T1).
+        // SAFETY: the node lives (promised to `Link::tree`), and does not change (TREAP-1).
         unsafe { self.node.as_ref() }
     }
 }
@@ -117,7 +121,8 @@ impl<R: Release> Link<R> {
     pub(super) unsafe fn tree<'g>(self) -> Tree<'g, R> {
         match self {
             Link::Empty => Tree::Empty,
-            // SAFETY: the contract; a link leads to a node that was made.
+            // SAFETY: the caller says that the leaf is not freed as long as `'g`, and the block of
+            // a link was made by `leaf::make` (TREAP-2).
             Link::Leaf(block) => Tree::Leaf(unsafe { Leaf::of(block) }),
             Link::Inner(node) => Tree::Inner(Inner {
                 node,
@@ -133,9 +138,11 @@ impl<R: Release> Link<R> {
     pub(super) unsafe fn free(self) {
         match self {
             Link::Empty => {}
-            // SAFETY: the contract.
+            // SAFETY: the caller says that no other code has the leaf, whose block was made by
+            // `leaf::make`.
             Link::Leaf(block) => unsafe { leaf::free::<R>(block) },
-            // SAFETY: the contract; inner nodes come from boxes.
+            // SAFETY: the caller says that no other code has the node, and inner nodes come from
+            // boxes.
             Link::Inner(inner) => unsafe { free_inner::<R>(inner.as_ptr().cast()) },
         }
     }
@@ -145,7 +152,8 @@ impl<R: Release> Link<R> {
     /// # Safety
     /// No other code has any of them.
     pub(super) unsafe fn free_all(self) {
-        // SAFETY: the contract.
+        // SAFETY: the caller says that no other code has any of these nodes, so each is freed once
+        // and used no more (TREAP-2).
         unsafe {
             if let Tree::Inner(inner) = self.tree() {
                 inner.left().link().free_all();
@@ -158,13 +166,14 @@ impl<R: Release> Link<R> {
     /// Retires this node, but not what it leads to.
     ///
     /// # Safety
-    /// The node has been taken out, and no other thread retires it (T2).
+    /// The node has been taken out, and no other thread retires it (TREAP-2).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         unsafe fn free_leaf<R: Release>(raw: *mut u8) {
             // SAFETY: `retire` hands over a leaf that no thread can reach after the grace period.
             unsafe { leaf::free::<R>(NonNull::new_unchecked(raw.cast())) }
         }
-        // SAFETY: the contract is the one of `Guard::retire`; until then the node lives.
+        // SAFETY: the caller says that this thread has taken the node out of the tree and that no
+        // other retires it (TREAP-2). It lives until the grace period is over.
         unsafe {
             match self.tree() {
                 Tree::Empty => {}
@@ -186,18 +195,19 @@ impl<R: Release> Link<R> {
 unsafe fn free_inner<R: Release>(raw: *mut u8) {
     #[cfg(test)]
     live::count::<R>(-1);
-    // SAFETY: the contract; inner nodes come from boxes.
+    // SAFETY: the caller says that it is an inner node that no other code has, and inner nodes come
+    // from boxes.
     drop(unsafe { SlabBox::<InnerNode<R>>::from_raw(raw.cast()) });
 }
 
 impl<'g, R: Release> Inner<'g, R> {
     pub(super) fn left(self) -> Tree<'g, R> {
-        // SAFETY: what a node leads to lives as long as the node is looked at (T2).
+        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
         unsafe { self.node.as_ref().left.tree() }
     }
 
     pub(super) fn right(self) -> Tree<'g, R> {
-        // SAFETY: as for `left` (T2).
+        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
         unsafe { self.node.as_ref().right.tree() }
     }
 }

@@ -1,8 +1,9 @@
 //! Adaptation: when and how base nodes are split and joined.
 //!
-//! A writer looks at the statistics of its base node before it unlocks it, and adapts with that lock held.
+//! A writer looks at the statistics of its base node before it unlocks it, and adapts with that
+//! lock held.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::Routes;
 use super::avl::Avl;
@@ -60,8 +61,8 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Replaces a base node by a route node with two base nodes. The word that leads to it cannot change meanwhile, so
-    /// this takes no further lock (P2).
+    /// Replaces a base node by a route node with two base nodes. The word that leads to it cannot
+    /// change meanwhile, so this takes no further lock (PAPER_TREE-2).
     fn split(&self, place: &Place<'_, R>, mut contents: Locked<'_, R>, guard: &Guard) {
         if place.levels >= MOST_LEVELS {
             return;
@@ -79,7 +80,7 @@ impl<R: Release> Routes<R> {
         let old = place.link.put(Made::Route(Box::new(route)));
         drop(contents);
         count(&self.splits);
-        // SAFETY: it was just replaced, under its lock, and marked (P1).
+        // SAFETY: it was just replaced, under its lock, and marked (PAPER_TREE-1).
         unsafe { old.retire(guard) };
     }
 
@@ -91,11 +92,12 @@ impl<R: Release> Routes<R> {
         };
         let neighbour = self.neighbour(parent, side, guard);
         let Some(mut beyond) = neighbour.base.try_write() else {
-            // To wait for it could be to wait in a circle (P5).
+            // To wait for it could be to wait in a circle (PAPER_TREE-5).
             contents.reset_statistics();
             return;
         };
-        // The valid neighbour is where it was found (P3), and so is what is below the parent on its side.
+        // The valid neighbour is where it was found (PAPER_TREE-3), and so is what is below the
+        // parent on its side.
         let sibling = parent.child(side.other());
         let is_sibling = ptr::eq(neighbour.link, sibling);
 
@@ -116,16 +118,17 @@ impl<R: Release> Routes<R> {
             contended: own_turns.contended + other_turns.contended,
             uncontended: own_turns.uncontended + other_turns.uncontended,
         };
-        // Published last: from now on other threads split it, and join what comes of that, and have to find the
-        // routes as they will be.
+        // Published last: from now on other threads split it, and join what comes of that, and have
+        // to find the routes as they will be.
         let link = if is_sibling { above } else { neighbour.link };
         let other = link.put(Made::Base(Box::new(Base::new(joined, turns))));
         drop(beyond);
         drop(contents);
         count(&self.joins);
         let own = parent.child(side).replaced_with_route();
-        // SAFETY: the three were just replaced, under their locks, and marked (P1, P3). The words of the parent do not
-        // change any more (P4), so the one on this side leads to the base node that was here.
+        // SAFETY: the three were just replaced, under their locks, and marked (PAPER_TREE-1,
+        // PAPER_TREE-3). The words of the parent do not change any more (PAPER_TREE-4), so the one
+        // on this side leads to the base node that was here.
         unsafe {
             spliced.retire(guard);
             own.retire(guard);

@@ -1,15 +1,16 @@
 //! The records of a base node: an AVL tree, used by one thread that writes or by several that read.
 //!
-//! Good for: being cut in two and put together in O(log n). Bad at: the cache, since each step of a search is a node
-//! somewhere else. Nodes are blocks of the slab, like those of other stores.
+//! Good for: being cut in two and put together in O(log n). Bad at: the cache, since each step of a
+//! search is a node somewhere else. Nodes are blocks of the slab, like those of other stores.
 //!
-//! Two trees become one as in G. Blelloch, D. Ferizovic and Y. Sun, *Just join for parallel ordered sets* (SPAA 2016):
-//! the lower tree goes down along the side of the higher one to where it is as high, and nodes are balanced on the way
-//! back.
+//! Two trees become one as in G. Blelloch, D. Ferizovic and Y. Sun, *Just join for parallel ordered
+//! sets* (SPAA 2016): the lower tree goes down along the side of the higher one to where it is as
+//! high, and nodes are balanced on the way back.
 //!
 //! # Invariants
-//! - T1. Keys are above those to the left and below those to the right.
-//! - T2. The heights of the two subtrees of a node differ by 1 at most, and it knows its own height.
+//! - AVL-1. Keys are above those to the left and below those to the right.
+//! - AVL-2. The heights of the two subtrees of a node differ by 1 at most, and it knows its own
+//!   height.
 
 mod visit;
 mod way;
@@ -59,8 +60,8 @@ impl<'k> Sought<'k> {
     }
 }
 
-/// The first eight bytes of a key, as if it went on with zeros. If they are different for two keys they are in the
-/// order of the keys.
+/// The first eight bytes of a key, as if it went on with zeros. If they are different for two keys
+/// they are in the order of the keys.
 fn head(key: &[u8]) -> u64 {
     match key.first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
@@ -201,7 +202,8 @@ impl<R: Release> Avl<R> {
         remove(&mut self.0, way);
     }
 
-    /// Cuts it at the root, which goes to the right: in two parts that are not empty if there are two records.
+    /// Cuts it at the root, which goes to the right: in two parts that are not empty if there are
+    /// two records.
     pub(super) fn split(self) -> [Self; 2] {
         let Some(mut root) = self.0 else {
             return [Avl(None), Avl(None)];
@@ -261,8 +263,8 @@ fn take_first<R: Release>(tree: &mut Tree<R>) -> Tree<R> {
     mem::replace(tree, right)
 }
 
-/// Makes a tree of a node without children, and of trees to its left and to its right, however high they are. O(the
-/// difference of their heights).
+/// Makes a tree of a node without children, and of trees to its left and to its right, however high
+/// they are. O(the difference of their heights).
 fn link<R: Release>(left: Tree<R>, mut node: Subtree<R>, right: Tree<R>) -> Subtree<R> {
     match (left, right) {
         (Some(mut left), right) if i32::from(left.height) > height(&right) + 1 => {
@@ -285,7 +287,7 @@ fn link<R: Release>(left: Tree<R>, mut node: Subtree<R>, right: Tree<R>) -> Subt
     }
 }
 
-/// Makes T2 true of a node of which one side has become one higher or lower.
+/// Makes AVL-2 true of a node of which one side has become one higher or lower.
 fn balance<R: Release>(node: &mut Subtree<R>) {
     let side = match node.lean(Side::Left) {
         2.. => Side::Left,
@@ -300,7 +302,8 @@ fn balance<R: Release>(node: &mut Subtree<R>) {
     lift(node, side);
 }
 
-/// Puts the child on this side in the place of its parent, which becomes its child on the other side.
+/// Puts the child on this side in the place of its parent, which becomes its child on the other
+/// side.
 fn lift<R: Release>(node: &mut Subtree<R>, side: Side) {
     let Some(mut child) = node.child_mut(side).take() else {
         return;

@@ -1,6 +1,6 @@
 //! Base nodes: what one lock guards, and how often that lock was contended.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::avl::Avl;
 use crate::reader_groups::ReaderGroupLock;
@@ -15,10 +15,10 @@ pub(super) struct Base<R: Release>(ReaderGroupLock<Contents<R>>);
 /// The data that the lock of a base node guards.
 pub(super) struct Contents<R: Release> {
     pub(super) records: Avl<R>,
-    /// See P1.
+    /// See PAPER_TREE-1.
     pub(super) is_valid: bool,
-    /// Up if the lock was contended, down if not. Changed by a load and a store also by readers, several of which
-    /// may hold the lock: a change that is lost now and then does no harm.
+    /// Up if the lock was contended, down if not. Changed by a load and a store also by readers,
+    /// several of which may hold the lock: a change that is lost now and then does no harm.
     statistics: AtomicI32,
     pub(super) turns: Turns,
 }
@@ -48,8 +48,8 @@ impl<R: Release> Base<R> {
         Base(ReaderGroupLock::with_groups(1, contents))
     }
 
-    /// Takes the lock to read; none if the base node is not valid. Readers that need not wait leave the statistics as
-    /// they are.
+    /// Takes the lock to read; none if the base node is not valid. Readers that need not wait leave
+    /// the statistics as they are.
     #[inline]
     pub(super) fn read(&self) -> Option<ReadGuard<'_, Contents<R>>> {
         let held = self.0.try_read().unwrap_or_else(|| {
@@ -60,7 +60,8 @@ impl<R: Release> Base<R> {
         held.is_valid.then_some(held)
     }
 
-    /// Takes the lock to write, and counts whether it was contended; none if the base node is not valid.
+    /// Takes the lock to write, and counts whether it was contended; none if the base node is not
+    /// valid.
     #[inline]
     pub(super) fn write(&self) -> Option<WriteGuard<'_, Contents<R>>> {
         let held = match self.0.try_write() {

@@ -1,6 +1,6 @@
 //! The way from the root to a base node, which takes no lock and writes nothing.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::Routes;
 use super::base::Base;
@@ -12,7 +12,7 @@ use ats_mem::record::Release;
 use ats_sync::{Guard, Held};
 use std::ptr;
 
-/// The place of a base node. Right as long as the base node is valid (P3).
+/// The place of a base node. Right as long as the base node is valid (PAPER_TREE-3).
 pub(super) struct Place<'g, R: Release> {
     pub(super) base: &'g Base<R>,
     /// The word that leads to it.
@@ -40,7 +40,8 @@ impl<R: Release> Routes<R> {
         descend_from(&self.root, None, guard, turn)
     }
 
-    /// The base node next to the child on this side of a route node: that which is beyond the route node.
+    /// The base node next to the child on this side of a route node: that which is beyond the route
+    /// node.
     pub(super) fn neighbour<'g>(
         &'g self,
         parent: &'g Route<R>,
@@ -53,16 +54,16 @@ impl<R: Release> Routes<R> {
         })
     }
 
-    /// Locks the parent of a route node, which is valid and locked, if it has one. Returns the word in it that
-    /// leads to the route node, or that of the root.
+    /// Locks the parent of a route node, which is valid and locked, if it has one. Returns the word
+    /// in it that leads to the route node, or that of the root.
     pub(super) fn lock_parent<'g>(
         &'g self,
         route: &'g Route<R>,
         guard: &'g Guard,
     ) -> (&'g Link<R>, Option<(&'g Route<R>, Held<'g>)>) {
         loop {
-            // A valid route node is on the way to its separator: each node on the way was linked at some moment since
-            // the root was read, and led there then.
+            // A valid route node is on the way to its separator: each node on the way was linked at
+            // some moment since the root was read, and led there then.
             let (mut link, mut parent) = (&self.root, None);
             loop {
                 match link.load(guard) {
@@ -71,14 +72,14 @@ impl<R: Release> Routes<R> {
                         link = here.child(here.side_of(route.separator()));
                         parent = Some(here);
                     }
-                    Node::Base(_) => unreachable!("a valid route node is linked (P3)"),
+                    Node::Base(_) => unreachable!("a valid route node is linked (PAPER_TREE-3)"),
                 }
             }
             let Some(parent) = parent else {
                 return (link, None);
             };
             let held = parent.lock();
-            // It has no other parent than this one before this one is spliced out (P2).
+            // It has no other parent than this one before this one is spliced out (PAPER_TREE-2).
             if parent.is_valid(&held) {
                 return (link, Some((parent, held)));
             }

@@ -1,9 +1,10 @@
-//! Nodes of either kind, and how words lead to them. The pointers of the tree are followed here only.
+//! Nodes of either kind, and how words lead to them. The pointers of the tree are followed here
+//! only.
 //!
-//! The lowest bit of a word says which kind of node it leads to. So does a flag in the nodes of the original, which
-//! is on a line that the thread reads next anyway.
+//! The lowest bit of a word says which kind of node it leads to. So does a flag in the nodes of the
+//! original, which is on a line that the thread reads next anyway.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::base::Base;
 use super::link::Link;
@@ -45,7 +46,8 @@ impl<R: Release> Made<R> {
     /// The word comes from [`into_word`](Made::into_word), and no other code can reach the node.
     unsafe fn from_word(word: *mut u8) -> Self {
         let node = word.map_addr(|address| address & !ROUTE);
-        // SAFETY: the contract; the bit says what was made.
+        // SAFETY: the caller says that the word comes from `into_word`, which made it of a box and
+        // set the bit by its type, and that no other code can reach the node.
         unsafe {
             match word.addr() & ROUTE {
                 0 => Made::Base(Box::from_raw(node.cast())),
@@ -64,8 +66,8 @@ impl<R: Release> Link<R> {
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
         let word = self.word(Ordering::Acquire);
         let node = word.map_addr(|address| address & !ROUTE);
-        // SAFETY: a word always leads to a node, which was made as what the bit says. It was retired after the guard
-        // was made, or not at all (P6).
+        // SAFETY: a word always leads to a node, which was made as what the bit says. It was
+        // retired after the guard was made, or not at all (PAPER_TREE-6).
         unsafe {
             match word.addr() & ROUTE {
                 0 => Node::Base(&*node.cast()),
@@ -74,17 +76,20 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that P2 names.
+    /// Publishes a new node in the place of the one that it leads to. The caller has the locks that
+    /// PAPER_TREE-2 names.
     pub(super) fn put(&self, node: Made<R>) -> Replaced<R> {
         Replaced(self.swap(node.into_word()), PhantomData)
     }
 
-    /// From now on it leads where another word leads, too. The caller has the locks that P2 names.
+    /// From now on it leads where another word leads, too. The caller has the locks that
+    /// PAPER_TREE-2 names.
     pub(super) fn follow(&self, other: &Self) -> Replaced<R> {
         Replaced(self.swap(other.word(Ordering::Acquire)), PhantomData)
     }
 
-    /// The node that this leads to, in a route node that has just been spliced out: it was replaced, too.
+    /// The node that this leads to, in a route node that has just been spliced out: it was
+    /// replaced, too.
     pub(super) fn replaced_with_route(&self) -> Replaced<R> {
         Replaced(self.word(Ordering::Acquire), PhantomData)
     }
@@ -94,7 +99,8 @@ impl<R: Release> Link<R> {
     /// # Safety
     /// The caller has the tree alone, and does this once.
     pub(super) unsafe fn take(&self) -> Made<R> {
-        // SAFETY: the contract; words come from `into_word`.
+        // SAFETY: the caller has the tree alone and takes this node once, and words come from
+        // `into_word`.
         unsafe { Made::from_word(self.word(Ordering::Relaxed)) }
     }
 }
@@ -107,10 +113,12 @@ impl<R: Release> Replaced<R> {
     /// Has the node freed when no thread looks at it any more.
     ///
     /// # Safety
-    /// It was replaced under the guard, is marked as not valid, and is retired only here (P6).
+    /// It was replaced under the guard, is marked as not valid, and is retired only here
+    /// (PAPER_TREE-6).
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let node = self.0.map_addr(|address| address & !ROUTE);
-        // SAFETY: the contract; nodes come from boxes.
+        // SAFETY: the caller says that the node was replaced under the guard and is retired only
+        // here (PAPER_TREE-6), and nodes come from boxes of the type that the bit tells.
         unsafe {
             match self.0.addr() & ROUTE {
                 0 => guard.retire_box(node.cast::<Base<R>>()),

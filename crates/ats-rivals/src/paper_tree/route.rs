@@ -1,6 +1,6 @@
 //! Route nodes, which lead to base nodes.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::link::Link;
 use super::side::Side;
@@ -51,7 +51,7 @@ impl<R: Release> Route<R> {
         }
     }
 
-    /// Takes the lock, as P5 says.
+    /// Takes the lock, as PAPER_TREE-5 says.
     pub(super) fn lock(&self) -> Held<'_> {
         self.lock.lock_uncounted()
     }
@@ -62,7 +62,7 @@ impl<R: Release> Route<R> {
         self.is_valid.load(Ordering::Relaxed)
     }
 
-    /// Says that it has been spliced out, for the holder of the lock (P3).
+    /// Says that it has been spliced out, for the holder of the lock (PAPER_TREE-3).
     pub(super) fn invalidate(&self, held: &Held<'_>) {
         debug_assert!(held.holds(&self.lock));
         self.is_valid.store(false, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The common part of all nodes: their number, and their release.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::Routes;
 use super::base::Base;
@@ -15,8 +15,8 @@ use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
 impl<R: Release> Routes<R> {
-    /// Visits the nodes, each with the number of route nodes above it. Those that are split or joined meanwhile may be
-    /// visited, be missed, or be visited though they are not valid.
+    /// Visits the nodes, each with the number of route nodes above it. Those that are split or
+    /// joined meanwhile may be visited, be missed, or be visited though they are not valid.
     fn visit_nodes<'g>(&'g self, guard: &'g Guard, visit: &mut dyn FnMut(Node<'g, R>, usize)) {
         let mut ahead = vec![(&self.root, 0)];
         while let Some((link, levels)) = ahead.pop() {
@@ -81,13 +81,14 @@ impl<R: Release> Routes<R> {
 
 impl<R: Release> Drop for Routes<R> {
     fn drop(&mut self) {
-        // SAFETY: the exclusive borrow shows that no other thread has the tree, nor references into it. One word leads
-        // to each node that is not retired, as the routes are a tree.
+        // SAFETY: the exclusive borrow shows that no other thread has the tree, nor references into
+        // it. One word leads to each node that is not retired, as the routes are a tree.
         let mut ahead = vec![unsafe { self.root.take() }];
         while let Some(node) = ahead.pop() {
             if let Made::Route(route) = node {
                 for side in [Side::Left, Side::Right] {
-                    // SAFETY: as above.
+                    // SAFETY: the exclusive borrow shows that no other thread has the tree, and one
+                    // word leads to each node that is not retired, so each is taken once.
                     ahead.push(unsafe { route.child(side).take() });
                 }
             }

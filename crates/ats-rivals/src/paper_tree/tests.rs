@@ -77,7 +77,8 @@ impl Store {
         self.0.adaptation(&pin())
     }
 
-    /// Lets another thread wait for the lock of a key's base node. The statistics that come of it are its own.
+    /// Lets another thread wait for the lock of a key's base node. The statistics that come of it
+    /// are its own.
     fn contend(&self, key: u64) {
         let (arrived, arrives) = channel();
         thread::scope(|scope| {
@@ -180,7 +181,8 @@ fn base_nodes_that_are_empty_are_joined() {
     }
 }
 
-/// A walk goes on behind a base node without records, which stays if its neighbour is locked when it could be joined.
+/// A walk goes on behind a base node without records, which stays if its neighbour is locked when
+/// it could be joined.
 #[cfg(feature = "forcing")]
 #[test]
 fn an_empty_base_node_does_not_end_a_walk() {
@@ -229,7 +231,8 @@ fn a_panic_changes_nothing_and_unlocks() {
     assert_eq!(store.numbers(true, 0, 100).len(), 10);
 }
 
-/// Threads write keys of their own between those of others, while walks look at keys that are always there.
+/// Threads write keys of their own between those of others, while walks look at keys that are
+/// always there.
 #[cfg(feature = "forcing")]
 #[test]
 fn nothing_is_lost_while_all_is_split_and_joined() {

@@ -1,10 +1,10 @@
 //! Walks over the records of several base nodes: one is locked at a time, as in Erlang/OTP.
 //!
-//! A separator on the way to a base node is next to its range as a rule. If a route node is spliced out while a thread
-//! stands on it, the base node reaches beyond that separator (P4). So what was found may be beyond it, too, and a walk
-//! goes on from whatever is further.
+//! A separator on the way to a base node is next to its range as a rule. If a route node is spliced
+//! out while a thread stands on it, the base node reaches beyond that separator (PAPER_TREE-4). So
+//! what was found may be beyond it, too, and a walk goes on from whatever is further.
 //!
-//! The invariants (P1 and so on) are those of [`paper_tree`](super).
+//! The invariants (PAPER_TREE-1 and so on) are those of [`paper_tree`](super).
 
 use super::Routes;
 use super::side::Side;
@@ -38,7 +38,8 @@ impl<R: Release> Routes<R> {
                 continue;
             };
             let end = contents.records.visit_up(from, &mut |record| {
-                // SAFETY: it is in the map while the lock is held (P1), and the guard is older than that.
+                // SAFETY: it is in the map while the lock is held (PAPER_TREE-1), and the guard is
+                // older than that.
                 found.push(unsafe { record.under(guard) });
                 enough(found.len() - start, most)
             });
@@ -75,7 +76,8 @@ impl<R: Release> Routes<R> {
                 continue;
             };
             let end = contents.records.visit_down(below, &mut |record| {
-                // SAFETY: as in `walk_up` (P1).
+                // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the
+                // guard is older than that.
                 found.push(unsafe { record.under(guard) });
                 enough(found.len() - start, most)
             });

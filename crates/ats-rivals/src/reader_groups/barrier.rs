@@ -1,6 +1,6 @@
 //! The barrier that readers which wait for long put up before writers.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, spin, wake_all};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,8 @@ impl Barrier {
         self.raised.load(Ordering::Relaxed) != 0
     }
 
-    /// If the barrier is up, waits until it has been let down once, be it up again or not (G5).
+    /// If the barrier is up, waits until it has been let down once, be it up again or not
+    /// (READER_GROUPS-5).
     #[inline]
     pub(super) fn wait(&self) {
         if self.is_raised() {
@@ -41,8 +42,8 @@ impl Barrier {
 
     #[cold]
     fn wait_until_lowered(&self) {
-        // If this has the last lowering, the loads of `raised` below see what was before it: so there is another
-        // lowering to come whenever they say that the barrier is up.
+        // If this has the last lowering, the loads of `raised` below see what was before it: so
+        // there is another lowering to come whenever they say that the barrier is up.
         let since = self.lowered.load(Ordering::Acquire);
         let is_over = || !self.is_raised() || self.lowered.load(Ordering::Relaxed) != since;
         if spin(is_over) {

@@ -1,6 +1,6 @@
 //! The gate that readers find open or shut.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, wake_all};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
@@ -25,13 +25,15 @@ impl Gate {
         self.0.load(Ordering::Acquire) == OPEN
     }
 
-    /// Shuts the gate. To be called by the holder of the queue, if the gate is open. Groups publish it (G3).
+    /// Shuts the gate. To be called by the holder of the queue, if the gate is open. Groups publish
+    /// it (READER_GROUPS-3).
     pub(super) fn shut(&self) {
         // A store: threads that sleep only change a gate that is shut.
         self.0.store(SHUT, Ordering::Relaxed);
     }
 
-    /// Opens the gate, and wakes the readers that sleep before it. To be called by the holder of the queue.
+    /// Opens the gate, and wakes the readers that sleep before it. To be called by the holder of
+    /// the queue.
     pub(super) fn open(&self) {
         if self.0.swap(OPEN, Ordering::Release) == ASLEEP {
             wake_all(&raw const self.0);

@@ -1,6 +1,6 @@
 //! A counter of readers, and the writer that waits until they have left.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, spin, wake_one};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,8 @@ impl Group {
     /// If there are 2^30 of them.
     #[inline]
     pub(super) fn arrive(&self) {
-        // Acquires the gate that the last writer, if it has passed this group, has shut or opened (G3).
+        // Acquires the gate that the last writer, if it has passed this group, has shut or opened
+        // (READER_GROUPS-3).
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         if before & !AWAITED >= LIMIT {
             self.refuse();
@@ -48,16 +49,17 @@ impl Group {
         }
     }
 
-    /// Passes the group as the writer that has shut the gate. Whether there was no reader at this moment; readers
-    /// that arrive later find the gate shut (G3).
+    /// Passes the group as the writer that has shut the gate. Whether there was no reader at this
+    /// moment; readers that arrive later find the gate shut (READER_GROUPS-3).
     #[inline]
     pub(super) fn pass(&self) -> bool {
-        // A read-modify-write and not a load, so that a reader which arrives later acquires what was written
-        // before.
+        // A read-modify-write and not a load, so that a reader which arrives later acquires what
+        // was written before.
         self.0.fetch_add(0, Ordering::AcqRel) == 0
     }
 
-    /// Waits until there is no reader for a moment. To be called by the writer that has passed the group.
+    /// Waits until there is no reader for a moment. To be called by the writer that has passed the
+    /// group.
     #[cold]
     pub(super) fn wait_until_empty(&self) {
         let is_empty = || self.0.load(Ordering::Acquire) == 0;
@@ -66,7 +68,7 @@ impl Group {
         }
         let mut now = self.0.fetch_add(AWAITED, Ordering::AcqRel) + AWAITED;
         while now != AWAITED {
-            // The last reader that leaves changes this word, and then wakes us (G4).
+            // The last reader that leaves changes this word, and then wakes us (READER_GROUPS-4).
             sleep(&self.0, now);
             now = self.0.load(Ordering::Acquire);
         }

@@ -1,4 +1,5 @@
-//! Models for `loom`: interleavings of threads that read and write, and what weak memory makes of them.
+//! Models for `loom`: interleavings of threads that read and write, and what weak memory makes of
+//! them.
 //!
 //! Threads that wait sleep at once, in a model of the kernel in which no thread wakes early. So a
 //! lost wake-up is a deadlock, which `loom` reports.
@@ -11,7 +12,8 @@ use loom::thread;
 /// A number, of which `loom` sees two accesses at the same time.
 struct Number(CheckedUnsafeCell<u32>);
 
-// SAFETY: the models access it by references that the lock has given, and `loom` reports it if these are wrong.
+// SAFETY: the models access it by references that the lock has given, and `loom` reports it if
+// these are wrong.
 unsafe impl Sync for Number {}
 
 impl Number {
@@ -20,7 +22,8 @@ impl Number {
         self.0.with(|number| unsafe { *number })
     }
 
-    /// Takes a shared reference, so that a lock which fails is found by `loom` and is not undefined.
+    /// Takes a shared reference, so that a lock which fails is found by `loom` and is not
+    /// undefined.
     fn increment(&self) {
         // SAFETY: `loom` reports any other access at the same time.
         self.0.with_mut(|number| unsafe { *number += 1 });
@@ -118,7 +121,8 @@ fn readers_of_one_group_and_a_writer() {
     });
 }
 
-/// The gate is shut when the lock goes from one writer to the next, or open; the barrier is up, or not.
+/// The gate is shut when the lock goes from one writer to the next, or open; the barrier is up, or
+/// not.
 #[test]
 fn a_reader_and_two_writers() {
     check(1, || {

@@ -1,10 +1,11 @@
-//! The queue of writers: a mutual exclusion lock that is given away in the order in which it was asked for.
+//! The queue of writers: a mutual exclusion lock that is given away in the order in which it was
+//! asked for.
 //!
-//! It is the MCS lock (Mellor-Crummey and Scott, 1991), in the variant in which the holder needs no node (used in
-//! the K42 operating system; Scott, "Shared-Memory Synchronization", 2013). A node is on the stack of a thread that
-//! waits, and each thread waits on its own.
+//! It is the MCS lock (Mellor-Crummey and Scott, 1991), in the variant in which the holder needs no
+//! node (used in the K42 operating system; Scott, "Shared-Memory Synchronization", 2013). A node is
+//! on the stack of a thread that waits, and each thread waits on its own.
 //!
-//! The invariants (G1 and so on) are those of [`reader_groups`](super).
+//! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
 use super::sleep::{sleep, spin, wake_one};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -73,17 +74,19 @@ impl Queue {
         if !before.is_null() {
             let link = match before == HOLDER {
                 true => &self.next,
-                // SAFETY: the last in the queue does not leave before the one behind it has linked itself, which
-                // is us (G2).
+                // SAFETY: the last in the queue does not leave before the one behind it has linked
+                // itself, which is us (READER_GROUPS-2).
                 false => unsafe { &(*before).next },
             };
             link.store(own, Ordering::Release);
             node.wait();
         }
-        // The lock is ours, and the node must go: the one behind it is from now on the first that waits.
+        // The lock is ours, and the node must go: the one behind it is from now on the first that
+        // waits.
         let mut behind = node.next.load(Ordering::Acquire);
         if behind.is_null() {
-            // If there is none. No other thread stores here before it has seen `HOLDER` at the tail.
+            // If there is none. No other thread stores here before it has seen `HOLDER` at the
+            // tail.
             self.next.store(ptr::null_mut(), Ordering::Relaxed);
             let alone =
                 self.tail
@@ -117,8 +120,8 @@ impl Queue {
             }
             next = linked(&self.next);
         }
-        // SAFETY: a node that is linked stays until its thread was granted the lock, which only the holder
-        // does, and has not done yet (G2).
+        // SAFETY: a node that is linked stays until its thread was granted the lock, which only the
+        // holder does, and has not done yet (READER_GROUPS-2).
         unsafe { Node::grant(next) };
     }
 }
@@ -145,17 +148,21 @@ impl Node {
     /// # Safety
     /// The node is linked, and was not granted the lock before.
     unsafe fn grant(node: *mut Node) {
-        // SAFETY: the contract; the reference is not used after the swap.
+        // SAFETY: the caller says that the node is linked and was not granted the lock before, so
+        // its thread keeps it until the swap (READER_GROUPS-2). The reference is not used after
+        // that.
         let word = unsafe { &raw const (*node).state };
-        // SAFETY: as above. The node may be gone directly after this, so only its address is used from here on.
+        // SAFETY: the node stays until it is granted the lock (READER_GROUPS-2). It may be gone
+        // directly after the swap, so only its address is used from here on.
         if unsafe { &*word }.swap(GRANTED, Ordering::Release) == ASLEEP {
             wake_one(word);
         }
     }
 }
 
-/// The node that another thread, which has put it at the tail, is about to link here. The system may have stopped
-/// that thread between the two steps, so a thread that waits for it gives its time slice away.
+/// The node that another thread, which has put it at the tail, is about to link here. The system
+/// may have stopped that thread between the two steps, so a thread that waits for it gives its time
+/// slice away.
 #[cold]
 fn linked(link: &AtomicPtr<Node>) -> *mut Node {
     loop {

@@ -1,5 +1,5 @@
-//! Sleeping until a word changes: in the kernel (Linux), in a model of it (`loom`), or by giving the time
-//! slice away (elsewhere).
+//! Sleeping until a word changes: in the kernel (Linux), in a model of it (`loom`), or by giving
+//! the time slice away (elsewhere).
 //!
 //! A thread that sleeps while a word has a value must be prepared to wake early.
 

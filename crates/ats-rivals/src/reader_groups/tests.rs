@@ -142,7 +142,8 @@ fn excludes_and_loses_no_wakeup() {
     }
 }
 
-/// Many more threads than processors, most of which the system has stopped, and each of which gets its turn.
+/// Many more threads than processors, most of which the system has stopped, and each of which gets
+/// its turn.
 #[test]
 fn no_thread_starves_on_a_machine_with_few_processors() {
     const THREADS: usize = 40;
@@ -156,7 +157,8 @@ fn no_thread_starves_on_a_machine_with_few_processors() {
             for (number, turns) in turns.iter().enumerate() {
                 scope.spawn(move || {
                     let _ends = EndsAll(done);
-                    // All go on until each has had its turns, so that none gets them because others have ended.
+                    // All go on until each has had its turns, so that none gets them because others
+                    // have ended.
                     while !done.load(Ordering::Relaxed) {
                         if number < writing {
                             let mut pair = lock.write();
@@ -184,7 +186,8 @@ fn no_thread_starves_on_a_machine_with_few_processors() {
     }
 }
 
-/// Writers that hand the lock to each other, so that the gate is never opened for lack of them, let a reader in.
+/// Writers that hand the lock to each other, so that the gate is never opened for lack of them, let
+/// a reader in.
 #[test]
 fn a_reader_that_waits_puts_the_barrier_up() {
     let lock = &ReaderGroupLock::with_groups(2, 0_u64);
@@ -195,7 +198,8 @@ fn a_reader_that_waits_puts_the_barrier_up() {
                 while !done.load(Ordering::Relaxed) {
                     let mut value = lock.write();
                     *value += 1;
-                    // Longer than a reader's patience: another writer is in the queue when this one leaves.
+                    // Longer than a reader's patience: another writer is in the queue when this one
+                    // leaves.
                     thread::sleep(Duration::from_micros(300));
                 }
             });

@@ -1,5 +1,5 @@
-//! The store of the standard library's hash map against a model: what walks may rely on while it is fixed, and while
-//! it is not.
+//! The store of the standard library's hash map against a model: what walks may rely on while it is
+//! fixed, and while it is not.
 #![cfg(not(shuttle))]
 
 use ats_mem::{
@@ -257,8 +257,8 @@ proptest! {
     }
 }
 
-/// A batch that has put nothing after all leaves no key that a walk could go on from, also if it is fixed; and takes
-/// none away that was removed before.
+/// A batch that has put nothing after all leaves no key that a walk could go on from, also if it is
+/// fixed; and takes none away that was removed before.
 #[test]
 fn what_a_batch_takes_back_is_not_known() {
     let map = Map::new();
@@ -301,8 +301,8 @@ fn memory_comes_back() {
     check::<LockedHashMap<Plain>>();
 }
 
-/// Counting in parts, each up to the first pause, comes to the same as counting at once, in both directions and
-/// also where a record is wanted that is behind a pause.
+/// Counting in parts, each up to the first pause, comes to the same as counting at once, in both
+/// directions and also where a record is wanted that is behind a pause.
 #[test]
 fn skipping_goes_on_after_a_pause() {
     goes_on_after_a_pause(&SingleLock::<Plain>::new());

@@ -1,5 +1,5 @@
-//! Base nodes of the tree as it was published, that are split and joined by force: what the threads find that stand on
-//! a route node which is spliced out.
+//! Base nodes of the tree as it was published, that are split and joined by force: what the threads
+//! find that stand on a route node which is spliced out.
 
 use crate::exploring::*;
 use ats_mem::{Adaptive, Backend, Change, Ordered, Plain};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 type Tree = PaperTree<Plain>;
 
-/// A tree with a base node for each of these numbers, in the order in which they are put: each cuts a base node of one
-/// record, so the first one is alone.
+/// A tree with a base node for each of these numbers, in the order in which they are put: each cuts
+/// a base node of one record, so the first one is alone.
 fn split(numbers: &[u64]) -> Arc<Tree> {
     let tree = Tree::new();
     quietly(|| {
@@ -92,8 +92,8 @@ fn a_walk_down_meets_what_has_come_from_the_left() {
     });
 }
 
-/// Two route nodes, one of which is the parent of the other, are spliced out at the same time, with four different
-/// base nodes.
+/// Two route nodes, one of which is the parent of the other, are spliced out at the same time, with
+/// four different base nodes.
 #[test]
 fn a_route_goes_together_with_the_one_above_it() {
     explore_reaching(|| {

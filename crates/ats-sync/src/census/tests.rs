@@ -54,8 +54,9 @@ fn add(sum: &mut i64, account: &Account) {
     *sum += account.balance.load(Ordering::Relaxed);
 }
 
-/// Each thread pays one in, and then takes it out of another account: at no moment is there less than nothing, or
-/// more than one for each thread. The plain sum of the accounts is wrong within milliseconds.
+/// Each thread pays one in, and then takes it out of another account: at no moment is there less
+/// than nothing, or more than one for each thread. The plain sum of the accounts is wrong within
+/// milliseconds.
 #[test]
 fn the_total_is_that_of_one_moment() {
     const THREADS: usize = 4;

@@ -1,10 +1,11 @@
 //! The rate at which a thread tries to begin the next epoch.
 //!
-//! An attempt interrupts all processors that run a thread of the program. What that costs depends on the machine, on how
-//! many threads run, and most on whether there is a hypervisor, which has a part in each interrupt: from a quarter of a
-//! microsecond to five. So a thread measures its attempts. While they take more than a small part of its time, it lets
-//! more retirements come before the next one; while they take hardly any, fewer, since what is freed soon is still in
-//! the cache when it is used again.
+//! An attempt interrupts all processors that run a thread of the program. What that costs depends
+//! on the machine, on how many threads run, and most on whether there is a hypervisor, which has a
+//! part in each interrupt: from a quarter of a microsecond to five. So a thread measures its
+//! attempts. While they take more than a small part of its time, it lets more retirements come
+//! before the next one; while they take hardly any, fewer, since what is freed soon is still in the
+//! cache when it is used again.
 
 use crate::model::IS_EXPLORED;
 use std::cell::Cell;
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// A thread tries to advance the epoch after it has retired this many objects at least ...
 pub(super) const LEAST_ITEMS: u32 = 128;
-/// ... and at most this many, or so many bytes as [`slot`](super::slot) says, so that a few huge objects are not hoarded.
+/// ... and at most this many, or so many bytes as [`slot`](super::slot) says, so that a few huge
+/// objects are not hoarded.
 pub(super) const MOST_ITEMS: u32 = 2048;
 /// Fewer attempts are made if they take more than one in so many parts of the time.
 const DEAR: u32 = 64;

@@ -1,8 +1,9 @@
 //! Retired objects that wait until no thread can be looking at them.
 //!
 //! # Invariants
-//! - BG1. The queue is accessed only by the thread that holds the lock.
-//! - BG2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
+//! - BAG-1. The queue is accessed only by the thread that holds the lock.
+//! - BAG-2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads
+//!   never goes back.
 
 use super::barrier::Barrier;
 use super::biased::{Announced, BiasedLock, Held};
@@ -49,7 +50,8 @@ impl Garbage {
     /// No thread can be looking at it. It is freed once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does (E3), and that it happens once.
+        // once no thread looks at it. The caller promises that no thread does (EPOCH-3), and that
+        // it happens once.
         unsafe { (self.free)(self.pointer) };
     }
 }
@@ -62,7 +64,7 @@ const IDLE_CAPACITY: usize = 1024;
 /// The lock is held for a few instructions only: objects are freed after it is given back.
 pub(super) struct Bag {
     lock: BiasedLock,
-    /// Retired objects, oldest first (BG2).
+    /// Retired objects, oldest first (BAG-2).
     queue: UnsafeCell<VecDeque<Garbage>>,
     /// The number of objects in the queue, and the bytes that they keep. Written under the lock and
     /// read without it.
@@ -70,16 +72,16 @@ pub(super) struct Bag {
     bytes: AtomicUsize,
     /// The number of objects that have ever been pushed; wraps. Written by the owner.
     pushed: AtomicUsize,
-    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with what
-    /// is here. Written by the collector only.
+    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with
+    /// what is here. Written by the collector only.
     surveyed: AtomicUsize,
     neglected: AtomicBool,
 }
 
-// SAFETY: `queue` is accessed only under the lock (BG1). A retired object may be freed by any thread, as
-// the contract of `Guard::retire` says.
+// SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any
+// thread, as the contract of `Guard::retire` says.
 unsafe impl Send for Bag {}
-// SAFETY: as for `Send` (BG1).
+// SAFETY: `queue` is accessed only under the lock (BAG-1); all other fields are atomic.
 unsafe impl Sync for Bag {}
 
 impl Bag {
@@ -95,7 +97,8 @@ impl Bag {
         }
     }
 
-    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered by a light fence.
+    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered
+    /// by a light fence.
     #[inline]
     pub(super) fn open(&self, barrier: &Barrier) -> OpenBag<'_> {
         OpenBag {
@@ -104,7 +107,8 @@ impl Bag {
         }
     }
 
-    /// Says that the calling thread wants to open the bag, for any thread: [`BiasedLock::announce`].
+    /// Says that the calling thread wants to open the bag, for any thread:
+    /// [`BiasedLock::announce`].
     pub(super) fn announce(&self) -> AnnouncedBag<'_> {
         AnnouncedBag {
             bag: self,
@@ -162,7 +166,8 @@ impl<'a> AnnouncedBag<'a> {
     pub(super) unsafe fn open(self) -> OpenBag<'a> {
         OpenBag {
             bag: self.bag,
-            // SAFETY: the contract is handed on.
+            // SAFETY: the caller says that the thread has executed the heavy fence with success
+            // since it announced itself, which is what `arrive` asks for (BIASED-1).
             _held: unsafe { self.announced.arrive() },
         }
     }
@@ -181,7 +186,8 @@ impl OpenBag<'_> {
         let bag = self.bag;
         let pushed = bag.pushed.load(Ordering::Relaxed);
         bag.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
-        // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
+        // Bytes that several objects keep alive count for each, so the sum may be beyond all
+        // memory.
         let bytes = bag.bytes().saturating_add(garbage.bytes);
         bag.bytes.store(bytes, Ordering::Relaxed);
         self.with(|queue| {
@@ -192,7 +198,8 @@ impl OpenBag<'_> {
         })
     }
 
-    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to `ripe`.
+    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to
+    /// `ripe`.
     pub(super) fn take_ripe(&mut self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
         let bag = self.bag;
         self.with(|queue| {
@@ -213,8 +220,8 @@ impl OpenBag<'_> {
             queue.drain(..items);
             if queue.is_empty() {
                 bytes = 0;
-                // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
-                // become empty keeps taking O(1) for each object.
+                // A burst of garbage must not cost memory for ever. Asking for this only when the
+                // queue has become empty keeps taking O(1) for each object.
                 if queue.capacity() > IDLE_CAPACITY {
                     queue.shrink_to(IDLE_CAPACITY);
                 }
@@ -227,8 +234,8 @@ impl OpenBag<'_> {
     #[inline]
     fn with<T>(&mut self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
         self.bag.queue.with_mut(|queue| {
-            // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's only reference to the
-            // queue (BG1).
+            // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's
+            // only reference to the queue (BAG-1).
             access(unsafe { &mut *queue })
         })
     }

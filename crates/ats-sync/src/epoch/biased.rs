@@ -1,23 +1,27 @@
 //! A lock for what one thread uses nearly always, and others seldom.
 //!
-//! The thread that has it nearly always, its *owner*, takes it without an instruction that reads and writes at once: it
-//! stores that it is there, and looks whether another thread wants to be. The others, *visitors*, pay for that by
-//! executing the fences of all threads ([`barrier`](super::barrier)).
+//! The thread that has it nearly always, its *owner*, takes it without an instruction that reads
+//! and writes at once: it stores that it is there, and looks whether another thread wants to be.
+//! The others, *visitors*, pay for that by executing the fences of all threads
+//! ([`barrier`](super::barrier)).
 //!
 //! # Invariants
-//! - BL1. A visitor has set `locked`, which keeps visitors apart, then `visited`; has executed the heavy fence with
-//!   success; and has seen, with acquire, that the owner is not `busy`. When it goes it clears both, with release.
-//! - BL2. The owner has set `busy`, executed the light fence, and seen, with acquire, that there is no visitor; or it
-//!   has set `locked` itself. When it goes it clears what it has set, with release.
-//! - BL3. *The owner and a visitor are never there at the same time, and each sees what the other has done.* Take the
-//!   light fence of the one and the heavy fence of the other. By the contract of the fences, either the visitor sees
-//!   `busy` set, and waits until the owner has gone; or the owner sees `visited` as that visitor, or a later one, has
-//!   stored it. If it is set, the owner goes back and waits for `locked`. If it is clear, that visitor has gone.
+//! - BIASED-1. A visitor has set `locked`, which keeps visitors apart, then `visited`; has executed
+//!   the heavy fence with success; and has seen, with acquire, that the owner is not `busy`. When
+//!   it goes it clears both, with release.
+//! - BIASED-2. The owner has set `busy`, executed the light fence, and seen, with acquire, that
+//!   there is no visitor; or it has set `locked` itself. When it goes it clears what it has set,
+//!   with release.
+//! - BIASED-3. *The owner and a visitor are never there at the same time, and each sees what the
+//!   other has done.* Take the light fence of the one and the heavy fence of the other. By the
+//!   contract of the fences, either the visitor sees `busy` set, and waits until the owner has
+//!   gone; or the owner sees `visited` as that visitor, or a later one, has stored it. If it is
+//!   set, the owner goes back and waits for `locked`. If it is clear, that visitor has gone.
 //!
-//! Reserved locks are of K. Kawachiya, A. Koseki, T. Onodera, *Lock reservation: Java locks can mostly do without atomic
-//! operations*, OOPSLA 2002; that the rare side executes the fences of both, of D. Dice, M. Moir, W. Scherer, *Quickly
-//! reacquirable locks*, 2003. Here the owner never changes while the lock is in use. Bad for locks that threads
-//! take in turns.
+//! Reserved locks are of K. Kawachiya, A. Koseki, T. Onodera, *Lock reservation: Java locks can
+//! mostly do without atomic operations*, OOPSLA 2002; that the rare side executes the fences of
+//! both, of D. Dice, M. Moir, W. Scherer, *Quickly reacquirable locks*, 2003. Here the owner never
+//! changes while the lock is in use. Bad for locks that threads take in turns.
 
 use super::barrier::Barrier;
 use crate::shim::atomic::{AtomicBool, Ordering};
@@ -39,7 +43,8 @@ pub(super) struct Held<'a> {
     by: By,
 }
 
-/// A lock to which no other visitor comes, and the owner only if it is there already. Dropping this lets it go.
+/// A lock to which no other visitor comes, and the owner only if it is there already. Dropping this
+/// lets it go.
 pub(super) struct Announced<'a>(Held<'a>);
 
 impl<'a> Announced<'a> {
@@ -71,7 +76,8 @@ impl BiasedLock {
         }
     }
 
-    /// Takes the lock, for the owner. What the owner does before this call and after it is ordered by a light fence.
+    /// Takes the lock, for the owner. What the owner does before this call and after it is ordered
+    /// by a light fence.
     #[inline]
     pub(super) fn enter(&self, barrier: &Barrier) -> Held<'_> {
         self.busy.store(true, Ordering::Relaxed);
@@ -95,8 +101,8 @@ impl BiasedLock {
         }
     }
 
-    /// Says that the calling thread wants to be there, for any thread. Several locks can be announced, in an order that
-    /// all threads keep to, before one heavy fence for all of them.
+    /// Says that the calling thread wants to be there, for any thread. Several locks can be
+    /// announced, in an order that all threads keep to, before one heavy fence for all of them.
     pub(super) fn announce(&self) -> Announced<'_> {
         self.lock();
         self.visited.store(true, Ordering::Relaxed);
@@ -131,7 +137,8 @@ impl Drop for Held<'_> {
 
 const YIELD_EVERY: u32 = 64;
 
-/// Waits for what lasts a few instructions, unless the operating system has interrupted the thread that is there.
+/// Waits for what lasts a few instructions, unless the operating system has interrupted the thread
+/// that is there.
 fn wait_until(is_so: impl Fn() -> bool) {
     let mut rounds = 0u32;
     while !is_so() {

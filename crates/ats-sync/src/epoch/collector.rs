@@ -6,35 +6,37 @@
 //!
 //! # Which bags it empties
 //! Objects that one thread allocates and another frees cost more than those that stay with their
-//! thread, since the two meet in the allocator. So the collector leaves a bag to its owner as long as
-//! the owner retires steadily. It takes a *survey* of all bags every [`SURVEY_EVERY`], and empties
-//! a bag if fewer than [`FEW`] objects were retired since the survey before, or if the bag is larger
-//! than its owner lets it become unless something delays it.
+//! thread, since the two meet in the allocator. So the collector leaves a bag to its owner as long
+//! as the owner retires steadily. It takes a *survey* of all bags every [`SURVEY_EVERY`], and
+//! empties a bag if fewer than [`FEW`] objects were retired since the survey before, or if the bag
+//! is larger than its owner lets it become unless something delays it.
 //!
 //! # What it costs the others
 //! While a bag is not empty the collector looks at the bags in its own time, and a retirement costs
-//! nothing more than without it. It sleeps without limit when all bags are empty. The first object of
-//! an empty bag wakes it, by one system call. It does nothing before the next survey then, so the bag
-//! cannot become empty again soon, and no thread makes more than one such call each [`SURVEY_EVERY`].
+//! nothing more than without it. It sleeps without limit when all bags are empty. The first object
+//! of an empty bag wakes it, by one system call. It does nothing before the next survey then, so
+//! the bag cannot become empty again soon, and no thread makes more than one such call each
+//! [`SURVEY_EVERY`].
 //!
 //! # How long garbage waits
 //! If no thread stays pinned: until the second survey after the last retirement of a busy thread,
-//! 40 ms, and until the first one if the thread retired little; besides the time that freeing takes.
-//! An attempt to advance fails if a thread happens to be pinned in an earlier epoch; it is repeated
-//! after 1 ms, then after twice as long, and with each survey.
+//! 40 ms, and until the first one if the thread retired little; besides the time that freeing
+//! takes. An attempt to advance fails if a thread happens to be pinned in an earlier epoch; it is
+//! repeated after 1 ms, then after twice as long, and with each survey.
 //!
 //! # Invariants
-//! - K1. There is one collector for a domain. It alone writes the marks of bags that surveys set.
-//! - K2. *Garbage is never left while the collector sleeps without limit.* The thread that retires
-//!   pushes its object into an empty bag, executes the light fence, and reads the state of the
-//!   collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and looks at all
+//! - COLLECTOR-1. There is one collector for a domain. It alone writes the marks of bags that
+//!   surveys set.
+//! - COLLECTOR-2. *Garbage is never left while the collector sleeps without limit.* The thread that
+//!   retires pushes its object into an empty bag, executes the light fence, and reads the state of
+//!   the collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and looks at all
 //!   bags. By the contract of the fences either the collector sees the object and stays awake, or
 //!   the thread sees the state and wakes it. The same holds for a slot that is new: it is published
 //!   before its first object is pushed. If the heavy fence fails, the collector does not sleep
 //!   without limit.
-//! - K3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back to
-//!   [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes that return
-//!   at once.
+//! - COLLECTOR-3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back
+//!   to [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes
+//!   that return at once.
 
 use super::bag::GRACE;
 use super::domain::{Domain, Freed};
@@ -50,8 +52,8 @@ pub(super) const SURVEY_EVERY: Duration = Duration::from_millis(20);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 /// An owner that retires fewer objects between two surveys is helped.
 pub(super) const FEW: usize = 32;
-/// A bag with more objects, or more bytes, is emptied whatever its owner does. Without delays bags have
-/// about four times what an owner retires between two attempts to advance, hence less.
+/// A bag with more objects, or more bytes, is emptied whatever its owner does. Without delays bags
+/// have about four times what an owner retires between two attempts to advance, hence less.
 const MANY_OBJECTS: usize = 1 << 14;
 const MANY_BYTES: usize = 8 << 20;
 
@@ -81,7 +83,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Makes the calling thread the collector. None if there is one already; the role is never given up.
+    /// Makes the calling thread the collector. None if there is one already; the role is never
+    /// given up.
     pub fn claim() -> Option<Self> {
         Self::claim_in(&DOMAIN)
     }
@@ -99,9 +102,10 @@ impl Collector {
         })
     }
 
-    /// Frees up to `most` objects that their owners do not free. Returns how many bytes they kept, as
-    /// stated by the threads that retired them, and what to do next. O(threads and objects freed); up to
-    /// three system calls, and one for each thousand objects. The calling thread must not be pinned.
+    /// Frees up to `most` objects that their owners do not free. Returns how many bytes they kept,
+    /// as stated by the threads that retired them, and what to do next. O(threads and objects
+    /// freed); up to three system calls, and one for each thousand objects. The calling thread must
+    /// not be pinned.
     pub fn work(&mut self, most: usize) -> (usize, Next) {
         let now = Instant::now();
         if now >= self.next_survey {
@@ -181,8 +185,8 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// Ends the [rest](Collector::rest) of the collector, if there is one and it rests: for work of another kind
-/// that its thread does. To be called after the change that its `is_needed` sees.
+/// Ends the [rest](Collector::rest) of the collector, if there is one and it rests: for work of
+/// another kind that its thread does. To be called after the change that its `is_needed` sees.
 pub fn wake() {
     DOMAIN.barrier().light();
     DOMAIN.wake_up.wake_for_work();
@@ -200,8 +204,8 @@ pub(super) enum Prepared {
 }
 
 impl Domain {
-    /// Marks the bags that the collector shall empty. Returns the epoch in which everything is ripe that is in
-    /// them.
+    /// Marks the bags that the collector shall empty. Returns the epoch in which everything is ripe
+    /// that is in them.
     pub(super) fn survey(&self) -> u64 {
         let mut any = false;
         for slot in self.slots() {
@@ -212,7 +216,8 @@ impl Domain {
             any |= bag.is_neglected();
         }
         match any {
-            // An object in a bag has the epoch in which it was retired, which is not later than this one.
+            // An object in a bag has the epoch in which it was retired, which is not later than
+            // this one.
             true => self.epoch() + GRACE,
             false => 0,
         }
@@ -234,7 +239,7 @@ impl Domain {
     }
 
     /// Sets the state, so that threads wake the collector from now on, and looks at what they did
-    /// before (K2).
+    /// before (COLLECTOR-2).
     pub(super) fn prepare_to_sleep(&self, state: u32) -> Prepared {
         self.wake_up.state.store(state, Ordering::Relaxed);
         if !self.barrier().heavy() {

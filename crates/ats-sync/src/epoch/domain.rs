@@ -38,9 +38,11 @@ struct Hot {
 }
 
 // SAFETY: `own` and `next` are the only parts of a slot that are not atomic or locked. `next` never
-// changes after publication (E7); `own` is touched only by the thread that owns the slot (E1).
+// changes after publication (EPOCH-7); `own` is touched only by the thread that owns the slot
+// (EPOCH-1).
 unsafe impl Send for Domain {}
-// SAFETY: as for `Send` (E1).
+// SAFETY: of a slot, `next` never changes after publication (EPOCH-7), `own` is touched only by the
+// thread that owns the slot (EPOCH-1), and all else is atomic or locked.
 unsafe impl Sync for Domain {}
 
 impl Domain {
@@ -80,19 +82,20 @@ impl Domain {
         let slot = Box::into_raw(Box::new(Slot::new()));
         let mut head = self.slots.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the slot is not published yet, so this thread has it alone; published ones are valid as long as
-            // the domain (E7).
+            // SAFETY: the slot is not published yet, so this thread has it alone; published ones
+            // are valid as long as the domain (EPOCH-7).
             unsafe {
                 (*slot).next = head;
                 (*slot).number = head.as_ref().map_or(0, |head| head.number + 1);
             }
             // Release publishes the contents of the slot. That a scan does not miss the slot of a
-            // pinned thread follows from the fences, as for `local` (E3).
+            // pinned thread follows from the fences, as for `local` (EPOCH-3).
             match self
                 .slots
                 .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
             {
-                // SAFETY: just made from a box, and never freed while the domain lives (E7).
+                // SAFETY: the slot has just been made from a box, and is never freed while the
+                // domain lives (EPOCH-7).
                 Ok(_) => return unsafe { &*slot },
                 Err(newer) => head = newer,
             }
@@ -102,7 +105,7 @@ impl Domain {
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let mut next: *const Slot = self.slots.load(Ordering::Acquire);
         std::iter::from_fn(move || {
-            // SAFETY: published slots are valid as long as the domain (E7).
+            // SAFETY: published slots are valid as long as the domain (EPOCH-7).
             let slot = unsafe { next.as_ref() }?;
             next = slot.next;
             Some(slot)
@@ -128,7 +131,7 @@ impl Domain {
         alone
     }
 
-    /// Returns `true` if this is the present epoch. The calling thread is pinned (E5).
+    /// Returns `true` if this is the present epoch. The calling thread is pinned (EPOCH-5).
     #[inline]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
         self.epoch() == epoch
@@ -136,7 +139,8 @@ impl Domain {
 
     #[inline]
     fn announce(&self, slot: &Slot) {
-        // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it (E3).
+        // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it
+        // (EPOCH-3).
         slot.announce(self.epoch());
         self.barrier().light();
     }
@@ -171,14 +175,15 @@ impl Domain {
         bytes: usize,
         free: unsafe fn(*mut u8),
     ) {
-        // The light fence in this orders the unlinking before reading the epoch, against the heavy fence (E2).
+        // The light fence in this orders the unlinking before reading the epoch, against the heavy
+        // fence (EPOCH-2).
         let mut bag = slot.bag().open(self.barrier());
         let epoch = self.epoch();
         let was_empty = bag.push(Garbage::new(pointer, bytes, free, epoch));
         drop(bag);
         if was_empty {
             // Orders the push before the look at the collector's state, against its heavy fence
-            // (K2).
+            // (COLLECTOR-2).
             self.barrier().light();
             self.wake_up.wake_for_garbage();
         }
@@ -236,8 +241,8 @@ impl Domain {
         self.free_ripe(usize::MAX, |_| true).objects
     }
 
-    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these. Nothing if the system
-    /// refuses the heavy fence.
+    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these.
+    /// Nothing if the system refuses the heavy fence.
     pub(super) fn free_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Freed {
         let mut freed = Freed::default();
         let mut is_more = true;
@@ -248,7 +253,8 @@ impl Domain {
             freed.objects += ripe.len();
             for garbage in ripe {
                 freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
+                // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag
+                // are freed here only.
                 unsafe { garbage.free() };
             }
         }
@@ -286,11 +292,11 @@ impl Drop for Domain {
         let mut next = self.slots.load(Ordering::Relaxed).cast_const();
         while !next.is_null() {
             // SAFETY: every slot was made from a box and is in the list once; no thread refers to
-            // the domain any more, so none refers to its slots (E7).
+            // the domain any more, so none refers to its slots (EPOCH-7).
             let mut slot = unsafe { Box::from_raw(next.cast_mut()) };
             for garbage in slot.take_rest() {
-                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3);
-                // the bag is empty now.
+                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the
+                // object (EPOCH-3); the bag is empty now.
                 unsafe { garbage.free() };
             }
             next = slot.next;

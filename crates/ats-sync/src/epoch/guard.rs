@@ -1,5 +1,5 @@
-//! Pinning: the guards of the threads of the program, and the domain in which they are pinned. The module
-//! [`epoch`](super) explains and proves the scheme.
+//! Pinning: the guards of the threads of the program, and the domain in which they are pinned. The
+//! module [`epoch`](super) explains and proves the scheme.
 
 use super::domain::Domain;
 use super::slot::Slot;
@@ -65,8 +65,9 @@ fn pin_first() -> Guard {
 /// retired it. Returns how many objects were freed.
 ///
 /// If no thread is pinned, everything retired before the call is freed. O(objects freed plus
-/// threads); at most three system calls and one for each thousand objects, none when there is nothing to free. Any number of threads
-/// may call it at once. It must not be called by a `free` function.
+/// threads); at most three system calls and one for each thousand objects, none when there is
+/// nothing to free. Any number of threads may call it at once. It must not be called by a `free`
+/// function.
 pub fn collect() -> usize {
     DOMAIN.collect()
 }
@@ -89,9 +90,9 @@ pub struct Grace {
 impl Grace {
     /// Returns `true` if it is over; helps the epoch along if it is not.
     ///
-    /// To be asked by a thread that is not pinned, now and then: it never ends while the asking thread is,
-    /// and not before those threads unpin that were pinned at its beginning. O(1) if it is over, else
-    /// O(threads) and at most three system calls. Frees nothing.
+    /// To be asked by a thread that is not pinned, now and then: it never ends while the asking
+    /// thread is, and not before those threads unpin that were pinned at its beginning. O(1) if it
+    /// is over, else O(threads) and at most three system calls. Frees nothing.
     pub fn is_over(self) -> bool {
         DOMAIN.has_come(self.end)
     }
@@ -115,16 +116,17 @@ impl Guard {
         }
     }
 
-    /// Hands over an object that has been made unreachable: `free(pointer)` is called once, later, by
-    /// any thread, when no thread can be looking at it any more. Until this guard goes, the caller
-    /// too may go on reading it.
+    /// Hands over an object that has been made unreachable: `free(pointer)` is called once, later,
+    /// by any thread, when no thread can be looking at it any more. Until this guard goes, the
+    /// caller too may go on reading it.
     ///
-    /// `bytes` is about how much memory is kept from being used as long as the object is not freed: its
-    /// own, and all other that is given back with it. Threads advance the epoch by it.
+    /// `bytes` is about how much memory is kept from being used as long as the object is not freed:
+    /// its own, and all other that is given back with it. Threads advance the epoch by it.
     ///
-    /// Amortised O(1), and frees nothing: so it may be called under a lock. When the last guard of the thread
-    /// goes, or is [pinned anew](Guard::repin), as a rule two objects are freed for each that was retired
-    /// since then. At most one system call to advance the epoch, and one to wake the collector.
+    /// Amortised O(1), and frees nothing: so it may be called under a lock. When the last guard of
+    /// the thread goes, or is [pinned anew](Guard::repin), as a rule two objects are freed for each
+    /// that was retired since then. At most one system call to advance the epoch, and one to wake
+    /// the collector.
     ///
     /// # Safety
     /// - No thread that pins from now on can reach the object, and it is retired only once.
@@ -134,8 +136,9 @@ impl Guard {
     ///   [`collect`]. It may pin and retire.
     #[inline]
     pub unsafe fn retire(&self, pointer: *mut u8, bytes: usize, free: unsafe fn(*mut u8)) {
-        // SAFETY: the contract is handed on; the guard shows that the thread owns the slot (E1) and is
-        // pinned.
+        // SAFETY: the caller says that no thread that pins from now on can reach the object and
+        // that it is retired only once. The guard shows that the thread owns the slot (EPOCH-1) and
+        // is pinned (EPOCH-2).
         unsafe { DOMAIN.retire(self.slot, pointer, bytes, free) }
     }
 
@@ -148,12 +151,14 @@ impl Guard {
             // SAFETY: the pointer came from a box of this type and no other thread has it.
             drop(unsafe { Box::from_raw(pointer.cast::<T>()) });
         }
-        // SAFETY: the contract is handed on.
+        // SAFETY: the caller says that no thread that pins from now on can reach the object, that
+        // it is retired only once, and that it came from a box of `T`, as `free` expects (EPOCH-3).
         unsafe { self.retire(pointer.cast(), size_of::<T>(), free::<T>) }
     }
 
-    /// A period at the end of which no thread is in what has been unlinked before this call: all that could
-    /// have found it have dropped their guards, and what they did there can be seen. O(1).
+    /// A period at the end of which no thread is in what has been unlinked before this call: all
+    /// that could have found it have dropped their guards, and what they did there can be seen.
+    /// O(1).
     pub fn grace(&self) -> Grace {
         Grace {
             end: DOMAIN.end_of_grace(),
@@ -166,8 +171,8 @@ impl Guard {
         self.slot.epoch()
     }
 
-    /// A number by which the thread can be told from others that live at the same time: of up to 256 threads no two have
-    /// the same. It is the same under all guards of the thread, as a rule.
+    /// A number by which the thread can be told from others that live at the same time: of up to
+    /// 256 threads no two have the same. It is the same under all guards of the thread, as a rule.
     #[inline]
     pub fn thread_tag(&self) -> u8 {
         self.slot.number as u8

@@ -106,8 +106,8 @@ fn everything_is_freed_once_nobody_is_pinned() {
     });
 }
 
-/// A thread that found an object before it was unlinked still writes to it. A thread that waits for the
-/// end of the grace reads what the first one wrote, and there is no race.
+/// A thread that found an object before it was unlinked still writes to it. A thread that waits for
+/// the end of the grace reads what the first one wrote, and there is no race.
 #[test]
 fn at_the_end_of_a_grace_nobody_is_left() {
     check(2, || {
@@ -174,8 +174,8 @@ fn the_global_domain_serves_threads() {
     });
 }
 
-/// A thread that retires while the collector goes to sleep: either the collector sees the garbage, or it is
-/// woken.
+/// A thread that retires while the collector goes to sleep: either the collector sees the garbage,
+/// or it is woken.
 #[test]
 fn no_garbage_is_left_to_a_sleeping_collector() {
     check(3, || {
@@ -215,9 +215,9 @@ fn the_collector_frees_behind_a_reader() {
     });
 }
 
-/// The system refuses the heavy half. A model knows no time: that of settling is over when the threads have
-/// been joined which read that the fences are asymmetric. From then on both halves are fences, of which the
-/// model checks that they are enough; before, nothing is freed.
+/// The system refuses the heavy half. A model knows no time: that of settling is over when the
+/// threads have been joined which read that the fences are asymmetric. From then on both halves are
+/// fences, of which the model checks that they are enough; before, nothing is freed.
 #[test]
 fn after_the_system_refused_both_halves_are_fences() {
     check(2, || {

@@ -1,5 +1,5 @@
-//! The slots of threads: what a thread shows to the others, and what it keeps for itself. The module
-//! [`epoch`](super) explains and proves the scheme.
+//! The slots of threads: what a thread shows to the others, and what it keeps for itself. The
+//! module [`epoch`](super) explains and proves the scheme.
 
 use super::advance_rate::AdvanceRate;
 use super::bag::{Bag, Garbage};
@@ -14,10 +14,11 @@ use std::ptr;
 /// says, or this many bytes, whichever comes first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
 /// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog
-/// shrinks. That is done for [`FREE_EVERY`] retirements together; [`AdvanceRate`] keeps to multiples of
-/// that.
+/// shrinks. That is done for [`FREE_EVERY`] retirements together; [`AdvanceRate`] keeps to
+/// multiples of that.
 pub(super) const RIPE_PER_RETIRED: usize = 2;
-/// An object that keeps so many bytes from being used does not wait for others. What the others keep is bounded by that.
+/// An object that keeps so many bytes from being used does not wait for others. What the others
+/// keep is bounded by that.
 pub(super) const LARGE: usize = 4096;
 /// Room for this many ripe objects is kept by a thread that has none.
 const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
@@ -46,12 +47,12 @@ struct Own {
     depth: Cell<u32>,
     /// Give the slot back as soon as no guard is alive: the thread is ending.
     leaving: Cell<bool>,
-    /// Ripe objects that retirements have taken out of the bag, to be freed when no guard is alive; and
-    /// whether there are any.
+    /// Ripe objects that retirements have taken out of the bag, to be freed when no guard is alive;
+    /// and whether there are any.
     ripe: Cell<Vec<Garbage>>,
     has_ripe: Cell<bool>,
-    /// Objects are being freed; a retirement inside takes nothing out of the bag, or the recursion could
-    /// become as deep as the bag is long.
+    /// Objects are being freed; a retirement inside takes nothing out of the bag, or the recursion
+    /// could become as deep as the bag is long.
     freeing: Cell<bool>,
     /// Retirements left, and bytes left, until the next attempt to advance.
     items_left: Cell<u32>,
@@ -120,7 +121,8 @@ impl Slot {
     #[inline]
     pub(super) fn announce(&self, epoch: u64) {
         // Release, although it takes rather than gives: the scan may read this store instead of the
-        // unpinning before it, and must then still be ordered after what we did while pinned (E4).
+        // unpinning before it, and must then still be ordered after what we did while pinned
+        // (EPOCH-4).
         self.local.store(epoch, Ordering::Release);
     }
 
@@ -155,7 +157,8 @@ impl Slot {
         let depth = self.own.depth.get() - 1;
         self.own.depth.set(depth);
         if depth == 0 {
-            // Release: what we did while pinned happens before what is freed because of it (E4).
+            // Release: what we did while pinned happens before what is freed because of it
+            // (EPOCH-4).
             self.local.store(IDLE, Ordering::Release);
             self.free_put_aside();
             if self.own.leaving.get() {
@@ -164,8 +167,9 @@ impl Slot {
         }
     }
 
-    /// Takes up to `most` objects that are ripe in `epoch` out of the bag, and keeps them until the owner is not
-    /// pinned. The caller is the owner: now it may hold a lock, and freeing takes as long as it takes.
+    /// Takes up to `most` objects that are ripe in `epoch` out of the bag, and keeps them until the
+    /// owner is not pinned. The caller is the owner: now it may hold a lock, and freeing takes as
+    /// long as it takes.
     #[inline(never)]
     pub(super) fn put_aside(&self, epoch: u64, most: usize, barrier: &Barrier) {
         let mut ripe = self.own.ripe.take();
@@ -189,7 +193,8 @@ impl Slot {
         let was_freeing = self.own.freeing.replace(true);
         let mut ripe = self.own.ripe.take();
         for garbage in ripe.drain(..) {
-            // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
+            // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag are
+            // freed here only.
             unsafe { garbage.free() };
         }
         if ripe.capacity() <= PUT_ASIDE_CAPACITY {

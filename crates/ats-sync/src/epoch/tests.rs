@@ -4,6 +4,7 @@ use super::barrier::{Barrier, QUARANTINE};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::Domain;
 use super::slot::{ADVANCE_BYTES, FREE_EVERY, LARGE, RIPE_PER_RETIRED};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -428,7 +429,8 @@ fn surveys_tell_busy_threads_from_others() {
     slot.leave();
 }
 
-/// Once the system refuses its half of the fence, nothing is freed for a while, and all as before afterwards.
+/// Once the system refuses its half of the fence, nothing is freed for a while, and all as before
+/// afterwards.
 #[test]
 fn freeing_goes_on_after_the_system_refused_the_fence() {
     static REFUSES: AtomicBool = AtomicBool::new(false);
@@ -459,8 +461,8 @@ fn a_collector_without_fence_does_not_sleep_for_ever() {
     let barrier = Barrier::new(Some(|| false));
     let domain: &'static Domain = Box::leak(Box::new(Domain::with_barrier(barrier)));
     let mut collector = Collector::claim_in(domain).expect("there is no other");
-    // All bags are empty, by its word. It comes back from the first rest, in which the system refuses, and
-    // from the second, in which the domain has not settled yet.
+    // All bags are empty, by its word. It comes back from the first rest, in which the system
+    // refuses, and from the second, in which the domain has not settled yet.
     for _ in 0..2 {
         collector.rest(Next::Sleep, None, || false);
         assert!(!domain.barrier().is_asymmetric());
@@ -556,8 +558,8 @@ fn pinning_works_while_a_thread_ends() {
         }
     }
     thread_local! {
-        static EARLY: std::cell::RefCell<Option<PinsAtExit>> = const { std::cell::RefCell::new(None) };
-        static LATE: std::cell::RefCell<Option<PinsAtExit>> = const { std::cell::RefCell::new(None) };
+        static EARLY: RefCell<Option<PinsAtExit>> = const { RefCell::new(None) };
+        static LATE: RefCell<Option<PinsAtExit>> = const { RefCell::new(None) };
     }
     let _alone = alone();
     let ran = Arc::new(AtomicUsize::new(0));

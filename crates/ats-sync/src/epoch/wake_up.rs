@@ -1,5 +1,5 @@
 //! The wake-up of the [`collector`](super::collector) of a domain by threads that work in it, whose
-//! invariants K2 and K3 are about it.
+//! invariants COLLECTOR-2 and COLLECTOR-3 are about it.
 
 use crate::shim::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
@@ -27,8 +27,8 @@ impl WakeUp {
         }
     }
 
-    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a light
-    /// fence (K2).
+    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a
+    /// light fence (COLLECTOR-2).
     #[inline]
     pub(super) fn wake_for_garbage(&self) {
         if self.state.load(Ordering::Relaxed) == ASLEEP {

@@ -38,8 +38,8 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// While another thread publishes twice, the number is never behind what was seen before, nor ahead of what is seen
-/// after.
+/// While another thread publishes twice, the number is never behind what was seen before, nor ahead
+/// of what is seen after.
 #[test]
 fn the_number_is_that_of_what_is_visible() {
     check(|| {

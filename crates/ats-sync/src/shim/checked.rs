@@ -1,16 +1,16 @@
 //! Atomics for `loom`: its own, with marks by which it finds more of the interleavings that matter.
 //!
-//! `loom` leaves out interleavings that make no difference (dynamic partial-order reduction). Those that
-//! do make one it finds by the *last* access to each atomic, whichever thread it was: if that conflicts
-//! with the access at hand, the other order is tried as well. So a thread that loads a word and then
-//! stores to it hides from the search what another thread loaded before. Every writer that looks for a
-//! place under a lock does that. A model in which one thread reads and the other writes so may be
-//! explored in a single order, the reader first.
+//! `loom` leaves out interleavings that make no difference (dynamic partial-order reduction). Those
+//! that do make one it finds by the *last* access to each atomic, whichever thread it was: if that
+//! conflicts with the access at hand, the other order is tried as well. So a thread that loads a
+//! word and then stores to it hides from the search what another thread loaded before. Every writer
+//! that looks for a place under a lock does that. A model in which one thread reads and the other
+//! writes so may be explored in a single order, the reader first.
 //!
-//! Therefore each thread has a mark of its own, which it stores to before it loads anything, and which
-//! others touch before they store anything. Then a store conflicts with the last load of every other
-//! thread, whatever was loaded, and by and by it is tried before each of them. Marks are relaxed, so they
-//! order nothing but what fences order anyway.
+//! Therefore each thread has a mark of its own, which it stores to before it loads anything, and
+//! which others touch before they store anything. Then a store conflicts with the last load of
+//! every other thread, whatever was loaded, and by and by it is tried before each of them. Marks
+//! are relaxed, so they order nothing but what fences order anyway.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
 pub use loom::cell::UnsafeCell;
@@ -18,16 +18,16 @@ use loom::sync::atomic as inner;
 pub use loom::sync::atomic::{Ordering, fence};
 use std::sync::Arc;
 
-/// One mark for each thread. All are made by the first one, since to make an atomic is an access that
-/// must be ordered before all others.
+/// One mark for each thread. All are made by the first one, since to make an atomic is an access
+/// that must be ordered before all others.
 struct Marks {
     marks: [inner::AtomicUsize; loom::MAX_THREADS],
     threads: std::sync::atomic::AtomicUsize,
     quiet: std::sync::atomic::AtomicBool,
 }
 
-/// The marks, as one thread sees them. It keeps them alive: what the statics hold is used until the last
-/// of them has been dropped.
+/// The marks, as one thread sees them. It keeps them alive: what the statics hold is used until the
+/// last of them has been dropped.
 struct Own {
     all: Arc<Marks>,
     index: usize,

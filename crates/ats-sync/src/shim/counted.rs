@@ -1,8 +1,8 @@
-//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of each access
-//! before they make it.
+//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of
+//! each access before they make it.
 //!
-//! They have the size and the representation of the atomics that they wrap, so that data lies in the same cache
-//! lines as in an ordinary build.
+//! They have the size and the representation of the atomics that they wrap, so that data lies in
+//! the same cache lines as in an ordinary build.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
 use crate::count::{change_at as will_change, load_at as will_load, store_at as will_store};
@@ -29,7 +29,8 @@ macro_rules! access_for_owners {
                 /// # Safety
                 /// As for the function of the standard library.
                 pub const unsafe fn from_ptr<'a>(pointer: *mut $value) -> &'a Self {
-                    // SAFETY: the representation is that of the value; the contract is handed on.
+                    // SAFETY: the representation is that of the value, and the caller says that the
+                    // pointer is valid for `'a` and that the value is accessed atomically only.
                     unsafe { &*pointer.cast::<Self>() }
                 }
             }

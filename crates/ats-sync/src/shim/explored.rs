@@ -1,5 +1,5 @@
-//! Atomics for `shuttle`: those of the standard library, with a point before each operation at which
-//! the scheduler may run another thread.
+//! Atomics for `shuttle`: those of the standard library, with a point before each operation at
+//! which the scheduler may run another thread.
 //!
 //! The atomics that `shuttle` brings would explore the same interleavings. But they are larger, and
 //! zeroed memory is not a valid one of them, while the structures to be explored count on both: on
@@ -26,8 +26,8 @@ pub fn quietly<R>(prepare: impl FnOnce() -> R) -> R {
 
 /// Lets the scheduler choose which thread goes on.
 ///
-/// An access to an atomic of `shuttle` is such a point. To yield would be another thing: it tells the
-/// scheduler that this thread is waiting.
+/// An access to an atomic of `shuttle` is such a point. To yield would be another thing: it tells
+/// the scheduler that this thread is waiting.
 fn point(_: usize) {
     if !QUIET.get() {
         shuttle::sync::atomic::AtomicBool::new(false).load(Ordering::SeqCst);

@@ -56,8 +56,8 @@ pub fn decode_first(bytes: &[u8], options: Options) -> Result<(Term, usize), Dec
     Ok((term, reader.position))
 }
 
-/// Reads the closure that the bytes begin with, although what it has captured cannot be read: that becomes
-/// one captured value, the binary of its bytes.
+/// Reads the closure that the bytes begin with, although what it has captured cannot be read: that
+/// becomes one captured value, the binary of its bytes.
 ///
 /// # Errors
 /// [`DecodeError`] if they begin with no closure, or one that is not complete.

@@ -37,8 +37,8 @@ pub fn encode(term: &Term) -> Result<Vec<u8>, TooLarge> {
     Ok(out)
 }
 
-/// Appends the external form of a term of any host, with its version byte. The pairs of maps stand in the
-/// order in which the term [shows them](TermRef::map_pairs). O(size), without recursion.
+/// Appends the external form of a term of any host, with its version byte. The pairs of maps stand
+/// in the order in which the term [shows them](TermRef::map_pairs). O(size), without recursion.
 ///
 /// Identifiers of the running node are written under the name that they [show](Ident::local);
 /// [`encode_on_node`] writes them under another one.
@@ -50,8 +50,8 @@ pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarg
     Writer::new(None, out).write(term)
 }
 
-/// Does what [`encode_into`] does, but writes identifiers of the running node under its name and creation at
-/// present. A virtual machine of that name reads them as its own.
+/// Does what [`encode_into`] does, but writes identifiers of the running node under its name and
+/// creation at present. A virtual machine of that name reads them as its own.
 ///
 /// # Errors
 /// As [`encode_into`].
@@ -243,13 +243,15 @@ impl<'a, T: TermRef> Writer<'a, T> {
         })
     }
 
-    /// Begins the values within a fun or a native record, or writes them if they cannot be walked in place.
+    /// Begins the values within a fun or a native record, or writes them if they cannot be walked
+    /// in place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Result<(), TooLarge> {
         if of.captured_value(0).is_some() {
             self.jobs.push(Job::Captured { of, next: 0 });
             return Ok(());
         }
-        // This nests calls only once: these values are owned terms, and what is in those can be walked in place.
+        // This nests calls only once: these values are owned terms, and what is in those can be
+        // walked in place.
         let mut writer = Writer::new(self.node, self.out);
         values.iter().try_for_each(|value| writer.write(value))
     }

@@ -73,8 +73,8 @@ pub fn decode_object<H: Host, S: HostSink<H>>(
     decode(object.term(), sink, scratch)
 }
 
-/// Builds element `i` of an object, counted from 0. O(size of the element), O(1) if it is immediate.
-/// Panics if there is no such element.
+/// Builds element `i` of an object, counted from 0. O(size of the element), O(1) if it is
+/// immediate. Panics if there is no such element.
 pub fn decode_element<H: Host, S: HostSink<H>>(
     object: Object<'_, H>,
     i: usize,
@@ -131,8 +131,8 @@ pub fn decode<H: Host, S: HostSink<H>>(
     }
 }
 
-/// The elements of a tuple of nothing but immediates, which most tuples in objects are: no stack is needed to
-/// build it.
+/// The elements of a tuple of nothing but immediates, which most tuples in objects are: no stack is
+/// needed to build it.
 #[inline]
 fn flat_tuple<'a, H: Host>(term: ImageRef<'a, H>) -> Option<&'a [u64]> {
     let words = term.tuple()?.words();

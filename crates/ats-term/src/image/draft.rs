@@ -17,13 +17,14 @@ enum State {
 
 /// Words that were built, on their way to the record that will hold them.
 ///
-/// Code that takes the words takes the units of ownership they stand for (IM5). It must ensure that
-/// [`release_all`](super::release_all) is called when the record dies.
+/// Code that takes the words takes the units of ownership they stand for (IMAGE-5). It must ensure
+/// that [`release_all`](super::release_all) is called when the record dies.
 #[must_use = "the words may own resources, which leak unless a record takes them"]
 pub struct Built<'a, H> {
     words: &'a [u64],
-    /// [`OWNS`] and [`LIST`]. A whole word, since it is passed on through memory right after it was made: a processor
-    /// hands what was stored to a load of the same width only, and waits otherwise.
+    /// [`OWNS`] and [`LIST`]. A whole word, since it is passed on through memory right after it was
+    /// made: a processor hands what was stored to a load of the same width only, and waits
+    /// otherwise.
     what: u64,
     host: PhantomData<H>,
 }
@@ -65,10 +66,11 @@ impl<'a, H: Host> Built<'a, H> {
     }
 }
 
-/// Words under construction. What they own is released unless it is taken with [`take`](Draft::take).
+/// Words under construction. What they own is released unless it is taken with
+/// [`take`](Draft::take).
 pub(super) struct Draft<H: Host> {
     pub(super) words: Vec<u64>,
-    /// Offsets of the boxes in `words` whose units of ownership (IM5) are still ours.
+    /// Offsets of the boxes in `words` whose units of ownership (IMAGE-5) are still ours.
     owned: Vec<usize>,
     state: State,
     host: PhantomData<H>,
@@ -139,8 +141,8 @@ impl<H: Host> Draft<H> {
         // One at a time and popped first, so that a panic of the host cannot release a box twice.
         while let Some(at) = self.owned.pop() {
             if let Some(host_box) = owned_box::<H>(&self.words, at) {
-                // SAFETY: IM5: a box in `owned` stands for a unit that was not taken, and the box has just
-                // been removed from the list.
+                // SAFETY: IMAGE-5: a box in `owned` stands for a unit that was not taken, and the
+                // box has just been removed from the list.
                 unsafe { H::release(host_box) };
             }
         }

@@ -31,10 +31,10 @@ impl std::error::Error for NoImage {}
 
 /// Builds the images of objects, one after the other.
 ///
-/// A builder keeps its buffers, so that a warm one does not allocate. Buffers that grew for one huge object
-/// are freed when the next object is begun. The builder owns what it built until [`take`] hands it over.
-/// What was not taken is released when the next object is begun or the builder is dropped. So an error, a
-/// panic or an abandoned object leaks nothing.
+/// A builder keeps its buffers, so that a warm one does not allocate. Buffers that grew for one
+/// huge object are freed when the next object is begun. The builder owns what it built until
+/// [`take`] hands it over. What was not taken is released when the next object is begun or the
+/// builder is dropped. So an error, a panic or an abandoned object leaks nothing.
 ///
 /// [`take`]: ImageBuilder::take
 pub struct ImageBuilder<T: HostTerm> {
@@ -45,14 +45,14 @@ pub struct ImageBuilder<T: HostTerm> {
     zeros: Zeros,
     /// The number of the next map in those that the sorter recorded, within a key that holds maps.
     next_map: Option<usize>,
-    /// The words that the draft may have, about, and whether it has come to their end. What sorting costs
-    /// counts as words.
+    /// The words that the draft may have, about, and whether it has come to their end. What sorting
+    /// costs counts as words.
     pub(super) most: usize,
     pub(super) is_too_large: bool,
 }
 
-/// A term whose box must be written, and the slot that refers to it; or, where the slot has [`MARK`], what
-/// `next_map` becomes.
+/// A term whose box must be written, and the slot that refers to it; or, where the slot has
+/// [`MARK`], what `next_map` becomes.
 struct Todo<T> {
     term: T,
     slot: usize,
@@ -85,15 +85,16 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Builds the image of a tuple. O(n log n) at most, where n is the size of the term, and O(n) if keys
-    /// of maps are immediates, but for sorting them.
+    /// Builds the image of a tuple. O(n log n) at most, where n is the size of the term, and O(n)
+    /// if keys of maps are immediates, but for sorting them.
     pub fn encode_object(&mut self, object: T) -> Result<(), NoImage> {
         self.encode_object_within(object, usize::MAX)
     }
 
-    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if that takes more than
-    /// about `most` steps. Each word of the image is one step. Work of about the same duration while the keys
-    /// of maps are sorted is one step, too. Intended for callers that must return quickly.
+    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if that takes
+    /// more than about `most` steps. Each word of the image is one step. Work of about the same
+    /// duration while the keys of maps are sorted is one step, too. Intended for callers that must
+    /// return quickly.
     pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
             return Err(NoImage::NotATuple);
@@ -177,7 +178,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes the boxes that are still to be written, each followed by everything below it (IM2).
+    /// Writes the boxes that are still to be written, each followed by everything below it
+    /// (IMAGE-2).
     pub(super) fn write_todo(&mut self) {
         while let Some(Todo { term, slot }) = self.todo.pop() {
             if slot & MARK != 0 {
@@ -295,8 +297,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.todo[mark..].reverse();
     }
 
-    /// Writes a map that is in no key of another, or in one that was not sorted because it is the only one
-    /// that is no immediate.
+    /// Writes a map that is in no key of another, or in one that was not sorted because it is the
+    /// only one that is no immediate.
     fn write_unrecorded_map(&mut self, map: T, len: usize) {
         let left = self.most.saturating_sub(self.steps());
         if self.sorter.sort(map, self.zeros, left).is_none() {
@@ -346,7 +348,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.words.extend([header(FLOAT, 1), value.to_bits()]);
     }
 
-    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small (IM4).
+    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small
+    /// (IMAGE-4).
     pub(super) fn write_integer(&mut self, slot: usize, value: i64) {
         match small_word(value) {
             Some(word) => self.draft.words[slot] = word,

@@ -11,10 +11,10 @@ use crate::Zeros;
 
 /// Returns `true` if two objects are the same term (`=:=`); `zeros` is the rule for 0.0 and -0.0.
 ///
-/// O(smaller size), no allocation, no recursion. Equal words are equal terms, so most calls end with
-/// a `memcmp`. Otherwise the images are compared box by box: by IM2 and IM3 the images of equal terms
-/// have the same boxes in the same order, although not always at the same offsets, because a host
-/// need not keep equal terms in equally many words.
+/// O(smaller size), no allocation, no recursion. Equal words are equal terms, so most calls end
+/// with a `memcmp`. Otherwise the images are compared box by box: by IMAGE-2 and IMAGE-3 the images
+/// of equal terms have the same boxes in the same order, although not always at the same offsets,
+/// because a host need not keep equal terms in equally many words.
 pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bool {
     let (a, b) = (a.words(), b.words());
     if a == b {
@@ -38,8 +38,9 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
 /// Returns `true` if two terms, of the same or of different images, are the same term (`=:=`);
 /// `zeros` is the rule for 0.0 and -0.0.
 ///
-/// O(smaller size), no allocation, no recursion. By IM2 the boxes of a term stand side by side, so the walk is
-/// that of [`image_eq`]; it ends when all boxes have been compared that slots referred to.
+/// O(smaller size), no allocation, no recursion. By IMAGE-2 the boxes of a term stand side by side,
+/// so the walk is that of [`image_eq`]; it ends when all boxes have been compared that slots
+/// referred to.
 pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> bool {
     if is_immediate(a.slot) || is_immediate(b.slot) {
         return a.slot == b.slot;
@@ -133,7 +134,7 @@ fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
 }
 
 /// Slots are equal if they are the same immediate or both boxes: which box they mean follows from
-/// the order of the boxes (IM2), which the lockstep compares.
+/// the order of the boxes (IMAGE-2), which the lockstep compares.
 fn same_slots(a: &[u64], b: &[u64]) -> bool {
     a.iter()
         .zip(b)

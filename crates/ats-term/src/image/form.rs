@@ -8,9 +8,10 @@
 //!  large bag         LARGE | words that the owner of the value understands
 //! ```
 //!
-//! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper: it is
-//! the value of a counter that may change while the value is read, so it is for the owner of the value
-//! to load it. No slot has the low bits of these tags, so no object begins like one of the others.
+//! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper:
+//! it is the value of a counter that may change while the value is read, so it is for the owner of
+//! the value to load it. No slot has the low bits of these tags, so no object begins like one of
+//! the others.
 
 use super::layout::{COUNTED, LARGE, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
 

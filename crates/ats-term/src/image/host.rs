@@ -48,9 +48,9 @@ impl HostTag {
 
 /// A box that only the host `H` understands, inside an image.
 ///
-/// Only this module makes one, out of an image that holds it. So code that has a `HostBox` may rely on
-/// two facts: the words are those that the [`HostTerm`] of this host wrote, and the resource is alive
-/// as long as the borrow.
+/// Only this module makes one, out of an image that holds it. So code that has a `HostBox` may rely
+/// on two facts: the words are those that the [`HostTerm`] of this host wrote, and the resource is
+/// alive as long as the borrow.
 pub struct HostBox<'a, H> {
     tag: HostTag,
     words: &'a [u64],
@@ -146,14 +146,15 @@ pub trait Host: Copy + 'static {
     /// Adds one unit of ownership to the resource of an owning box, for a copy of its words.
     fn retain(host_box: HostBox<'_, Self>);
 
-    /// About how many bytes of memory the resource of an owning box keeps from being used, to be given back
-    /// with the last unit of ownership. If the host cannot know, what it takes for likely.
+    /// About how many bytes of memory the resource of an owning box keeps from being used, to be
+    /// given back with the last unit of ownership. If the host cannot know, what it takes for
+    /// likely.
     fn kept_bytes(host_box: HostBox<'_, Self>) -> usize;
 
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety
-    /// The caller owns a unit, and no code uses these words after the call (IM5 of the
+    /// The caller owns a unit, and no code uses these words after the call (IMAGE-5 of the
     /// [module](super)).
     unsafe fn release(host_box: HostBox<'_, Self>);
 }
@@ -161,9 +162,9 @@ pub trait Host: Copy + 'static {
 /// A term that can be put in an image: it knows how its host keeps what the image cannot spell out.
 ///
 /// # Safety
-/// What the `write_*` functions append under a tag must be what [`Host`] expects under that tag: the
-/// host may follow pointers it finds there. An owning tag hands exactly one unit of ownership to the
-/// image. All slots that [`TermRef::immediate`] gives are understood by `Host`.
+/// What the `write_*` functions append under a tag must be what [`Host`] expects under that tag:
+/// the host may follow pointers it finds there. An owning tag hands exactly one unit of ownership
+/// to the image. All slots that [`TermRef::immediate`] gives are understood by `Host`.
 pub unsafe trait HostTerm: TermRef {
     /// The host of the term.
     type Host: Host;
@@ -171,12 +172,12 @@ pub unsafe trait HostTerm: TermRef {
     /// Bitstrings of more bits than this are offered to the host.
     const LARGE_BITS: usize = 8 * 1024;
 
-    /// Appends the words of a pid, port, reference or fun that is not immediate, or of an opaque term,
-    /// and returns the tag of its box. `kind` is never [`HostKind::Bits`].
+    /// Appends the words of a pid, port, reference or fun that is not immediate, or of an opaque
+    /// term, and returns the tag of its box. `kind` is never [`HostKind::Bits`].
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag;
 
-    /// Appends the words of a large bitstring and returns the tag of its box, or appends nothing and
-    /// returns `None` if its bytes shall be copied to the image.
+    /// Appends the words of a large bitstring and returns the tag of its box, or appends nothing
+    /// and returns `None` if its bytes shall be copied to the image.
     fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag>;
 }
 

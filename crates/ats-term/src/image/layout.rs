@@ -12,15 +12,16 @@ pub(super) const FLOAT: u8 = 0x04;
 pub(super) const BIG: u8 = 0x05;
 /// Tag of a bitstring box.
 pub(super) const BITS: u8 = 0x06;
-/// Tag of the word before each object of an object list. No slot has these low bits, so the first word
-/// tells a list from an object.
+/// Tag of the word before each object of an object list. No slot has these low bits, so the first
+/// word tells a list from an object.
 pub(super) const OBJECT: u8 = 0x08;
 /// Tag of the first word of a value that is an object with a [counter](super::form).
 pub(super) const COUNTED: u8 = 0x0C;
-/// Tag of the first word of a [packed](super::packed) object, which the stream follows in the same word.
+/// Tag of the first word of a [packed](super::packed) object, which the stream follows in the same
+/// word.
 pub(super) const PACKED: u8 = 0x10;
-/// Tag of the first word of a packed object whose stream follows in `n` words of its own, and then come
-/// host boxes.
+/// Tag of the first word of a packed object whose stream follows in `n` words of its own, and then
+/// come host boxes.
 pub(super) const PACKED_WITH: u8 = 0x14;
 /// Tag of the first word of a value whose objects are kept elsewhere.
 pub(super) const LARGE: u8 = 0x18;
@@ -64,8 +65,8 @@ pub(super) const fn header_n(header: u64) -> usize {
 
 /// Number of elements of the object with this image. O(number of elements).
 ///
-/// The slots of the elements end where the first box begins (IM1), and it is the first slot of a box
-/// that refers to it (IM2). Without a box there is nothing but slots.
+/// The slots of the elements end where the first box begins (IMAGE-1), and it is the first slot of
+/// a box that refers to it (IMAGE-2). Without a box there is nothing but slots.
 pub(super) fn arity(object: &[u64]) -> usize {
     let of_box = object.iter().find(|slot| !is_immediate(**slot));
     of_box.map_or(object.len(), |slot| slot_offset(*slot))
@@ -92,15 +93,16 @@ fn boxes_begin(words: &[u64]) -> usize {
     }
 }
 
-/// The offsets of all boxes of an object, packed or not, or of an object list, in order. O(number of
-/// elements and boxes). Of a packed object, its stream (as one box) and the boxes of the host.
+/// The offsets of all boxes of an object, packed or not, or of an object list, in order. O(number
+/// of elements and boxes). Of a packed object, its stream (as one box) and the boxes of the host.
 pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
     boxes_from(words, boxes_begin(words))
 }
 
-/// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words end.
+/// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words
+/// end.
 ///
-/// IM1 says that one header follows the content of the other. O(number of boxes).
+/// IMAGE-1 says that one header follows the content of the other. O(number of boxes).
 pub(super) fn boxes_from(words: &[u64], mut at: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         loop {

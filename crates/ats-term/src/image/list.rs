@@ -4,9 +4,9 @@
 //!  OBJECT n=4 | object of 4 words | OBJECT n=9 | object of 9 words | ...
 //! ```
 //!
-//! The objects, images or packed, stand one after the other, each relative to its own start, so that appending
-//! and removing copy words and change none. This is good for the few objects a key usually has; a
-//! key with very many of them pays O(size of all) for each change.
+//! The objects, images or packed, stand one after the other, each relative to its own start, so
+//! that appending and removing copy words and change none. This is good for the few objects a key
+//! usually has; a key with very many of them pays O(size of all) for each change.
 
 use super::draft::Built;
 use super::draft::KEEP;
@@ -95,7 +95,7 @@ impl<'a, H: Host> Iterator for Objects<'a, H> {
 /// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
 pub struct ObjectListBuilder<H: Host> {
     words: Vec<u64>,
-    /// `true` if `words` stands for units of ownership that are still ours (IM5).
+    /// `true` if `words` stands for units of ownership that are still ours (IMAGE-5).
     owns: bool,
     /// `true` if `words` belong to a record already.
     taken: bool,
@@ -146,7 +146,7 @@ impl<H: Host> ObjectListBuilder<H> {
     pub fn push_copy<'a>(&mut self, object: impl Into<Stored<'a, H>>) {
         let words = object.into().words();
         // First, so that a panic of the host leaves no words here whose units were not counted.
-        // SAFETY: a `Stored` vouches for its words.
+        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
         let owns = unsafe { retain_all::<H>(words) };
         self.append(words);
         self.owns |= owns;
@@ -198,8 +198,8 @@ impl<H: Host> ObjectListBuilder<H> {
         // Out of `self` first, so that a panic of the host cannot make us release them again.
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
-            // SAFETY: IM5: `owns` said that the units of these words are ours and not handed over,
-            // and no code can read the words before they are cleared below.
+            // SAFETY: IMAGE-5: `owns` said that the units of these words are ours and not handed
+            // over, and no code can read the words before they are cleared below.
             unsafe { release_all::<H>(&words) };
         }
         words.clear();

@@ -1,9 +1,9 @@
-//! The canonical order of the keys of a map (IM3).
+//! The canonical order of the keys of a map (IMAGE-3).
 //!
-//! Where two or more keys of a map are no immediates, these are sorted by their exact keys. Within the keys
-//! there can be maps again, whose keys need an order, too, when the image gets to them. The walk that makes
-//! the exact keys has just found it, for all of them at once; so it is recorded, and a term is walked once for
-//! this, however many maps are around it.
+//! Where two or more keys of a map are no immediates, these are sorted by their exact keys. Within
+//! the keys there can be maps again, whose keys need an order, too, when the image gets to them.
+//! The walk that makes the exact keys has just found it, for all of them at once; so it is
+//! recorded, and a term is walked once for this, however many maps are around it.
 
 use crate::Zeros;
 use crate::exact::{Options, exact_key_recorded};
@@ -68,7 +68,8 @@ impl<T> MapSorter<T> {
         !self.recorded.maps.is_empty()
     }
 
-    /// The mark before key `i` of those that were sorted last; any for immediates, in which there is no map.
+    /// The mark before key `i` of those that were sorted last; any for immediates, in which there
+    /// is no map.
     pub(super) fn key_mark(&self, i: usize) -> usize {
         let immediates = self.pairs.len() - self.marks.len();
         i.checked_sub(immediates).map_or(0, |i| self.marks[i])
@@ -76,7 +77,8 @@ impl<T> MapSorter<T> {
 }
 
 impl<T: TermRef> MapSorter<T> {
-    /// Puts the pairs of a map in canonical order; `None` if that takes more work than about so many words.
+    /// Puts the pairs of a map in canonical order; `None` if that takes more work than about so
+    /// many words.
     ///
     /// O(n log n) comparisons. Exact keys are made only if two or more keys are no immediates, so
     /// maps with atoms and small integers for keys sort by single words.
@@ -111,7 +113,8 @@ impl<T: TermRef> MapSorter<T> {
         }
         let bytes = &self.bytes;
         let mut compared = 0usize;
-        // Stable, as that is a merge sort: a key that is much larger than all others is compared with few.
+        // Stable, as that is a merge sort: a key that is much larger than all others is compared
+        // with few.
         self.keys.sort_by(|(a, ..), (b, ..)| {
             compared += 4 + a.len().min(b.len()) / 8;
             bytes[a.clone()].cmp(&bytes[b.clone()])
@@ -125,8 +128,8 @@ impl<T: TermRef> MapSorter<T> {
     }
 }
 
-/// Puts the pairs whose keys are immediates first, sorted by their words. Returns how many they are. The others
-/// keep their order.
+/// Puts the pairs whose keys are immediates first, sorted by their words. Returns how many they
+/// are. The others keep their order.
 fn sort_immediates<T: TermRef>(pairs: &mut [(T, T)]) -> usize {
     let rank = |key: T| match key.immediate() {
         Some(word) => (false, word),
@@ -144,8 +147,8 @@ pub(super) struct Marked<T> {
     pub(super) marks: (usize, usize),
 }
 
-/// The maps in a term with their pairs in canonical order. A mark is the number of the next map in the order
-/// of the walk that made exact keys.
+/// The maps in a term with their pairs in canonical order. A mark is the number of the next map in
+/// the order of the walk that made exact keys.
 pub(super) struct Recorded<T> {
     maps: Vec<RecordedMap>,
     pairs: Vec<Marked<T>>,

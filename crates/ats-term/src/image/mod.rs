@@ -41,12 +41,12 @@
 //!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
 //! ```
 //!
-//! Bytes stand in memory order and are padded with zeros to a whole word. The list `[1, 2, 3]` is one
-//! box, so that walking and rebuilding it needs no chain of pointers.
+//! Bytes stand in memory order and are padded with zeros to a whole word. The list `[1, 2, 3]` is
+//! one box, so that walking and rebuilding it needs no chain of pointers.
 //!
-//! An *object image* is the image of a tuple. The tuple itself needs no box: the image begins with the
-//! slots of its elements, which end where the first box begins, or with the image. As an example,
-//! `{7, "ab", [x]}` where the atom `x` has number 99:
+//! An *object image* is the image of a tuple. The tuple itself needs no box: the image begins with
+//! the slots of its elements, which end where the first box begins, or with the image. As an
+//! example, `{7, "ab", [x]}` where the atom `x` has number 99:
 //!
 //! ```text
 //!  word  0   small 7                 7 << 4 | 0xF
@@ -62,23 +62,24 @@
 //! ```
 //!
 //! # Invariants
-//! - IM1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
-//!   every box is named by exactly one slot, which stands before it. So all boxes can be visited by
-//!   one linear scan, and nothing is unreachable.
-//! - IM2. A box is followed by everything below it, in the order of its slots, before anything else
-//!   (preorder), and the elements are in order, too. So what an element consists of is one range of
-//!   words, and the first slot of a box tells where the boxes begin.
-//! - IM3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
-//!   their word, then the others by their [exact key](crate::exact). Together with IM2, two terms
-//!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
-//! - IM4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
-//!   leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last byte.
-//! - IM5. A host box with an owning tag stands for one unit of ownership of its resource. The owner of
-//!   the words of an image owns these units. Code that copies the words must call [`retain_all`]. Code
-//!   that discards them must call [`release_all`].
+//! - IMAGE-1. The boxes of an image follow the slots of the elements, and each other, without gaps,
+//!   and every box is named by exactly one slot, which stands before it. So all boxes can be
+//!   visited by one linear scan, and nothing is unreachable.
+//! - IMAGE-2. A box is followed by everything below it, in the order of its slots, before anything
+//!   else (preorder), and the elements are in order, too. So what an element consists of is one
+//!   range of words, and the first slot of a box tells where the boxes begin.
+//! - IMAGE-3. The keys of a map stand in an order that depends on the set of keys alone: immediates
+//!   by their word, then the others by their [exact key](crate::exact). Together with IMAGE-2, two
+//!   terms that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
+//! - IMAGE-4. An integer is a BIG box only if it does not fit a small integer, and its magnitude
+//!   has no leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last
+//!   byte.
+//! - IMAGE-5. A host box with an owning tag stands for one unit of ownership of its resource. The
+//!   owner of the words of an image owns these units. Code that copies the words must call
+//!   [`retain_all`]. Code that discards them must call [`release_all`].
 //!
-//! The single box for a list costs one thing: a list cannot share its tail with another. Images never
-//! share anything; neither do objects in `ets`.
+//! The single box for a list costs one thing: a list cannot share its tail with another. Images
+//! never share anything; neither do objects in `ets`.
 
 mod decode;
 mod draft;

@@ -16,8 +16,8 @@ impl<'a, H: Host> Object<'a, H> {
     /// The object whose image is `words`, no word less and no word more. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, and
-    /// the resources that its host boxes own are not released while `'a` lasts.
+    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built,
+    /// and the resources that its host boxes own are not released while `'a` lasts.
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
         Self::new(words)
     }
@@ -46,8 +46,8 @@ impl<'a, H: Host> Object<'a, H> {
         arity(self.words)
     }
 
-    /// Element `i`, counted from 0, or `None` if there are not so many. O(i), as it has to look whether
-    /// a box begins before; for all of them, see [`elements`](Object::elements).
+    /// Element `i`, counted from 0, or `None` if there are not so many. O(i), as it has to look
+    /// whether a box begins before; for all of them, see [`elements`](Object::elements).
     pub fn get(&self, i: usize) -> Option<ImageRef<'a, H>> {
         let slots = self.words.get(..=i)?;
         (i < arity(slots)).then(|| ImageRef::new(self.words, slots[i]))

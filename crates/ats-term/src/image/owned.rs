@@ -1,7 +1,7 @@
-//! Counting the units of ownership that the words of an image stand for (IM5).
+//! Counting the units of ownership that the words of an image stand for (IMAGE-5).
 //!
-//! All of this takes the words of one object as well as those of an object list, since a scan passes
-//! from one object of a list to the next.
+//! All of this takes the words of one object as well as those of an object list, since a scan
+//! passes from one object of a list to the next.
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{boxes, content_words, header_tag};
@@ -27,8 +27,8 @@ pub unsafe fn for_each_owned<'a, H: Host>(words: &'a [u64], mut f: impl FnMut(Ho
         .for_each(&mut f);
 }
 
-/// Adds a unit of ownership to every resource of an image or object list, on behalf of a copy of its
-/// words. Returns whether there was any. O(number of boxes).
+/// Adds a unit of ownership to every resource of an image or object list, on behalf of a copy of
+/// its words. Returns whether there was any. O(number of boxes).
 ///
 /// # Safety
 /// As for [`Object::from_words`](super::Object::from_words).
@@ -44,7 +44,8 @@ pub unsafe fn retain_all<H: Host>(words: &[u64]) -> bool {
     owns
 }
 
-/// About how many bytes the resources of an image or object list keep from being used. O(number of boxes).
+/// About how many bytes the resources of an image or object list keep from being used. O(number of
+/// boxes).
 ///
 /// # Safety
 /// As for [`Object::from_words`](super::Object::from_words).
@@ -62,8 +63,8 @@ pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
 /// Gives back the units of ownership of an image or object list. O(number of boxes).
 ///
 /// # Safety
-/// As for [`Object::from_words`](super::Object::from_words). In addition, the caller holds these units
-/// (IM5), and no code reads these words after the call.
+/// As for [`Object::from_words`](super::Object::from_words). In addition, the caller holds these
+/// units (IMAGE-5), and no code reads these words after the call.
 pub unsafe fn release_all<H: Host>(words: &[u64]) {
     // SAFETY: what is asked of the words is asked of our caller, and a scan meets each box once.
     unsafe { for_each_owned::<H>(words, |host_box| H::release(host_box)) };

@@ -34,7 +34,7 @@ fn is_waiting(slot: u64) -> bool {
 }
 
 /// The end of the boxes of the element in `slot`, which is the beginning of those of the next
-/// element (IM2).
+/// element (IMAGE-2).
 fn element_end(object: &[u64], arity: usize, slot: usize) -> usize {
     let rest = &object[slot + 1..arity];
     let next = rest.iter().find(|&&word| !is_immediate(word));
@@ -56,8 +56,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         built.expect("no image has so many words");
     }
 
-    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old image or the
-    /// new one takes more than about `most` words, without having written many more.
+    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old
+    /// image or the new one takes more than about `most` words, without having written many more.
     pub fn replace_elements_within(
         &mut self,
         object: Object<'_, T::Host>,
@@ -77,7 +77,7 @@ impl<T: HostTerm> ImageBuilder<T> {
             assert!(i < arity, "image: the object has no such element");
             self.draft.words[i] = waiting(k);
         }
-        // Element by element in order, as IM2 wants it.
+        // Element by element in order, as IMAGE-2 wants it.
         for slot in 0..arity {
             let word = self.draft.words[slot];
             if is_waiting(word) {

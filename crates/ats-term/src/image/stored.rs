@@ -18,8 +18,8 @@ impl<'a, H: Host> Stored<'a, H> {
     /// The object whose words are `words`, no word less and no word more. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, or a
-    /// [`Packer`](super::Packer) made of that, and the resources that its host boxes own are not
+    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, or
+    /// a [`Packer`](super::Packer) made of that, and the resources that its host boxes own are not
     /// released while `'a` lasts.
     #[inline]
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
@@ -44,7 +44,8 @@ impl<'a, H: Host> Stored<'a, H> {
         }
     }
 
-    /// The object. If it is packed, its image is appended to `room` to be read there: O(size). Else O(1).
+    /// The object. If it is packed, its image is appended to `room` to be read there: O(size). Else
+    /// O(1).
     #[inline]
     pub fn object<'r>(self, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
@@ -56,8 +57,8 @@ impl<'a, H: Host> Stored<'a, H> {
         }
     }
 
-    /// Element `i` of the object, counted from 0, or `None` if it has not so many. If the object is packed,
-    /// what is before the element is unpacked too, but not what is behind it.
+    /// Element `i` of the object, counted from 0, or `None` if it has not so many. If the object is
+    /// packed, what is before the element is unpacked too, but not what is behind it.
     #[inline]
     pub fn get<'r>(self, i: usize, room: &'r mut Vec<u64>) -> Option<ImageRef<'r, H>>
     where

@@ -1,7 +1,8 @@
 //! The host of owned [`Term`]s.
 //!
-//! Identifiers and external funs become a few plain words. Closures, native records and large binaries
-//! stay where they are: their box owns a pointer to them, so that they are shared and not copied.
+//! Identifiers and external funs become a few plain words. Closures, native records and large
+//! binaries stay where they are: their box owns a pointer to them, so that they are shared and not
+//! copied.
 //!
 //! ```text
 //!  PID, PORT, REF   node atom | creation, local << 32 | numbers, one a word
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! # Invariants
-//! - TH1. The pointer in a SHARED box came from `Arc::into_raw`, and the box stands for one strong
-//!   count of it. A `HostBox` exists only while the count does (IM5).
+//! - TERM_HOST-1. The pointer in a SHARED box came from `Arc::into_raw`, and the box stands for one
+//!   strong count of it. A `HostBox` exists only while the count does (IMAGE-5).
 
 use super::host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 use crate::atom::Atom;
@@ -39,8 +40,8 @@ const CLOSURE_BYTES: usize = 4 << 10;
 /// The shared term of a SHARED box.
 fn shared(host_box: TermBox<'_>) -> &Term {
     assert_eq!(host_box.tag(), SHARED, "image: this box shares no term");
-    // SAFETY: TH1: the pointer is that of an `Arc<Term>` whose count the box holds as long as the
-    // borrow of the `HostBox` lasts, and shared terms are never written.
+    // SAFETY: TERM_HOST-1: the pointer is that of an `Arc<Term>` whose count the box holds as long
+    // as the borrow of the `HostBox` lasts, and shared terms are never written.
     unsafe { &*pointer(host_box) }
 }
 
@@ -135,7 +136,8 @@ impl Host for TermHost {
 
     fn retain(host_box: TermBox<'_>) {
         debug_assert_eq!(host_box.tag(), SHARED);
-        // SAFETY: TH1: the pointer came from `Arc::into_raw` and the box holds a count of it.
+        // SAFETY: TERM_HOST-1: the pointer came from `Arc::into_raw` and the box holds a count of
+        // it.
         unsafe { Arc::increment_strong_count(pointer(host_box)) };
     }
 
@@ -149,8 +151,8 @@ impl Host for TermHost {
 
     unsafe fn release(host_box: TermBox<'_>) {
         debug_assert_eq!(host_box.tag(), SHARED);
-        // SAFETY: TH1: the pointer came from `Arc::into_raw`; our caller gives us the count that the
-        // box held and does not use the box again.
+        // SAFETY: TERM_HOST-1: the pointer came from `Arc::into_raw`; our caller gives us the count
+        // that the box held and does not use the box again.
         unsafe { Arc::decrement_strong_count(pointer(host_box)) };
     }
 }
@@ -174,8 +176,8 @@ fn term(host_box: TermBox<'_>) -> Term {
 
 // SAFETY: the words of each tag are those that the functions above read: `write_identifier` writes
 // what `numbers` and `with_ident` read, external funs are three words, and a SHARED box holds the
-// pointer and the one count of an `Arc` that `share` made (TH1). Immediates of owned terms are small
-// integers, nil, and atoms by their `Atom::id`.
+// pointer and the one count of an `Arc` that `share` made (TERM_HOST-1). Immediates of owned terms
+// are small integers, nil, and atoms by their `Atom::id`.
 unsafe impl HostTerm for &Term {
     type Host = TermHost;
 

@@ -65,7 +65,8 @@ fn slots(words: &[u64], at: usize) -> Range<usize> {
     }
 }
 
-/// IM1 and IM2: a walk in preorder meets the boxes one after the other, without gaps, to the end.
+/// IMAGE-1 and IMAGE-2: a walk in preorder meets the boxes one after the other, without gaps, to
+/// the end.
 fn check_preorder(words: &[u64]) {
     let named = |slots: Range<usize>| {
         let slots = words[slots].iter().rev();
@@ -86,7 +87,7 @@ fn check_preorder(words: &[u64]) {
     assert_eq!(end, words.len());
 }
 
-/// IM4: no small integer in a box, no leading zeros, padding of zeros.
+/// IMAGE-4: no small integer in a box, no leading zeros, padding of zeros.
 fn check_leaves(words: &[u64]) {
     for at in boxes(words) {
         let n = header_n(words[at]);

@@ -26,8 +26,8 @@ pub struct Place {
 pub struct ImageRef<'a, H> {
     pub(super) words: &'a [u64],
     pub(super) slot: u64,
-    /// If the term is a list, the index of the first element that counts, which is always a valid index:
-    /// the tails of a list have no slot of their own. If it is the object itself, its arity.
+    /// If the term is a list, the index of the first element that counts, which is always a valid
+    /// index: the tails of a list have no slot of their own. If it is the object itself, its arity.
     pub(super) from: usize,
     host: PhantomData<H>,
 }
@@ -175,8 +175,9 @@ impl<'a, H: Host> ImageRef<'a, H> {
         (header_tag(head) == TUPLE).then(|| self.slots(at + 1, header_n(head)))
     }
 
-    /// Appends the words of the host's box that this is, if it is one, and returns its tag. If the box owns
-    /// something, the copy owns it too: that is a unit of ownership more. O(words of the box).
+    /// Appends the words of the host's box that this is, if it is one, and returns its tag. If the
+    /// box owns something, the copy owns it too: that is a unit of ownership more. O(words of the
+    /// box).
     pub fn copy_host_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
         let View::Host(host_box) = self.view() else {
             return None;
@@ -309,8 +310,8 @@ impl<'a, H: Host> Slots<'a, H> {
         self.len == 0
     }
 
-    /// The word at place `i`, counted from 0: that of the term if it is an immediate, else none that an
-    /// immediate has. `None` if there are not so many. O(1).
+    /// The word at place `i`, counted from 0: that of the term if it is an immediate, else none
+    /// that an immediate has. `None` if there are not so many. O(1).
     #[inline]
     pub fn word(&self, i: usize) -> Option<u64> {
         (i < self.len).then(|| self.words[self.start + i])

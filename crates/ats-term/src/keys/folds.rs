@@ -1,15 +1,16 @@
 //! Map keys that stand in another order than they should, and bytes that contain such keys.
 //!
-//! The keys of a map are sorted once they are written. Were their bytes moved then, those of a key nested `n`
-//! maps deep would be moved `n` times. So the order is only noted, as a *fold*, for a map that is within a
-//! key of another map; the bytes stay where they are. The keys of the outermost map are moved at the end, once,
-//! and every fold within them is resolved by that.
+//! The keys of a map are sorted once they are written. Were their bytes moved then, those of a key
+//! nested `n` maps deep would be moved `n` times. So the order is only noted, as a *fold*, for a
+//! map that is within a key of another map; the bytes stay where they are. The keys of the
+//! outermost map are moved at the end, once, and every fold within them is resolved by that.
 //!
-//! Sorting has to compare bytes that contain folds. A [`Cursor`] reads them in their right order without
-//! looking further ahead than the comparison gets, so a comparison takes time proportional to the *smaller*
-//! key at most. A byte is therefore compared, for a map around it, only if its key is not the largest of that
-//! map, and a byte can be in such keys of log n maps at most. That is what bounds the work for a term of size
-//! n by O(n log n) for maps with a bounded number of keys, however deep they are nested.
+//! Sorting has to compare bytes that contain folds. A [`Cursor`] reads them in their right order
+//! without looking further ahead than the comparison gets, so a comparison takes time proportional
+//! to the *smaller* key at most. A byte is therefore compared, for a map around it, only if its key
+//! is not the largest of that map, and a byte can be in such keys of log n maps at most. That is
+//! what bounds the work for a term of size n by O(n log n) for maps with a bounded number of keys,
+//! however deep they are nested.
 
 use std::cmp::Ordering;
 
@@ -184,8 +185,8 @@ impl Cursor {
         });
     }
 
-    /// The next bytes, at least one; they reach to the next map at most, so finding them takes O(1) but for
-    /// the levels that are left or entered.
+    /// The next bytes, at least one; they reach to the next map at most, so finding them takes O(1)
+    /// but for the levels that are left or entered.
     fn chunk(&mut self, folds: &Folds) -> Option<(usize, usize)> {
         loop {
             match self.stack.last_mut()? {

@@ -24,8 +24,8 @@ pub(super) struct Sorting<T, M> {
     /// The pairs of the unfinished maps, and for each pair the marks before key and value.
     pub(super) pairs: Vec<(T, T)>,
     pub(super) marks: Vec<(M, M)>,
-    /// Of the maps whose keys are being written: where in the output each key that was begun starts, and
-    /// the number of folds before it.
+    /// Of the maps whose keys are being written: where in the output each key that was begun
+    /// starts, and the number of folds before it.
     pub(super) starts: Vec<(usize, usize)>,
     /// Only keys of unfinished maps contain folds.
     pub(super) folds: Folds,
@@ -47,9 +47,9 @@ impl<T, M> Default for Sorting<T, M> {
 }
 
 impl<T: Copy, M: Copy> Sorting<T, M> {
-    /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike. Adds what
-    /// it does to the work. Returns false, having done only a part, if the output would be longer than the
-    /// limit with that.
+    /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
+    /// Adds what it does to the work. Returns false, having done only a part, if the output would
+    /// be longer than the limit with that.
     pub(super) fn sort_keys(&mut self, out: &mut Vec<u8>, work: &mut usize, limit: usize) -> bool {
         let Some(&Map {
             first, end, fold, ..
@@ -83,7 +83,8 @@ impl<T: Copy, M: Copy> Sorting<T, M> {
             if out_end.saturating_add(COMPARISON * comparisons) > limit {
                 return false;
             }
-            // A merge sort, which compares a key that is much larger than the others with few of them.
+            // A merge sort, which compares a key that is much larger than the others with few of
+            // them.
             keys.sort_by(compare);
             self.put_pairs_in_order(first, &keys);
         }
@@ -106,7 +107,8 @@ impl<T: Copy, M: Copy> Sorting<T, M> {
         true
     }
 
-    /// Puts the pairs from `first` on in the order of their keys, of which each stands with its number.
+    /// Puts the pairs from `first` on in the order of their keys, of which each stands with its
+    /// number.
     fn put_pairs_in_order(&mut self, first: usize, keys: &[(Part, usize)]) {
         let end = self.pairs.len();
         for &(_, i) in keys {

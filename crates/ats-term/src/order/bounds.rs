@@ -142,8 +142,9 @@ impl Class {
         Class::Bitstring,
     ];
 
-    /// The keys of all terms of this class: from the first bound, inclusive, to the second, exclusive. One
-    /// class ends where the next begins; below the first and above the last there is nothing. O(1).
+    /// The keys of all terms of this class: from the first bound, inclusive, to the second,
+    /// exclusive. One class ends where the next begins; below the first and above the last there is
+    /// nothing. O(1).
     #[must_use]
     pub const fn bounds(self) -> (&'static [u8], Option<&'static [u8]>) {
         match self {

@@ -51,8 +51,8 @@ pub fn order_key_int(value: i64, out: &mut [u8; MAX_INT_KEY]) -> usize {
     1 + usize::from(length)
 }
 
-/// The number whose order key this is, if it is one of 64 bits without fraction. Whether it is an integer or a float is
-/// not in its key.
+/// The number whose order key this is, if it is one of 64 bits without fraction. Whether it is an
+/// integer or a float is not in its key.
 #[inline]
 pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
     let (tag, bytes) = key.split_first()?;

@@ -5,8 +5,8 @@ use crate::Zeros;
 use crate::keys::{self, Boundary, Format, MapRecorder};
 use crate::term_ref::TermRef;
 
-/// Appends the order key of a term. O(n log n) at most, where n is the size of the term, and O(n) for
-/// a term without maps; without recursion.
+/// Appends the order key of a term. O(n log n) at most, where n is the size of the term, and O(n)
+/// for a term without maps; without recursion.
 ///
 /// `zeros` says whether `0.0` and `-0.0` are different keys of maps; elsewhere they are equal.
 #[inline]
@@ -15,8 +15,9 @@ pub fn order_key<T: TermRef>(term: T, out: &mut Vec<u8>, zeros: Zeros) {
 }
 
 /// Does what [`order_key`] does, but gives up when that takes more than about `most` steps: then it
-/// appends nothing and returns `None`. For callers that must not work for long. Else returns the number
-/// of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the keys of maps.
+/// appends nothing and returns `None`. For callers that must not work for long. Else returns the
+/// number of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the
+/// keys of maps.
 #[inline]
 pub fn order_key_within<T: TermRef>(
     term: T,
@@ -34,9 +35,9 @@ pub fn order_key_within<T: TermRef>(
     }
 }
 
-/// Visits the maps in a term that have pairs, inner ones before those around them, each with its pairs in the
-/// order of the keys. Map keys are compared exactly, at every depth. What a fun has captured does not count.
-/// O(n log n) at most, where n is the size of the term; without recursion.
+/// Visits the maps in a term that have pairs, inner ones before those around them, each with its
+/// pairs in the order of the keys. Map keys are compared exactly, at every depth. What a fun has
+/// captured does not count. O(n log n) at most, where n is the size of the term; without recursion.
 pub fn for_each_map<T: TermRef>(term: T, zeros: Zeros, visit: impl FnMut(T, &[(T, T)])) {
     let mut visitor = Visitor {
         maps: Vec::new(),

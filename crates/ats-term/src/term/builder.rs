@@ -55,7 +55,8 @@ impl TermBuilder {
         TermBuilder::default()
     }
 
-    /// Takes a finished term out and forgets all others, which makes the builder ready for the next.
+    /// Takes a finished term out and forgets all others, which makes the builder ready for the
+    /// next.
     ///
     /// # Errors
     /// The first failure since the last call.

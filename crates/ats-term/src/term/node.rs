@@ -173,7 +173,8 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map of these keys in ascending order of [`Term::compare_exact`], and behind them their values.
+    /// A map of these keys in ascending order of [`Term::compare_exact`], and behind them their
+    /// values.
     pub(super) fn from_sorted(terms: Vec<Term>) -> Map {
         Map {
             terms: terms.into(),
@@ -338,8 +339,8 @@ struct RecordDefinition {
 }
 
 impl NativeRecord {
-    /// A record with these fields in the order of their definition, which are `exported` if other modules may
-    /// see them.
+    /// A record with these fields in the order of their definition, which are `exported` if other
+    /// modules may see them.
     #[must_use]
     pub fn new(
         module: Atom,

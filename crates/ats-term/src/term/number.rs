@@ -39,8 +39,8 @@ impl fmt::Debug for BigInt {
     }
 }
 
-/// The number in base 10 up to about 9,000 digits, beyond that in Erlang's base 16 notation, because
-/// the conversion to base 10 takes quadratic time.
+/// The number in base 10 up to about 9,000 digits, beyond that in Erlang's base 16 notation,
+/// because the conversion to base 10 takes quadratic time.
 impl fmt::Display for BigInt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DECIMAL_MAX_BYTES: usize = 4096;

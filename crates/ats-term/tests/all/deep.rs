@@ -7,8 +7,8 @@ use ats_term::image::ImageBuilder;
 use ats_term::term::{Identifier, List, LocalFun, Map, NativeRecord, Tuple};
 use ats_term::{Atom, Term, Zeros};
 
-/// A million levels, less in builds that are slow anyway; a fraction of either overflows the stack of
-/// a recursive walk.
+/// A million levels, less in builds that are slow anyway; a fraction of either overflows the stack
+/// of a recursive walk.
 const DEPTH: usize = if cfg!(debug_assertions) {
     200_000
 } else {

@@ -28,7 +28,8 @@ fn written<T: TermRef>(term: T) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host shows it.
+/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host
+/// shows it.
 fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
     let pair = Term::from((term.clone(), term.clone()));
     let mut builder = ImageBuilder::new(Zeros::Distinct);
@@ -48,8 +49,8 @@ fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
     ]
 }
 
-/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has captured is the same
-/// owned term for all of them.
+/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has
+/// captured is the same owned term for all of them.
 fn has_order_to_choose(term: &Term) -> bool {
     has_part(
         term,
@@ -82,7 +83,11 @@ proptest! {
     }
 
     #[test]
-    fn the_end_of_a_term_is_found(term in any_term(), next in any_term(), cut in any::<prop::sample::Index>()) {
+    fn the_end_of_a_term_is_found(
+        term in any_term(),
+        next in any_term(),
+        cut in any::<prop::sample::Index>(),
+    ) {
         let (bytes, next) = (encode(&term).unwrap(), encode(&next).unwrap());
         let both = [&bytes[1..], &next].concat();
         prop_assert_eq!(ats_term::etf::skip(&both), Some(&next[..]));

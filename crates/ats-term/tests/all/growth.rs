@@ -1,5 +1,5 @@
-//! How the work of keys, images and their comparison grows with the size of terms, in all shapes. The work is
-//! counted, not timed.
+//! How the work of keys, images and their comparison grows with the size of terms, in all shapes.
+//! The work is counted, not timed.
 
 use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{self, exact_key_within};
@@ -146,9 +146,9 @@ fn image_steps<T: HostTerm>(object: T) -> usize {
     builder.steps()
 }
 
-/// That the steps for eight times the size are not many more than eight times the steps, where quadratic work
-/// would be 64 times as much; and that they are few for each byte. One doubling says less: whether a sort finds
-/// runs in its input can make a factor of two.
+/// That the steps for eight times the size are not many more than eight times the steps, where
+/// quadratic work would be 64 times as much; and that they are few for each byte. One doubling says
+/// less: whether a sort finds runs in its input can make a factor of two.
 fn check(name: &str, shape: fn(usize) -> Term, what: &str, steps: impl Fn(&Term) -> usize) {
     let of = |n: usize| {
         let term = tuple(vec![Term::from(1), shape(n)]);

@@ -447,7 +447,11 @@ proptest! {
     }
 
     #[test]
-    fn equality_of_parts_is_that_of_terms(a in any_object(), b in any_object(), zeros in any_zeros()) {
+    fn equality_of_parts_is_that_of_terms(
+        a in any_object(),
+        b in any_object(),
+        zeros in any_zeros(),
+    ) {
         let (mut left, mut right) = (Builder::new(zeros), Builder::new(zeros));
         left.encode_object(&a).unwrap();
         right.encode_object(&b).unwrap();

@@ -275,7 +275,8 @@ impl Record {
     }
 
     fn list(&self) -> ObjectList<'_, Counting> {
-        // SAFETY: as above, and only asked of records that hold a list.
+        // SAFETY: the words were built as a list and live as long as the record; tests ask this of
+        // records that hold a list only.
         unsafe { ObjectList::from_words(&self.0) }
     }
 

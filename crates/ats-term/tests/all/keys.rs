@@ -96,7 +96,8 @@ proptest! {
         other in prop_oneof![
             near_term(),
             any_term(),
-            proptest::collection::vec(near_term(), 1..4).prop_map(|parts| Term::Tuple(Tuple::new(parts))),
+            proptest::collection::vec(near_term(), 1..4)
+                .prop_map(|parts| Term::Tuple(Tuple::new(parts))),
         ],
     ) {
         for zeros in ALL_ZEROS {

@@ -1,4 +1,5 @@
-//! Maps within keys of maps within keys of maps: keys and images of them are those of their definition.
+//! Maps within keys of maps within keys of maps: keys and images of them are those of their
+//! definition.
 
 use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{Options, exact_key};
@@ -96,13 +97,15 @@ proptest! {
             prop_assert_eq!(exact_of(OtherHostTerm(term)), defined(term), "{}", term);
             prop_assert_eq!(order_of(OtherHostTerm(term)), order_of(term), "{}", term);
         }
-        prop_assert_eq!(order_of(&a).cmp(&order_of(OtherHostTerm(&b))), a.compare(&b), "{} and {}", a, b);
+        let compared = order_of(&a).cmp(&order_of(OtherHostTerm(&b)));
+        prop_assert_eq!(compared, a.compare(&b), "{} and {}", a, b);
     }
 
     #[test]
     fn images_are_canonical(a in nested(), b in nested()) {
         let object = Term::from((1, a, b.clone(), b));
-        let (mut one, mut other) = (ImageBuilder::new(Zeros::Distinct), ImageBuilder::new(Zeros::Distinct));
+        let mut one = ImageBuilder::new(Zeros::Distinct);
+        let mut other = ImageBuilder::new(Zeros::Distinct);
         one.encode_object(&object).unwrap();
         other.encode_object(OtherHostTerm(&object)).unwrap();
         prop_assert_eq!(one.object().words(), other.object().words(), "{}", object);

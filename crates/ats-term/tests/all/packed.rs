@@ -29,7 +29,8 @@ fn pack(object: &Term) -> (usize, Option<usize>) {
     }
     let len = built.words().len();
     if built.owns() {
-        // SAFETY: these words own what was built, no code has taken them, and no code reads them after this.
+        // SAFETY: these words own what was built, no code has taken them, and no code reads them
+        // after this.
         unsafe { release_all::<TermHost>(built.words()) };
     }
     (image.len(), packed.then_some(len))

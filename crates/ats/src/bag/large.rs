@@ -1,6 +1,7 @@
 //! The objects of a key that has many of them.
 //!
-//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a few nodes.
+//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a
+//! few nodes.
 //!
 //! ```text
 //!   record  [ key | LARGE | pointer ] ---> Large { objects, index }
@@ -8,16 +9,18 @@
 //!      one version for each record: Sequence <--------+        +----> Index, of all versions of the key
 //! ```
 //!
-//! Objects have positions, which a walk can remember. To find an object there is an index from the hash of
-//! its content to positions.
+//! Objects have positions, which a walk can remember. To find an object there is an index from the
+//! hash of its content to positions.
 //!
 //! # Invariants
-//! - G1. The index is only touched by the call that holds the key: in the decision of `update` or of a batch
-//!   about a record that is settled, or while a batch that holds the key builds its record.
-//! - G2. Each object of the current version has its entry in the index. There may be more entries, left by
-//!   batches that were undone; so what the index says is verified against the version.
-//! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
-//!   one that was replaced in a batch was not, since it can.
+//! - LARGE-1. The index is only touched by the call that holds the key: in the decision of `update`
+//!   or of a batch about a record that is settled, or while a batch that holds the key builds its
+//!   record.
+//! - LARGE-2. Each object of the current version has its entry in the index. There may be more
+//!   entries, left by batches that were undone; so what the index says is verified against the
+//!   version.
+//! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it
+//!   cannot come back; one that was replaced in a batch was not, since it can.
 
 use super::buffers::{Buffers, KEEP_BYTES};
 use super::rules::{Rules, TooMany};
@@ -46,7 +49,7 @@ const OBJECT_KEEPS: usize = 1 << 10;
 /// A large bag, to which a record points: one version of its objects.
 #[repr(C)]
 pub(crate) struct Large<H: Host> {
-    /// First, since values tell where this is (V2).
+    /// First, since values tell where this is (VALUE-2).
     elsewhere: Elsewhere,
     objects: Sequence<Values<H>>,
     index: Arc<Index>,
@@ -91,8 +94,8 @@ impl<H: Host> Large<H> {
     /// The large bag of a record of this form.
     pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
         debug_assert_eq!(form(record), Form::Large);
-        // SAFETY: a value of this form is made by `into_record` for this host (V1); what it points to is freed
-        // with the record, which is borrowed.
+        // SAFETY: a value of this form is made by `into_record` for this host (VALUE-1); what it
+        // points to is freed with the record, which is borrowed.
         unsafe { &*elsewhere(record.value()).cast() }
     }
 
@@ -141,8 +144,8 @@ impl<H: Host> Large<H> {
         values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
     }
 
-    /// The same objects, to be kept beyond the guard under which the record was found; none if a newer version
-    /// has taken the place of this one. O(1).
+    /// The same objects, to be kept beyond the guard under which the record was found; none if a
+    /// newer version has taken the place of this one. O(1).
     pub(crate) fn share(&self) -> Option<Sequence<Values<H>>> {
         self.objects.share()
     }
@@ -188,7 +191,8 @@ pub(crate) fn objects_from<H: Host>(
 /// # Safety
 /// It begins a large bag of this host.
 unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     Weight {
         objects: large.len() as i64,
@@ -197,7 +201,8 @@ unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
 }
 
 unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     match large.objects.kept_bytes() {
         0 => size_of::<Large<H>>(),
@@ -210,7 +215,8 @@ unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
 /// # Safety
 /// It begins a large bag of this host, which is not used any more.
 unsafe fn release<H: Host>(elsewhere: *mut Elsewhere) {
-    // SAFETY: the contract; made by `into_record`.
+    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
+    // a box (VALUE-2), and that no code uses it any more.
     let large = *unsafe { Box::from_raw(elsewhere.cast::<Large<H>>()) };
     let mut objects = large.objects.into_remains();
     if !objects.free_some(FREED_AT_ONCE) {
@@ -274,7 +280,8 @@ impl<H: Host> Draft<'_, H> {
         let entries = entries.set.range((hash, 0)..=(hash, u64::MAX));
         entries.map(|entry| entry.1).filter(move |position| {
             edit.get(*position).is_some_and(|words| {
-                // SAFETY: the values are objects that were built for this host, and own their resources.
+                // SAFETY: the values are objects that were built for this host, and own their
+                // resources.
                 let stored = unsafe { Stored::from_words(words) };
                 image_eq(unpacked.object(stored), object, rules.zeros)
             })
@@ -314,7 +321,7 @@ impl<H: Host> Draft<'_, H> {
     }
 
     fn push_hashed(&mut self, hash: u64, stored: Stored<'_, H>) {
-        // SAFETY: a `Stored` vouches for its words.
+        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
         let owns = unsafe { retain_all::<H>(stored.words()) };
         self.push_words(hash, stored.words(), owns);
     }
@@ -326,7 +333,8 @@ impl<H: Host> Draft<'_, H> {
         self.entries.set.remove(&(hash, position));
     }
 
-    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many they were.
+    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many
+    /// they were.
     pub(super) fn remove_equal(
         &mut self,
         unwanted: Object<'_, H>,
@@ -344,8 +352,8 @@ impl<H: Host> Draft<'_, H> {
         Ok(positions.len())
     }
 
-    /// Puts another object in the place of the one at a position. `hash` is that of the old one, `new_hash` of
-    /// the new one.
+    /// Puts another object in the place of the one at a position. `hash` is that of the old one,
+    /// `new_hash` of the new one.
     pub(super) fn replace(&mut self, position: u64, hash: u64, new_hash: u64, built: Built<'_, H>) {
         let was_there = self.edit.replace(position, built.words(), built.owns());
         debug_assert!(was_there);
@@ -362,21 +370,22 @@ impl<H: Host> Draft<'_, H> {
     /// The new version, which takes the place of the old one for good, and what is left of that.
     ///
     /// # Safety
-    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision is to put a
-    /// record of the result in its place.
+    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision
+    /// is to put a record of the result in its place.
     pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
         self.drop_stale_entries();
-        // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
-        // version; readers that found it before hold guards. The decision runs under the lock of the key,
-        // and a record that it is given is not part of an open batch, so no other writer edits the version.
-        // No writer will edit it later, as it does not come back (G3).
+        // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds
+        // the old version; readers that found it before hold guards. The decision runs under the
+        // lock of the key, and a record that it is given is not part of an open batch, so no other
+        // writer edits the version. No writer will edit it later, as it does not come back
+        // (LARGE-3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let index = Arc::clone(self.index);
         (Large::new(objects, index), leftovers)
     }
 
-    /// Looks for entries without object, if there must be any: at two for each change, so that batches
-    /// that are undone again and again do not fill the index.
+    /// Looks for entries without object, if there must be any: at two for each change, so that
+    /// batches that are undone again and again do not fill the index.
     fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
             if self.entries.set.len() <= self.edit.len() {
@@ -395,7 +404,8 @@ impl<H: Host> Draft<'_, H> {
     /// Returns `true` if there is an object for an entry.
     fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
         self.edit.get(position).is_some_and(|words| {
-            // SAFETY: as in `equal`.
+            // SAFETY: the values are objects that were built for this host (VALUE-1), and the edit
+            // keeps them meanwhile.
             let object = self
                 .unpacked
                 .object(unsafe { Stored::<H>::from_words(words) });

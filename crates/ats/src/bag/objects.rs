@@ -9,8 +9,8 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};
 
-/// A list of more words than this becomes a large bag, if there are enough objects in it: copying this
-/// much takes about as long as a change of a large bag.
+/// A list of more words than this becomes a large bag, if there are enough objects in it: copying
+/// this much takes about as long as a change of a large bag.
 const LIST_WORDS: usize = 256;
 /// A list of fewer objects than this stays one, however large they are.
 const LIST_OBJECTS: usize = 8;
@@ -38,8 +38,8 @@ impl Rules {
     /// Adds an object to those of a key.
     ///
     /// # Safety
-    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the decision that
-    /// answers with the result.
+    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the
+    /// decision that answers with the result.
     pub(crate) unsafe fn insert<T: HostTerm>(
         self,
         key: &[u8],
@@ -48,7 +48,8 @@ impl Rules {
         buffers: &mut Buffers<T::Host>,
     ) -> Decided<T::Host> {
         let objects = match current.map(Objects::of) {
-            // SAFETY: handed on.
+            // SAFETY: the caller says that `current`, whose objects `large` are, was given to the
+            // decision of `update_bag` that answers with the result (LARGE-1).
             Some(Objects::Large(large)) => unsafe {
                 return self.insert_large(key, large, new, buffers);
             },
@@ -90,7 +91,8 @@ impl Rules {
             return keep();
         }
         draft.push(hash, new.take());
-        // SAFETY: handed on.
+        // SAFETY: the draft was made of the objects of `current`, and the decision, which the
+        // caller says this is, puts the result in the place of those (LARGE-3).
         let (large, leftovers) = unsafe { draft.take_over() };
         put_with_leftovers(large.into_record(key), leftovers)
     }
@@ -148,8 +150,8 @@ impl Rules {
         }
     }
 
-    /// Removes all objects that equal this one from those of a key, unless that takes too long to be done under
-    /// a lock.
+    /// Removes all objects that equal this one from those of a key, unless that takes too long to
+    /// be done under a lock.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -172,7 +174,8 @@ impl Rules {
             0 => keep(),
             _ if draft.len() == 0 => remove(),
             _ => {
-                // SAFETY: handed on.
+                // SAFETY: the draft was made of the objects of `current`, and the decision, which
+                // the caller says this is, puts the result in the place of those (LARGE-3).
                 let (large, leftovers) = unsafe { draft.take_over() };
                 put_with_leftovers(large.into_record(key), leftovers)
             }

@@ -40,8 +40,8 @@ pub(crate) trait Replace<H: Host> {
 
 impl Rules {
     /// Removes the objects of a key that are unwanted; of a key that has many, only among those at
-    /// `positions`, if there are some. `deleted` becomes which they are of the objects of `current`:
-    /// their positions, or how many are before each.
+    /// `positions`, if there are some. `deleted` becomes which they are of the objects of
+    /// `current`: their positions, or how many are before each.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -59,7 +59,8 @@ impl Rules {
             Objects::List(objects) => objects,
             Objects::Large(large) => {
                 *deleted = matching(large, positions, is_unwanted);
-                // SAFETY: handed on.
+                // SAFETY: the caller says that `current`, whose objects `large` are, was given to
+                // the decision of `update_bag` that answers with the result (LARGE-1).
                 return unsafe { self.delete_positions(key, large, deleted, buffers) };
             }
         };
@@ -115,7 +116,8 @@ impl Rules {
         };
         let among = Some(&[position][..]);
         let deleted = &mut Vec::new();
-        // SAFETY: handed on.
+        // SAFETY: the caller says that `current` was given to the decision of `update_bag` that
+        // answers with the result (LARGE-1).
         unsafe { self.delete_selected(key, current, among, &mut is_unwanted, deleted, buffers) }
     }
 
@@ -142,13 +144,14 @@ impl Rules {
         if draft.len() == 0 {
             return remove();
         }
-        // SAFETY: handed on.
+        // SAFETY: the draft was made of the objects of `current`, and the decision, which the
+        // caller says this is, puts the result in the place of those (LARGE-3).
         let (large, leftovers) = unsafe { draft.take_over() };
         put_with_leftovers(large.into_record(key), leftovers)
     }
 
-    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, in the
-    /// order in which they are given.
+    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed,
+    /// in the order in which they are given.
     pub(crate) fn each_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
@@ -210,7 +213,8 @@ impl Rules {
                 if !is_new {
                     return keep();
                 }
-                // SAFETY: handed on.
+                // SAFETY: the draft was made of the objects of `current`, and the decision, which
+                // the caller says this is, puts the result in the place of those (LARGE-3).
                 let (large, leftovers) = unsafe { draft.take_over() };
                 return put_with_leftovers(large.into_record(key), leftovers);
             }

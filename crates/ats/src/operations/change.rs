@@ -12,9 +12,9 @@ use ats_store::BatchPlan;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object};
 
 impl<H: Host> Table<H> {
-    /// Replaces elements of the object of a key, in order, so that of several values for a position the
-    /// last counts. If the key is missing, `default` is inserted first, with the key in the place of
-    /// its own. Says whether there was something to change. Positions count from 1.
+    /// Replaces elements of the object of a key, in order, so that of several values for a position
+    /// the last counts. If the key is missing, `default` is inserted first, with the key in the
+    /// place of its own. Says whether there was something to change. Positions count from 1.
     ///
     /// All values are replaced at one moment: a reader sees all of them or none.
     ///
@@ -66,13 +66,15 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Changes the object of a key, or a default object. `change` builds the new object in the builder
-    /// it is given and says which of its elements is a counter, or leaves the old one. Not called if there
-    /// is no object and no default, or if the object is larger than the workspace's limit says.
+    /// Changes the object of a key, or a default object. `change` builds the new object in the
+    /// builder it is given and says which of its elements is a counter, or leaves the old one. Not
+    /// called if there is no object and no default, or if the object is larger than the workspace's
+    /// limit says.
     ///
-    /// `change` is called under the lock of the key if it has few `parts`, and else, or if it returns
-    /// [`Error::TooLarge`] because the new object has more words than it is told, while the key alone is held.
-    /// Then, and while the default object is encoded, the thread is not pinned, unless the caller is.
+    /// `change` is called under the lock of the key if it has few `parts`, and else, or if it
+    /// returns [`Error::TooLarge`] because the new object has more words than it is told, while the
+    /// key alone is held. Then, and while the default object is encoded, the thread is not pinned,
+    /// unless the caller is.
     pub(crate) fn update_object<T: HostTerm<Host = H>>(
         &self,
         key: T,
@@ -114,7 +116,7 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         parts: usize,
         work: &mut Room<T>,
-        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
+        mut edit: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
@@ -153,9 +155,9 @@ impl<H: Host> Table<H> {
             // Goes on if the object stays.
             let stopped = current.map(counter_cell::stop);
             let changed = match current {
-                Some(current) => change(LookupResult::new(current).first(unpacked), image, most),
+                Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
                 None if default.is_some() => {
-                    change(second.object(), image, most).map(|becomes| match becomes {
+                    edit(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
                             std::mem::swap(image, second);
                             Becomes::New { counter: None }
@@ -211,7 +213,8 @@ pub(crate) enum Becomes {
     Same,
     /// Another one.
     New {
-        /// The element of the new one that shall be a counter which changes in place: a small integer.
+        /// The element of the new one that shall be a counter which changes in place: a small
+        /// integer.
         counter: Option<usize>,
     },
 }

@@ -71,11 +71,11 @@ impl CounterOp {
 
 impl<H: Host> Table<H> {
     /// Changes one counter of the object of a key and returns its new value. If the key is missing,
-    /// `default` is inserted with the key in the place of its own, and its counter is changed. Changes
-    /// nothing if it fails.
+    /// `default` is inserted with the key in the place of its own, and its counter is changed.
+    /// Changes nothing if it fails.
     ///
-    /// From the second change of the same counter on, as long as the object is not replaced and the value
-    /// fits 60 bits, it is changed in place: without a lock and without allocation.
+    /// From the second change of the same counter on, as long as the object is not replaced and the
+    /// value fits 60 bits, it is changed in place: without a lock and without allocation.
     ///
     /// Atomic: of any number of concurrent changes none is lost, and each returns the value at its
     /// moment.
@@ -144,8 +144,9 @@ impl<H: Host> Table<H> {
     /// new values. If the key is missing, `default` is inserted with the key in the place of its
     /// own, and its counters are changed. Changes nothing if it fails.
     ///
-    /// Replaces the object; for a single change see [`update_one_counter`](Table::update_one_counter).
-    /// O(size of the object + operations * log operations) for integers of 64 bits.
+    /// Replaces the object; for a single change see
+    /// [`update_one_counter`](Table::update_one_counter). O(size of the object + operations * log
+    /// operations) for integers of 64 bits.
     ///
     /// All counters change at one moment.
     ///

@@ -72,10 +72,12 @@ impl<H: Host> Table<H> {
     /// Removes the first or the last object of a table with order, if there is one, and returns it.
     /// At the moment of its removal no object has a key before it, or behind it. O(log n).
     ///
-    /// Of types without order it is some object, of a bag the oldest of some key; none only if no object was there
-    /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
+    /// Of types without order it is some object, of a bag the oldest of some key; none only if no
+    /// object was there throughout the call. O(1), amortised, besides what it costs to take one
+    /// object of those of a key.
     ///
-    /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
+    /// Refuses to take one of objects that are larger than the workspace's
+    /// [limit](Workspace::limit) says.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it refuses; [`Error::Busy`]; [`Error::Storage`].
@@ -117,8 +119,8 @@ impl<H: Host> Table<H> {
         taken
     }
 
-    /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
-    /// all go. O(log objects of the key) for each.
+    /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several,
+    /// which all go. O(log objects of the key) for each.
     ///
     /// All of them go at one moment.
     ///
@@ -164,7 +166,8 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// Removes the object that was encoded, as [`delete_object_if_few`](Table::delete_object_if_few) says.
+    /// Removes the object that was encoded, as
+    /// [`delete_object_if_few`](Table::delete_object_if_few) says.
     fn delete_encoded<T: HostTerm<Host = H>>(
         &self,
         most: usize,
@@ -190,7 +193,8 @@ impl<H: Host> Table<H> {
                 let Some(current) = current else {
                     return bag::keep();
                 };
-                // SAFETY: this is the decision of `update_bag`.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 let decided =
                     unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
                 decided.unwrap_or_else(|TooMany| {

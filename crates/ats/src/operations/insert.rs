@@ -11,9 +11,9 @@ use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::image::{Host, HostTerm};
 
-/// An object of more words is not encoded while the thread is pinned, since nothing is freed meanwhile: so
-/// many take a few hundred microseconds. Smaller ones are, so that the place of the key can be fetched from memory
-/// at the same time.
+/// An object of more words is not encoded while the thread is pinned, since nothing is freed
+/// meanwhile: so many take a few hundred microseconds. Smaller ones are, so that the place of the
+/// key can be fetched from memory at the same time.
 pub(crate) const PINNED_WORDS: usize = 1 << 14;
 
 /// The outcome of an attempt to encode an object.
@@ -34,8 +34,8 @@ pub enum ExistingKey {
 }
 
 impl<H: Host> Table<H> {
-    /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
-    /// stays as it is.
+    /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal
+    /// object stays as it is.
     ///
     /// Readers see the old object or the new one. O(log n) in an `ordered_set`, else O(1), besides
     /// the size of the object.
@@ -165,7 +165,8 @@ impl<H: Host> Table<H> {
                 is_quick = false;
                 return bag::keep();
             }
-            // SAFETY: this is the decision of `update_bag`.
+            // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+            // answers with the result (LARGE-1).
             unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }
         })?;
         if !is_quick {
@@ -183,8 +184,8 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Inserts a large object, of which the key has been encoded: image and record are made while the thread
-    /// is not pinned, unless the caller is.
+    /// Inserts a large object, of which the key has been encoded: image and record are made while
+    /// the thread is not pinned, unless the caller is.
     #[cold]
     fn insert_large<T: HostTerm<Host = H>>(
         &self,
@@ -209,8 +210,8 @@ impl<H: Host> Table<H> {
         Ok(new.is_none())
     }
 
-    /// Makes the key of an object that is on its way to a store, and the image unless the object is so large that
-    /// the thread must not be pinned meanwhile.
+    /// Makes the key of an object that is on its way to a store, and the image unless the object is
+    /// so large that the thread must not be pinned meanwhile.
     #[inline]
     pub(crate) fn encode_pinned<T: HostTerm<Host = H>>(
         &self,

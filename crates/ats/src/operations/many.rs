@@ -24,8 +24,9 @@ impl<H: Host> Table<H> {
     /// with the same key a set keeps the last. Takes O(n log n) for n objects, and locks only the
     /// keys it changes.
     ///
-    /// However long the list is, the thread is pinned for some hundred objects at a time, if it is not before
-    /// the call; and what takes long for one key is done without a lock that other keys share.
+    /// However long the list is, the thread is pinned for some hundred objects at a time, if it is
+    /// not before the call; and what takes long for one key is done without a lock that other keys
+    /// share.
     ///
     /// # Errors
     /// Those of [`insert`](Table::insert), for any of the objects. Nothing has changed then.
@@ -39,8 +40,8 @@ impl<H: Host> Table<H> {
             .map(|_| ())
     }
 
-    /// Inserts all objects at one moment, unless there is an object with the key of one of them; says
-    /// whether it did. As [`insert_many`](Table::insert_many) otherwise.
+    /// Inserts all objects at one moment, unless there is an object with the key of one of them;
+    /// says whether it did. As [`insert_many`](Table::insert_many) otherwise.
     ///
     /// # Errors
     /// Those of [`insert_many`](Table::insert_many).
@@ -106,8 +107,8 @@ impl<H: Host> Table<H> {
         self.record(&work.key, work.image.take(), &mut work.packer)
     }
 
-    /// Inserts the object that was just encoded into a bag, holding its key while that is done: for what takes
-    /// too long to be done under a lock.
+    /// Inserts the object that was just encoded into a bag, holding its key while that is done: for
+    /// what takes too long to be done under a lock.
     #[cold]
     pub(crate) fn insert_slowly<T: HostTerm<Host = H>>(
         &self,

@@ -51,8 +51,8 @@ pub struct Merging<'a, T> {
 /// The moment at which the key of an object is locked into which a value is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// Before anything is merged: quick if values are small. Other writers of this key wait meanwhile, or
-    /// get [`Error::Busy`].
+    /// Before anything is merged: quick if values are small. Other writers of this key wait
+    /// meanwhile, or get [`Error::Busy`].
     First,
     /// After the merged object was made, so that no writer of this key waits while large values are
     /// merged. If the object has changed meanwhile it begins again, a few times.
@@ -60,17 +60,18 @@ pub enum Locking {
 }
 
 impl<H: Host> Table<H> {
-    /// Merges an operand into an element of the object of a key, at one moment, and has `read` look at what that
-    /// became.
+    /// Merges an operand into an element of the object of a key, at one moment, and has `read` look
+    /// at what that became.
     ///
-    /// If the key is missing, the default is inserted, and the operand merged into it. Without a default a pair
-    /// of the key and the operand is inserted, if that is an object of this table with the operand at the
-    /// position; else the key must be there. Changes nothing if it fails. `read` may be called under a lock,
-    /// and several times, and must not use the table.
+    /// If the key is missing, the default is inserted, and the operand merged into it. Without a
+    /// default a pair of the key and the operand is inserted, if that is an object of this table
+    /// with the operand at the position; else the key must be there. Changes nothing if it fails.
+    /// `read` may be called under a lock, and several times, and must not use the table.
     ///
     /// If what the element became counts as missing, there is no object of the key afterwards.
     ///
-    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
+    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the
+    /// object).
     ///
     /// # Errors
     /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] and [`Error::Position`] for a position
@@ -128,7 +129,7 @@ impl<H: Host> Table<H> {
             locking,
             ..
         } = merging;
-        // SAFETY: two immediates, and so the image of a pair.
+        // SAFETY: the words are two immediates, and so the image of a pair.
         let pair = unsafe { Object::from_words(&[NIL, NIL]) };
         let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
         let most = work.words_left;
@@ -151,9 +152,9 @@ impl<H: Host> Table<H> {
         self.merge_as_image(place, default, work, read)
     }
 
-    /// Merges the operand that stands behind the key in `work.second` into the object of the key, and puts the
-    /// result in its place if that is still the same object. `None` if it is not, or if there is no object
-    /// of which the lock of the key is not needed to make another one.
+    /// Merges the operand that stands behind the key in `work.second` into the object of the key,
+    /// and puts the result in its place if that is still the same object. `None` if it is not, or
+    /// if there is no object of which the lock of the key is not needed to make another one.
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
         place: Place<'_>,
@@ -195,8 +196,8 @@ impl<H: Host> Table<H> {
         if let Change::Keep = made {
             return Some(result);
         }
-        // While the thread is pinned no other record can be where this one is, and a record that has no
-        // counter never changes: so the same record is the same object.
+        // While the thread is pinned no other record can be where this one is, and a record that
+        // has no counter never changes: so the same record is the same object.
         let mut is_same = false;
         let exchanged = store.update(key, guard, &mut |current| {
             is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
@@ -395,8 +396,8 @@ impl<H: Host> Making<'_, H> {
         result
     }
 
-    /// Merges the second element of `pair` into an object, which also gets the first one as its key if
-    /// `replaces_key`.
+    /// Merges the second element of `pair` into an object, which also gets the first one as its key
+    /// if `replaces_key`.
     fn onto_object<T: HostTerm<Host = H>, R>(
         &mut self,
         object: Object<'_, H>,

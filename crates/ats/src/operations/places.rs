@@ -9,9 +9,9 @@ use ats_term::image::Host;
 use std::ops::ControlFlow;
 
 impl<H: Host> Table<H> {
-    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards or from its
-    /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
-    /// then, and ends if that breaks.
+    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards
+    /// or from its high end downwards, and comes to the next: so it counts them, or finds the n-th.
+    /// Asks `pause` now and then, and ends if that breaks.
     ///
     /// O(log n) for each part of the table that has a lock of its own, of which there are few
     /// unless many writers fight. What no call has counted before is counted first. Exact when no
@@ -54,8 +54,8 @@ impl<H: Host> Table<H> {
         )
     }
 
-    /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip) without pauses. It is
-    /// the [`nth`](LookupResult::nth) of its key, with the number beside it.
+    /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip)
+    /// without pauses. It is the [`nth`](LookupResult::nth) of its key, with the number beside it.
     ///
     /// # Errors
     /// As [`skip`](Table::skip).

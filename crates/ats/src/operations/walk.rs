@@ -70,9 +70,9 @@ impl<H: Host> Table<H> {
         self.walked(self.store(guard).prev(key, guard)?)
     }
 
-    /// The key next to the one with these bytes, in a direction; in tables without order, the one after it. As
-    /// [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked at if its key cannot be told without
-    /// it.
+    /// The key next to the one with these bytes, in a direction; in tables without order, the one
+    /// after it. As [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked
+    /// at if its key cannot be told without it.
     ///
     /// # Errors
     /// Those of [`next`](Table::next).
@@ -106,9 +106,9 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Visits keys in the order of the table, after the one with these bytes (all, if `None`), until
-    /// `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole of a walk
-    /// that consists of several calls.
+    /// Visits keys in the order of the table, after the one with these bytes (all, if `None`),
+    /// until `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole
+    /// of a walk that consists of several calls.
     ///
     /// A key that is there throughout is visited once, one that is missing throughout is not.
     ///
@@ -127,10 +127,10 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one of them, and
-    /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
-    /// the object at that place; see [`nth`](Table::nth). In an ordered bag the objects of a key are in the slot of
-    /// the place of the oldest one.
+    /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one
+    /// of them, and while the table is fixed an object that stays, stays in its slot. In an
+    /// `ordered_set` slot `index` is the object at that place; see [`nth`](Table::nth). In an
+    /// ordered bag the objects of a key are in the slot of the place of the oldest one.
     ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.

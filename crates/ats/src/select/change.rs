@@ -1,9 +1,10 @@
 //! Deleting and replacing what a query finds.
 //!
-//! A query is run without locks, so what it finds is only a candidate. It is looked at again under the lock
-//! of its key, or if that may take long while the key alone is held, and is changed there. So each object is
-//! changed atomically, as the query saw it or as it has become. A record never changes, except for its counter; if the same one is still there, its object need
-//! not be looked at again.
+//! A query is run without locks, so what it finds is only a candidate. It is looked at again under
+//! the lock of its key, or if that may take long while the key alone is held, and is changed there.
+//! So each object is changed atomically, as the query saw it or as it has become. A record never
+//! changes, except for its counter; if the same one is still there, its object need not be looked
+//! at again.
 //!
 //! Candidates are gathered a few at a time, since a walk must not change what it walks through.
 
@@ -68,8 +69,8 @@ enum Action {
 type Deleted<'a, H> = dyn FnMut(Object<'_, H>) + 'a;
 
 impl<H: Host> Table<H> {
-    /// Deletes objects for which the result of the query is `true`, for about a slice. Each is deleted
-    /// atomically.
+    /// Deletes objects for which the result of the query is `true`, for about a slice. Each is
+    /// deleted atomically.
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails. What was changed before stays changed.
@@ -326,14 +327,16 @@ impl<H: Host> Table<H> {
                 return bag::keep();
             };
             match action {
-                // SAFETY: this is the decision of `update_bag`.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 Action::Delete => unsafe {
                     gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
                     let (is_unwanted, places) = (&mut is_unwanted, &mut places);
                     rules.delete_selected(key, current, positions, is_unwanted, places, bag)
                 },
-                // SAFETY: as above.
+                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
+                // answers with the result (LARGE-1).
                 Action::Replace => unsafe {
                     let selected = Selected {
                         positions,
@@ -364,8 +367,8 @@ impl Action {
     }
 }
 
-/// Looks for candidates among the objects of a key that has many. `is_meant` says how many further ones an object
-/// counts as.
+/// Looks for candidates among the objects of a key that has many. `is_meant` says how many further
+/// ones an object counts as.
 fn gather_positions<H: Host>(
     spot: &Spot<'_, H>,
     slice: &Slice,
@@ -382,7 +385,8 @@ fn gather_positions<H: Host>(
     })
 }
 
-/// The place of a candidate, all before which were changed. `before` is where the search for them began.
+/// The place of a candidate, all before which were changed. `before` is where the search for them
+/// began.
 fn back_to<H: Host>(
     query: &Query<H>,
     candidates: &[Candidate<'_, H>],

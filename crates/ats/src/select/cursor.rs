@@ -14,8 +14,9 @@ pub enum Progress {
     Pending,
 }
 
-/// The place from which the next slice of a query goes on, as plain data: it can be kept for any time, copied,
-/// and written down. In a table that it was not made for it leads somewhere, but does no harm.
+/// The place from which the next slice of a query goes on, as plain data: it can be kept for any
+/// time, copied, and written down. In a table that it was not made for it leads somewhere, but does
+/// no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The direction in which an ordered table is read.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// A compiled match specification, and what a table of a certain kind has to read for it.
 ///
-/// Immutable; it can be shared by threads, and used for every table of the same order and key position.
+/// Immutable; it can be shared by threads, and used for every table of the same order and key
+/// position.
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
@@ -56,8 +57,8 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// The query that reads just the keys of an ordered table from these bytes on, up to and without those, if
-    /// given, whatever the specification says.
+    /// The query that reads just the keys of an ordered table from these bytes on, up to and
+    /// without those, if given, whatever the specification says.
     #[must_use]
     pub fn within(
         program: Arc<Program<H>>,

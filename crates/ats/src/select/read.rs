@@ -37,7 +37,8 @@ impl<H: Host> Runner<H> {
         }
     }
 
-    /// Gives back what was made and not stored, and buffers that something huge blew up. For after each use.
+    /// Gives back what was made and not stored, and buffers that something huge blew up. For after
+    /// each use.
     pub fn tidy(&mut self) {
         self.machine.tidy();
         self.unpacked.tidy();
@@ -65,18 +66,18 @@ pub struct Selection<'a, H: Host, E> {
 }
 
 impl<H: Host> Table<H> {
-    /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which gets the
-    /// results, breaks. Of a key that has few objects all are read, even so.
+    /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which
+    /// gets the results, breaks. Of a key that has few objects all are read, even so.
     ///
-    /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table throughout
-    /// all slices is met exactly once; the objects of a key come oldest first, or if an ordered table is read
-    /// downwards, newest first. [`Slice::key`] tells, while `each`
-    /// runs, the objects of one key from those of the next. A slice whose cursor is among the objects of a key
-    /// ends with the last of them.
+    /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table
+    /// throughout all slices is met exactly once; the objects of a key come oldest first, or if an
+    /// ordered table is read downwards, newest first. [`Slice::key`] tells, while `each` runs, the
+    /// objects of one key from those of the next. A slice whose cursor is among the objects of a
+    /// key ends with the last of them.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but results may have
-    /// been given.
+    /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but
+    /// results may have been given.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -115,8 +116,8 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// Visits the objects of a key. `one` says whether to stop: if the objects have positions, at once, else when all
-/// were visited.
+/// Visits the objects of a key. `one` says whether to stop: if the objects have positions, at once,
+/// else when all were visited.
 #[inline]
 pub(super) fn visit_objects<H: Host>(
     spot: &Spot<'_, H>,

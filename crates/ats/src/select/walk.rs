@@ -50,8 +50,8 @@ impl Slice {
         }
     }
 
-    /// A slice that is over after so much work, however long it takes: keys, objects and empty places
-    /// count one each. For tests of what may not depend on where slices end.
+    /// A slice that is over after so much work, however long it takes: keys, objects and empty
+    /// places count one each. For tests of what may not depend on where slices end.
     #[cfg(feature = "forcing")]
     #[must_use]
     pub const fn of_work(ticks: u32) -> Self {
@@ -120,8 +120,8 @@ impl Slice {
         self.keys.set(number);
     }
 
-    /// A number that is larger for the objects of each further key. It is 0 for those of a key among whose
-    /// objects the slice began.
+    /// A number that is larger for the objects of each further key. It is 0 for those of a key
+    /// among whose objects the slice began.
     #[must_use]
     pub fn key(&self) -> u64 {
         self.keys.get()
@@ -154,8 +154,8 @@ impl Default for Slice {
 /// A key that a walk has come to.
 pub(super) struct Spot<'g, H: Host> {
     pub(super) found: LookupResult<'g, H>,
-    /// The position from which its objects are wanted, if it has many and some were visited; in the direction
-    /// down that before which they are wanted.
+    /// The position from which its objects are wanted, if it has many and some were visited; in the
+    /// direction down that before which they are wanted.
     pub(super) from: Option<u64>,
     /// In which direction its objects are wanted.
     pub(super) direction: Direction,
@@ -170,7 +170,8 @@ pub(super) enum Next {
     Go,
     /// Stop behind this key.
     Stop,
-    /// Stop at the object of this key that has this position, or behind it; in the direction down before it.
+    /// Stop at the object of this key that has this position, or behind it; in the direction down
+    /// before it.
     StopAt(u64),
 }
 
@@ -251,8 +252,8 @@ fn go_on_within<'g, H: Host>(
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<(), Error> {
-    // If the objects have no positions now, the key was removed meanwhile, and with it all that were not
-    // visited; those that it has now need not be met.
+    // If the objects have no positions now, the key was removed meanwhile, and with it all that
+    // were not visited; those that it has now need not be met.
     let found = store.get(&key, guard)?.map(LookupResult::new);
     let next = match found.filter(LookupResult::is_large) {
         Some(found) => visit(Spot {

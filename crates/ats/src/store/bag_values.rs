@@ -1,4 +1,5 @@
-//! Objects of bags as a store of bytes has them, where each is changed without the others of its key.
+//! Objects of bags as a store of bytes has them, where each is changed without the others of its
+//! key.
 
 use super::codec::Codec;
 use crate::lookup_result::LookupResult;

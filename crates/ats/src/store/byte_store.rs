@@ -1,13 +1,14 @@
-//! Tables on a [`Store`] of bytes: records made of bytes when they are read, and bytes of them when written.
+//! Tables on a [`Store`] of bytes: records made of bytes when they are read, and bytes of them when
+//! written.
 //!
-//! The layers above work on records as the memory stores keep them. Here the value of a record is bytes that mean
-//! the same in every process: the objects of the key, oldest first, each behind its length, in the form that a
-//! [`codec`](crate::store::codec) writes.
+//! The layers above work on records as the memory stores keep them. Here the value of a record is
+//! bytes that mean the same in every process: the objects of the key, oldest first, each behind its
+//! length, in the form that a [`codec`](crate::store::codec) writes.
 //!
-//! A reader gets a record of its own, which lives as long as its guard. So a table on such a store answers as one
-//! in memory does, at the price of a copy for each record that is read. Counters do not change in place. The
-//! objects of a key of a bag are written anew with each change, unless the store [changes values of a key
-//! alone](Bags).
+//! A reader gets a record of its own, which lives as long as its guard. So a table on such a store
+//! answers as one in memory does, at the price of a copy for each record that is read. Counters do
+//! not change in place. The objects of a key of a bag are written anew with each change, unless the
+//! store [changes values of a key alone](Bags).
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;

@@ -21,7 +21,8 @@ pub trait Codec<H: Host>: Send + Sync {
     /// Appends an object.
     ///
     /// # Errors
-    /// [`ats_store::Error::TooLong`] if the form has no room for it. Part of it may have been appended then.
+    /// [`ats_store::Error::TooLong`] if the form has no room for it. Part of it may have been
+    /// appended then.
     fn write(&self, object: Object<'_, H>, out: &mut Vec<u8>) -> Result<(), Error>;
 
     /// Has `keep` take the object that these bytes are. `keep` is called once, unless this fails.
@@ -48,7 +49,8 @@ impl Codec<TermHost> for TermCodec {
     }
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, TermHost>)) -> Result<(), Error> {
-        // They were written by `write`, so their atoms have been made before, in this process or another.
+        // They were written by `write`, so their atoms have been made before, in this process or
+        // another.
         let term = etf::decode(bytes, etf::Options::TRUSTED).map_err(|_| CORRUPT)?;
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
         image.encode_object(&term).map_err(|_| CORRUPT)?;
@@ -68,7 +70,8 @@ const TOO_LONG: Error = Error::Storage(ats_store::Error::TooLong {
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// A number of bytes that an object has at least, in any form: those of its large binaries. O(number of boxes).
+/// A number of bytes that an object has at least, in any form: those of its large binaries.
+/// O(number of boxes).
 pub(crate) fn least_bytes<H: Host>(object: Object<'_, H>) -> usize {
     let mut bytes = 0_usize;
     // SAFETY: the words are those of an object, which lives as long as it is borrowed here.

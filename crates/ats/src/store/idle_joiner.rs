@@ -1,27 +1,28 @@
 //! A thread that joins again what contention has split.
 //!
 //! A store that adapts to contention splits where writers wait for each other, and joins where they
-//! no longer do. But it notices the latter only when a thread writes: a table that is only read from now
-//! on, or not used at all, would keep the parts it was split into and the memory they take. So a
-//! store that goes from one part to two is *listed* here. Ten times a second a thread visits every
-//! listed store and lets it join some of the parts that no writer came to since the last visit, until
-//! there is only one part. While no store is split, the thread sleeps.
+//! no longer do. But it notices the latter only when a thread writes: a table that is only read
+//! from now on, or not used at all, would keep the parts it was split into and the memory they
+//! take. So a store that goes from one part to two is *listed* here. Ten times a second a thread
+//! visits every listed store and lets it join some of the parts that no writer came to since the
+//! last visit, until there is only one part. While no store is split, the thread sleeps.
 //!
-//! The thread that lists a store is a writer in the middle of an operation. Any thread may give up a store.
-//! Neither must wait for a visit.
+//! The thread that lists a store is a writer in the middle of an operation. Any thread may give up
+//! a store. Neither must wait for a visit.
 //!
 //! # Invariants
-//! - J1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
-//!   not while anything is freed.
-//! - J2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
-//!   a visit, and the thread that gives up the last one frees the store (`JoinIdle::release`). So no thread
-//!   needs to take a store out of the list.
-//! - J3. A store with several parts is in the list, or is being visited, or its notice is on the way.
-//!   The thread clears `listed` *before* it looks at the store, and both sides change the flag by an
-//!   atomic exchange. So a writer that finds it set did so before it was cleared, and the visit sees
-//!   the split of that writer; one that finds it cleared makes a new entry.
-//! - J4. A store has at most one entry: only the thread that sets `listed` makes an entry, or keeps the one
-//!   that the store was visited for.
+//! - IDLE_JOINER-1. The lock of the list is held to append to the list or to exchange it; never
+//!   during a visit, and not while anything is freed.
+//! - IDLE_JOINER-2. Entries are weak: the list keeps no store alive. The thread has a strong
+//!   reference only during a visit, and the thread that gives up the last one frees the store
+//!   (`JoinIdle::release`). So no thread needs to take a store out of the list.
+//! - IDLE_JOINER-3. A store with several parts is in the list, or is being visited, or its notice
+//!   is on the way. The thread clears `listed` *before* it looks at the store, and both sides
+//!   change the flag by an atomic exchange. So a writer that finds it set did so before it was
+//!   cleared, and the visit sees the split of that writer; one that finds it cleared makes a new
+//!   entry.
+//! - IDLE_JOINER-4. A store has at most one entry: only the thread that sets `listed` makes an
+//!   entry, or keeps the one that the store was visited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -32,8 +33,8 @@ pub(crate) trait JoinIdle: Send + Sync {
     /// Returns `true` if this is in the list.
     fn listed(&self) -> &Listed;
 
-    /// Joins some of the parts that no thread writes to, while other threads work on the store. True when one
-    /// part is left.
+    /// Joins some of the parts that no thread writes to, while other threads work on the store.
+    /// True when one part is left.
     fn join_idle(&self) -> bool;
 
     /// Gives up a reference, which may be the last one.
@@ -69,8 +70,8 @@ type List = Vec<Weak<dyn JoinIdle>>;
 static LIST: Mutex<List> = Mutex::new(Vec::new());
 static ARRIVED: Condvar = Condvar::new();
 
-/// To be called when a store has gone from one part to two. A few instructions if it is listed already.
-/// If the thread cannot be started, the store stays as it is until a thread writes to it.
+/// To be called when a store has gone from one part to two. A few instructions if it is listed
+/// already. If the thread cannot be started, the store stays as it is until a thread writes to it.
 pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     if store.listed().set() && started() {
         let entry: Weak<S> = Arc::downgrade(store);

@@ -1,7 +1,8 @@
 //! Merges of objects: of one element, the one behind the key.
 //!
-//! A value of a table in a store of bytes is the [objects of a key](crate::store::codec). In a table that merges a key
-//! has one. Two objects of a key become one whose element behind the key is merged; all else is that of the later.
+//! A value of a table in a store of bytes is the [objects of a key](crate::store::codec). In a
+//! table that merges a key has one. Two objects of a key become one whose element behind the key is
+//! merged; all else is that of the later.
 
 use crate::description::Description;
 use crate::store::operator::PortableMerge;
@@ -12,8 +13,8 @@ use std::borrow::Cow;
 
 /// A [`PortableMerge`] of the element behind the key, as an operator over the values of tables.
 ///
-/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. What is no single object
-/// with such an element cannot be merged.
+/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. What is
+/// no single object with such an element cannot be merged.
 #[derive(Clone, Debug)]
 pub struct ObjectMerge {
     merge: PortableMerge,

@@ -1,9 +1,10 @@
 //! Merges of terms as a merge operator of stores of bytes.
 //!
-//! Values are terms in the [external term format](etf), each with its version byte. They are merged as a
-//! [`Merge`] says: read, made images, merged there, and written again. What is frequent and simple is merged as the
-//! bytes stand: integers of 64 bits, also in vectors, statistics and beside what they are timestamps of, binaries that are
-//! put one behind the other, and merges that keep one of the two whatever they are.
+//! Values are terms in the [external term format](etf), each with its version byte. They are merged
+//! as a [`Merge`] says: read, made images, merged there, and written again. What is frequent and
+//! simple is merged as the bytes stand: integers of 64 bits, also in vectors, statistics and beside
+//! what they are timestamps of, binaries that are put one behind the other, and merges that keep
+//! one of the two whatever they are.
 
 use ats_merge::{Merge, Merged, Simple};
 use ats_store::{Error, MergeOperator, Merged as MergedBytes};
@@ -14,10 +15,12 @@ use std::borrow::Cow;
 
 /// A [`Merge`] as an operator over terms in the external term format.
 ///
-/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. What is refused is
+/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. What
+/// is refused is
 /// [`Error::Merge`]: bytes that are no term, and values that are not of the kind of the merge.
 ///
-/// What is written to a store is checked, and made what it is when it stays alone, by [`value`](PortableMerge::value).
+/// What is written to a store is checked, and made what it is when it stays alone, by
+/// [`value`](PortableMerge::value).
 ///
 /// ```
 /// use ats::{Merge, PortableMerge};
@@ -40,8 +43,8 @@ pub struct PortableMerge {
 }
 
 impl PortableMerge {
-    /// The operator of a merge. `zeros` says which keys of maps are the same. Where that matters and it is not
-    /// [`Zeros::Distinct`], the name says so.
+    /// The operator of a merge. `zeros` says which keys of maps are the same. Where that matters
+    /// and it is not [`Zeros::Distinct`], the name says so.
     #[must_use]
     pub fn new(merge: Merge, zeros: Zeros) -> Self {
         let mut name = format!("ats.{merge}");
@@ -145,8 +148,8 @@ impl MergeOperator for PortableMerge {
     }
 }
 
-/// An empty value of a merge that is not of a vector, `0`, `[]`, `<<>>` or `#{}`, is no longer. They take at most six bytes
-/// as they are usually written.
+/// An empty value of a merge that is not of a vector, `0`, `[]`, `<<>>` or `#{}`, is no longer.
+/// They take at most six bytes as they are usually written.
 const MOST_OF_EMPTY: usize = 16;
 
 /// A longer value is not empty.
@@ -209,7 +212,8 @@ fn merge_bytes(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedByte
     }
 }
 
-/// Puts binaries one behind the other; `None` if one of the values is none, or if there is no room for so many bytes.
+/// Puts binaries one behind the other; `None` if one of the values is none, or if there is no room
+/// for so many bytes.
 fn append_all(values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut len = 0;
     for value in values {
@@ -225,7 +229,8 @@ fn append_all(values: &[&[u8]]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Merges tuples of integers and of such tuples as their bytes stand; `None` if they have to be read.
+/// Merges tuples of integers and of such tuples as their bytes stand; `None` if they have to be
+/// read.
 fn merge_tuples(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
     let mut earlier = earlier.strip_prefix(&[VERSION])?;
     let mut later = later.strip_prefix(&[VERSION])?;
@@ -292,7 +297,8 @@ fn take_statistics(bytes: &mut &[u8]) -> Option<[i64; 4]> {
     (min <= max && count > 0).then_some(statistics)
 }
 
-/// The element of a tuple with this number, from 1, if it and those before it are integers of 64 bits.
+/// The element of a tuple with this number, from 1, if it and those before it are integers of 64
+/// bits.
 fn element(value: &[u8], number: usize) -> Option<i64> {
     let (arity, mut rest) = value.strip_prefix(&[VERSION, SMALL_TUPLE])?.split_first()?;
     if usize::from(*arity) < number {

@@ -1,5 +1,5 @@
-//! Merges that a program has, which the store cannot call: what was written to a key is kept, one behind the other,
-//! until the program has merged it.
+//! Merges that a program has, which the store cannot call: what was written to a key is kept, one
+//! behind the other, until the program has merged it.
 //!
 //! ```text
 //!   value   = object, if there is one that all later ones are merged with | operand | operand | ...
@@ -7,8 +7,8 @@
 //!   operand = mark, 4 bytes | object                 lengths and marks: least significant byte first
 //! ```
 //!
-//! The mark of an operand says whether it stands for an object when it is alone. What is one object, or one such operand,
-//! is *merged*, and all else is *pending*.
+//! The mark of an operand says whether it stands for an object when it is alone. What is one
+//! object, or one such operand, is *merged*, and all else is *pending*.
 //!
 //! # Long values
 //! Each byte of what is written to a key is copied O(log n) times, as the store says. The program
@@ -30,7 +30,8 @@ pub(crate) const PREFIX: &str = "erlang.";
 const KIND: &str = "module";
 
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// In the place of a length, which is smaller: an operand of which it is not known whether it counts as missing.
+/// In the place of a length, which is smaller: an operand of which it is not known whether it
+/// counts as missing.
 const UNKNOWN: u32 = u32::MAX;
 /// An operand that is an object if it is alone.
 const PRESENT: u32 = u32::MAX - 1;
@@ -139,7 +140,8 @@ const LEAST_HOT_BYTES: usize = 4 << 10;
 /// A value is long if it has so many bytes.
 const LONG_BYTES: usize = 16 << 20;
 
-/// Returns `true` if a value that was put together has many objects, or bytes. O(objects), up to those of a hot one.
+/// Returns `true` if a value that was put together has many objects, or bytes. O(objects), up to
+/// those of a hot one.
 fn length(mut value: &[u8]) -> Length {
     match value.len() {
         ..LEAST_HOT_BYTES => return Length::Short,
@@ -162,11 +164,11 @@ fn length(mut value: &[u8]) -> Length {
 
 /// The merge of a program, as an operator over the values of tables.
 ///
-/// The store puts operands one behind the other. It notes the keys that this happens to, of which the program merges a
-/// part at a time, and [replaces](crate::Store::update) what it has merged.
+/// The store puts operands one behind the other. It notes the keys that this happens to, of which
+/// the program merges a part at a time, and [replaces](crate::Store::update) what it has merged.
 pub struct ProgramMerge {
-    /// The program that the table was made with. The store is marked with its name, as text, and its
-    /// version. They stay when the program changes: the store itself puts values one behind the
+    /// The program that the table was made with. The store is marked with its name, as text, and
+    /// its version. They stay when the program changes: the store itself puts values one behind the
     /// other whatever the program is.
     first: Program,
     name: String,
@@ -230,8 +232,8 @@ impl ProgramMerge {
         })
     }
 
-    /// The merge of a table whose values this program has merged, and another one will merge from now on, as its
-    /// description has it. `None` if its name is too long.
+    /// The merge of a table whose values this program has merged, and another one will merge from
+    /// now on, as its description has it. `None` if its name is too long.
     #[must_use]
     pub fn described(&self, program: &Program) -> Option<Vec<u8>> {
         let first: Term = (self.first.name.clone(), i64::from(self.first.version)).into();
@@ -306,7 +308,8 @@ impl ProgramMerge {
 
     /// Notes a key that is pending.
     pub fn note(&self, key: &[u8]) {
-        // A key that is not noted now may not be met for long, so it is waited for others, which are as short.
+        // A key that is not noted now may not be met for long, so it is waited for others, which
+        // are as short.
         let mut noted = self.notes();
         let has_room = noted.keys.len() < MOST_KEYS && noted.bytes + key.len() <= MOST_BYTES;
         if has_room && !noted.keys.contains(key) {

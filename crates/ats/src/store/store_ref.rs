@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 
 /// A reference to a store, by which a call works on it beyond one guard.
 ///
-/// A store that was taken out of its table is at rest when all guards are gone under which it could be found,
-/// and then all references: a reference is made under such a guard, so none is overlooked.
+/// A store that was taken out of its table is at rest when all guards are gone under which it could
+/// be found, and then all references: a reference is made under such a guard, so none is
+/// overlooked.
 pub(crate) struct StoreRef<H: Host> {
     /// Until the end.
     store: Option<Arc<Store<H>>>,
@@ -18,10 +19,11 @@ pub(crate) struct StoreRef<H: Host> {
 
 impl<H: Host> StoreRef<H> {
     /// # Safety
-    /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives its reference
-    /// up by retiring it.
+    /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives
+    /// its reference up by retiring it.
     pub(crate) unsafe fn new(store: *const Store<H>, _guard: &Guard) -> Self {
-        // SAFETY: the contract; the reference that the place has outlives the guard.
+        // SAFETY: the caller says that `store` comes from `Arc::into_raw` and is given up by
+        // retiring it, so the reference that the place has outlives the guard (CURRENT_STORE-2).
         let store = unsafe {
             Arc::increment_strong_count(store);
             Arc::from_raw(store)

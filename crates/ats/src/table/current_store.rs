@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The store of a table, and the fixations of the table.
 ///
 /// # Invariants
-/// - CS1. The pointer was made by [`Arc::into_raw`], and is this one's to give up.
-/// - CS2. A store that is exchanged is given up by retiring it. The last one is given up when this
-///   is dropped, or [retired](CurrentStore::retire).
+/// - CURRENT_STORE-1. The pointer was made by [`Arc::into_raw`], and is this one's to give up.
+/// - CURRENT_STORE-2. A store that is exchanged is given up by retiring it. The last one is given
+///   up when this is dropped, or [retired](CurrentStore::retire).
 pub(crate) struct CurrentStore<H: Host> {
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange.
@@ -58,16 +58,18 @@ impl<H: Host> CurrentStore<H> {
     /// The store of this moment.
     #[inline]
     pub(crate) fn get<'g>(&'g self, _guard: &'g Guard) -> &'g Store<H> {
-        // SAFETY: a store is retired after it was exchanged (CS2), so one found under a guard lives
-        // as long as the guard; the last store is freed only when this, which is borrowed, is dropped.
+        // SAFETY: a store is retired after it was exchanged (CURRENT_STORE-2), so one found under a
+        // guard lives as long as the guard; the last store is freed only when this, which is
+        // borrowed, is dropped.
         unsafe { &*self.store.load(Ordering::Acquire) }
     }
 
     /// The store, for a call that works on it beyond one guard.
     pub(crate) fn reference(&self) -> StoreRef<H> {
         let guard = ats_sync::pin();
-        // SAFETY: the pointer is one of `Arc::into_raw` (CS1), and its reference is given up by
-        // retiring it after it was exchanged, or when this, which is borrowed, is dropped (CS2).
+        // SAFETY: the pointer is one of `Arc::into_raw` (CURRENT_STORE-1), and its reference is
+        // given up by retiring it after it was exchanged, or when this, which is borrowed, is
+        // dropped (CURRENT_STORE-2).
         unsafe { StoreRef::new(self.store.load(Ordering::Acquire), &guard) }
     }
 
@@ -165,7 +167,7 @@ impl<H: Host> Drop for CurrentStore<H> {
         let store = *self.store.get_mut();
         // It may have been retired before.
         if !store.is_null() {
-            // SAFETY: the pointer is ours (CS1), and no thread finds it here any more.
+            // SAFETY: the pointer is ours (CURRENT_STORE-1), and no thread finds it here any more.
             unsafe { free::<H>(store.cast()) };
         }
     }
@@ -202,7 +204,8 @@ impl<H: Host> Deref for DrainedStore<'_, H> {
 impl<H: Host> Drop for DrainedStore<'_, H> {
     fn drop(&mut self) {
         let bytes = size_of::<Store<H>>() + self.about_bytes();
-        // SAFETY: the pointer is ours, and is given up here, once. No thread finds the store any more.
+        // SAFETY: the pointer is ours, and is given up here, once. No thread finds the store any
+        // more.
         unsafe { self.guard.retire(self.store.cast(), bytes, free::<H>) };
     }
 }
@@ -216,7 +219,8 @@ fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
 /// # Safety
 /// `raw` was made by [`into_raw`], and is given up once.
 unsafe fn free<H: Host>(raw: *mut u8) {
-    // SAFETY: the contract.
+    // SAFETY: the caller says that `raw` comes from `into_raw` and is given up once
+    // (CURRENT_STORE-1).
     let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
     store.release();
 }

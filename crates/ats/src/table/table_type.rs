@@ -24,7 +24,8 @@ impl TableType {
         !matches!(self, TableType::Set | TableType::OrderedSet)
     }
 
-    /// Returns `true` if keys are the same if `==`, and the table has them in Erlang's standard order.
+    /// Returns `true` if keys are the same if `==`, and the table has them in Erlang's standard
+    /// order.
     #[must_use]
     pub fn is_ordered(self) -> bool {
         use TableType::{OrderedBag, OrderedDuplicateBag, OrderedSet};

@@ -389,8 +389,8 @@ fn readers_see_whole_versions() {
     }
 }
 
-/// Lists over two hot keys that are in each other's way: a reader that has seen a list under one key sees it
-/// under the other.
+/// Lists over two hot keys that are in each other's way: a reader that has seen a list under one
+/// key sees it under the other.
 #[test]
 fn lists_over_large_bags_are_whole() {
     let time = Duration::from_millis(400);
@@ -543,8 +543,8 @@ fn time_for(kind: TableType, count: i64) -> Duration {
     time
 }
 
-/// Four times as many objects take four times as long, and a bit; not sixteen times. Other programs disturb
-/// some measurements, but not all.
+/// Four times as many objects take four times as long, and a bit; not sixteen times. Other programs
+/// disturb some measurements, but not all.
 #[test]
 fn a_change_does_not_cost_a_scan() {
     for kind in BAGS {

@@ -190,7 +190,7 @@ fn everything_is_meant(table: &TermTable) -> Query<TermHost> {
         zeros: ZEROS,
         functions: FunctionSet::ALL,
         whole_bytes: true,
-        // SAFETY: the words of these atoms.
+        // SAFETY: the words are those of atoms of the host of terms.
         words: unsafe { Words::new(word("true"), word("false"), word("EXIT")) },
     };
     let spec = parse(&vec![clause].into(), &options).expect("a specification");
@@ -503,7 +503,8 @@ fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
     assert_eq!(everything(&table).len(), 2);
 }
 
-/// The slices of a query before and behind keys that are merged when it meets them give what one gives that meets none.
+/// The slices of a query before and behind keys that are merged when it meets them give what one
+/// gives that meets none.
 #[test]
 fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
     const OBJECTS: i64 = 20;

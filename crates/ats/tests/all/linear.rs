@@ -1,5 +1,5 @@
-//! Short histories of three threads on a whole table, in which clearing, taking all and taking from the ends
-//! take part, checked for linearizability.
+//! Short histories of three threads on a whole table, in which clearing, taking all and taking from
+//! the ends take part, checked for linearizability.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, of_round, patiently};

@@ -1,5 +1,5 @@
-//! Lists that are inserted as one: what they find must hold until they take effect, and long ones must not
-//! block other operations.
+//! Lists that are inserted as one: what they find must hold until they take effect, and long ones
+//! must not block other operations.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, of_round, patiently};
@@ -99,8 +99,8 @@ fn value_of(object: &Term) -> i64 {
     value.expect("an integer")
 }
 
-/// A list, and its objects: two of one key, one of the next, now and then one of the last or many of the first,
-/// and others of which the histories know nothing.
+/// A list, and its objects: two of one key, one of the next, now and then one of the last or many
+/// of the first, and others of which the histories know nothing.
 struct List {
     known: Vec<(usize, i64)>,
     objects: Vec<Term>,
@@ -340,7 +340,8 @@ fn many_objects_of_one_key_are_in_the_way_of_no_other_key() {
     }
 }
 
-/// Runs a call beside a writer of another key. Returns the longest of the writes, and how long the call took.
+/// Runs a call beside a writer of another key. Returns the longest of the writes, and how long the
+/// call took.
 fn longest_beside(table: &TermTable, call: impl FnOnce()) -> (Duration, Duration) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

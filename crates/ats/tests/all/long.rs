@@ -1,5 +1,5 @@
-//! Changes of large objects, and changes of many parts, which hold their key alone: each is atomic, none is
-//! lost, other keys go on, and the time grows with the size.
+//! Changes of large objects, and changes of many parts, which hold their key alone: each is atomic,
+//! none is lost, other keys go on, and the time grows with the size.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
@@ -247,7 +247,8 @@ fn long_changes_are_linearizable() {
     }
 }
 
-/// What each thread added to a wide object, one by one, is in it in the end, whichever way it was added.
+/// What each thread added to a wide object, one by one, is in it in the end, whichever way it was
+/// added.
 #[test]
 fn no_long_change_is_lost() {
     const EACH: i64 = 400;
@@ -367,7 +368,8 @@ fn many_operations_are_done_in_order() {
     }
 }
 
-/// Eight times as many operations on as many elements take eight times as long, and not sixty-four times.
+/// Eight times as many operations on as many elements take eight times as long, and not sixty-four
+/// times.
 #[test]
 fn time_grows_with_the_operations() {
     let time_of = |elements: usize| {
@@ -389,8 +391,8 @@ fn time_grows_with_the_operations() {
     assert!(many < 32 * few, "{few:?}, then {many:?}");
 }
 
-/// While one key is changed, a writer of another key, which has the same lock, waits for much less than that
-/// takes. The system may stop either of them, so that has to be seen once in some rounds.
+/// While one key is changed, a writer of another key, which has the same lock, waits for much less
+/// than that takes. The system may stop either of them, so that has to be seen once in some rounds.
 #[test]
 fn other_keys_go_on() {
     let large = |kind| {

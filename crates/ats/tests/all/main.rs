@@ -1,5 +1,5 @@
-//! Tests of the crate from outside, in one program: what they share is compiled once. Those that look
-//! at the memory of the whole process have a program of their own.
+//! Tests of the crate from outside, in one program: what they share is compiled once. Those that
+//! look at the memory of the whole process have a program of their own.
 
 mod adaptation;
 mod bags;

@@ -180,7 +180,8 @@ fn merges_before_locking_as_well() {
     }
 }
 
-/// An object goes when its value counts as missing, whenever its key was locked, also with a counter in place.
+/// An object goes when its value counts as missing, whenever its key was locked, also with a
+/// counter in place.
 #[test]
 fn what_counts_as_missing_is_removed() {
     let prune = |name| with("prune", atom(name));

@@ -368,7 +368,8 @@ proptest! {
     ) {
         for kind in ALL_TYPES {
             for rival in Rival::ALL {
-                if let Some(table) = TermTable::on_rival(rival, kind, key_position, Zeros::Distinct) {
+                let zeros = Zeros::Distinct;
+                if let Some(table) = TermTable::on_rival(rival, kind, key_position, zeros) {
                     run(table, key_position, &ops);
                 }
             }

@@ -241,13 +241,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_operator_does_what_the_merge_does(merge in merges(), values in values(), zeros in zeros()) {
+    fn the_operator_does_what_the_merge_does(
+        merge in merges(),
+        values in values(),
+        zeros in zeros(),
+    ) {
         check(&merge, &values, zeros, !adds(&merge) || !has_float(&values));
     }
 
     #[test]
     fn vectors_are_merged_by_their_elements(
-        columns in proptest::collection::vec((proptest::sample::select(simple_merges()), values()), 0..4),
+        columns in proptest::collection::vec(
+            (proptest::sample::select(simple_merges()), values()),
+            0..4,
+        ),
         is_nested in any::<bool>(),
         zeros in zeros(),
     ) {

@@ -1,5 +1,5 @@
-//! Merges of terms on disk: whenever memtables are written, runs are merged and the store is opened anew, a key has what
-//! its writes make, merged one after the other.
+//! Merges of terms on disk: whenever memtables are written, runs are merged and the store is opened
+//! anew, a key has what its writes make, merged one after the other.
 
 use crate::common::Directory;
 use ats::{Merge, PortableMerge};

@@ -114,7 +114,8 @@ fn places_are_those_of_a_list() {
     }
 }
 
-/// Counts that writers keep beside each other, and beside a thread that counts, are exact in the end.
+/// Counts that writers keep beside each other, and beside a thread that counts, are exact in the
+/// end.
 #[test]
 fn places_are_exact_after_writers_beside_each_other() {
     for kind in ordered() {

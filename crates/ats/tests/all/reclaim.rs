@@ -15,8 +15,8 @@ fn shared(bytes: usize) -> (Arc<[u8]>, Term) {
     (bytes, term)
 }
 
-/// Many objects are retired, each of which refers to much. No other thread works on tables, and none is asked to
-/// free anything.
+/// Many objects are retired, each of which refers to much. No other thread works on tables, and
+/// none is asked to free anything.
 #[test]
 fn what_idle_threads_have_retired_is_freed() {
     for kind in ALL_TYPES {
@@ -152,8 +152,8 @@ fn graces_during(work: impl FnOnce() + Send) -> usize {
     })
 }
 
-/// The most graces in one of a few attempts, until there were so many: other programs may keep the thread that counts
-/// them from running.
+/// The most graces in one of a few attempts, until there were so many: other programs may keep the
+/// thread that counts them from running.
 fn most_graces(enough: usize, work: impl Fn() + Sync) -> usize {
     let mut most = 0;
     for _ in 0..5 {
@@ -180,7 +180,8 @@ fn making_a_large_object_lets_the_epoch_advance() {
             let table = TermTable::new(kind, 1).compressed(compressed);
             let graces = most_graces(40, || {
                 let mut work = Workspace::new();
-                // If the thread was pinned all the time, there would be one grace for each operation at most.
+                // If the thread was pinned all the time, there would be one grace for each
+                // operation at most.
                 for _ in 0..8 {
                     assert_eq!(table.insert(&object, &mut work), Ok(()));
                     assert_eq!(table.delete_object(&object, &mut work), Ok(()));

@@ -72,8 +72,8 @@ fn each_object_comes_out_once() {
     }
 }
 
-/// Counters change in place, without a lock: a change that comes to a store that was taken must be in what
-/// is read there.
+/// Counters change in place, without a lock: a change that comes to a store that was taken must be
+/// in what is read there.
 #[test]
 fn no_increment_is_lost_or_counted_twice() {
     const INCREMENTS: i64 = 200_000;

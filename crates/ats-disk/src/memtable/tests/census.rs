@@ -1,4 +1,5 @@
-//! Counts nodes of values that begin with a mark, so that tests beside each other do not count together.
+//! Counts nodes of values that begin with a mark, so that tests beside each other do not count
+//! together.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 

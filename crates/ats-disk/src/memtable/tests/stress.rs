@@ -9,8 +9,8 @@ use std::thread;
 struct Shared {
     memtable: Arc<Memtable>,
     visible: AtomicU64,
-    /// The snapshots that are open, ascending. Locked by the writer for each group, from the first record to its
-    /// publication.
+    /// The snapshots that are open, ascending. Locked by the writer for each group, from the first
+    /// record to its publication.
     snapshots: Mutex<Vec<u64>>,
     is_over: AtomicBool,
 }
@@ -43,8 +43,8 @@ impl Shared {
         self.visible.store(seq, Ordering::Release);
     }
 
-    /// The values of some keys as of one time, which is behind all that were published before. Through a snapshot, or
-    /// tried until the writer is not faster.
+    /// The values of some keys as of one time, which is behind all that were published before.
+    /// Through a snapshot, or tried until the writer is not faster.
     fn read(
         &self,
         keys: &[Vec<u8>],

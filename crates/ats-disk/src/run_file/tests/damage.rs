@@ -31,7 +31,8 @@ fn small() -> (Records, Vec<Range>, Settings) {
     (records, ranges, with_parts(60, &options))
 }
 
-/// All that can be read of a file. Each part gives an error or the right answer. Whether there was an error.
+/// All that can be read of a file. Each part gives an error or the right answer. Whether there was
+/// an error.
 fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range]) -> bool {
     let Ok(file) = open_with(memory, meta, 1 << 20) else {
         return true;
@@ -211,7 +212,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn strange_blocks_do_no_harm(bytes in strange_block(), key in prop::collection::vec(any::<u8>(), 0..4)) {
+    fn strange_blocks_do_no_harm(
+        bytes in strange_block(),
+        key in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
         let len = bytes.len();
         let Ok(block) = Block::new(&bytes) else {
             return Ok(());

@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use std::iter;
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
+    const PREFIX: &[u8] = b"a prefix that all of these keys share/";
     let short = || prop::collection::vec(0..3u8, 0..6);
     prop_oneof![
         4 => short(),
-        2 => short().prop_map(|end| [&b"a prefix that all of these keys share/"[..], &end].concat()),
+        2 => short().prop_map(|end| [PREFIX, &end].concat()),
         2 => prop::collection::vec(any::<u8>(), 24),
         1 => (any::<u8>(), 100..600usize).prop_map(|(byte, len)| vec![byte % 3; len]),
     ]
@@ -130,7 +131,8 @@ proptest! {
             prop_assert_eq!(get(&file, key), Ok(expected));
         }
         let bounds = bounds(&records, &missing);
-        check_cursor(&mut FileCursor::new(Arc::clone(&file), false, read_ahead), &records, &bounds)?;
+        let mut cursor = FileCursor::new(Arc::clone(&file), false, read_ahead);
+        check_cursor(&mut cursor, &records, &bounds)?;
         check_cursor(&mut FileCursor::new(Arc::clone(&file), true, read_ahead), &records, &bounds)?;
     }
 
@@ -155,7 +157,8 @@ proptest! {
             let identity = Identity { number: u64::from(number), ..IDENTITY };
             let before = records.keys().nth(cut[1]).map(|key| &key[..]);
             let between = (after.as_deref(), before);
-            let (memory, meta) = write_between(identity, &part, range.as_slice(), &settings, between);
+            let (memory, meta) =
+                write_between(identity, &part, range.as_slice(), &settings, between);
             after = meta.last_key.clone().or(after.take());
             open(&memory, &meta)
         });

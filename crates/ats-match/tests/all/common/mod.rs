@@ -84,7 +84,8 @@ pub(crate) fn small_term() -> BoxedStrategy<Term> {
         4 => (-2i64..6).prop_map(Term::Int),
         2 => select(vec![0.0, -0.0, 1.0, 1.5, -2.0, 3.0, 1e300]).prop_map(float),
         3 => select(vec!["a", "b", "true", "false", "EXIT", "rec"]).prop_map(atom),
-        1 => select(vec![i64::MAX, i64::MIN, 1 << 59, (1 << 59) - 1, -(1 << 59), 1 << 53]).prop_map(Term::Int),
+        1 => select(vec![i64::MAX, i64::MIN, 1 << 59, (1 << 59) - 1, -(1 << 59), 1 << 53])
+            .prop_map(Term::Int),
         1 => select(vec![1i128 << 64, -(1i128 << 70), i128::MAX]).prop_map(Term::from),
         1 => select(vec!["", "a", "ab", "abcdef"]).prop_map(Term::from),
         1 => Just(Term::Nil),

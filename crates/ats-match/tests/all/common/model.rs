@@ -1,5 +1,5 @@
-//! What a specification means, said as directly as possible: recursive, on owned terms, without any thought
-//! of speed.
+//! What a specification means, said as directly as possible: recursive, on owned terms, without any
+//! thought of speed.
 
 use super::{atom, call, int, list, tuple};
 use ats_term::term::{Bits, Map};

@@ -14,7 +14,8 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// Whether an object passes the head and the guards of one of the clauses, which all have the body `[true]`.
+/// Whether an object passes the head and the guards of one of the clauses, which all have the body
+/// `[true]`.
 fn accepts(spec: &Term, object: &Term) -> bool {
     run(spec, object).is_some()
 }
@@ -41,7 +42,8 @@ struct Heads<'n, N> {
 }
 
 impl<N: Iterator<Item = u8>> Heads<'_, N> {
-    /// A head that matches an object, mostly. It is seldom a variable, which would say nothing of the key.
+    /// A head that matches an object, mostly. It is seldom a variable, which would say nothing of
+    /// the key.
     fn head(&mut self, object: &Term) -> Term {
         if self.numbers.next().is_some_and(|number| number < 16) {
             return self.variable(1);
@@ -111,7 +113,8 @@ fn operand(constants: Vec<Term>) -> BoxedStrategy<Term> {
         prop_oneof![
             2 => vec(part.clone(), 1..3).prop_map(|parts| tuple([tuple(parts)])),
             1 => vec(part.clone(), 1..3).prop_map(list),
-            2 => (1i64..3, part.clone()).prop_map(|(at, part)| call("element", [Term::Int(at), part])),
+            2 => (1i64..3, part.clone())
+                .prop_map(|(at, part)| call("element", [Term::Int(at), part])),
             4 => (function, vec(part.clone(), 3)).prop_map(|(function, mut arguments)| {
                 arguments.truncate(function.arity());
                 call(function.name(), arguments)

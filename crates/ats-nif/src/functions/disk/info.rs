@@ -42,8 +42,8 @@ fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.uint(objects as u64))
 }
 
-/// `disk_format(Table)`: how the program makes bytes of keys and values, in the external term format;
-/// `none` if it does not.
+/// `disk_format(Table)`: how the program makes bytes of keys and values, in the external term
+/// format; `none` if it does not.
 fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;

@@ -161,8 +161,8 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None is
-/// under way when this returns.
+/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None
+/// is under way when this returns.
 fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
     let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];

@@ -108,8 +108,8 @@ fn durability(value: VmTerm<'_>) -> Option<Durability> {
     }
 }
 
-/// `disk_open(Directory, Options, Owner)`: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a
-/// binary, and the options are a map, see [`Options`].
+/// `disk_open(Directory, Options, Owner)`: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is
+/// a binary, and the options are a map, see [`Options`].
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
     let settings = Options(options).settings()?;
@@ -170,8 +170,8 @@ pub(super) fn recipe(
     }
 }
 
-/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after which it is closed,
-/// too.
+/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after
+/// which it is closed, too.
 fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let guard = ats_sync::pin();

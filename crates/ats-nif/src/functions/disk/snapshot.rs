@@ -15,9 +15,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("disk_snapshot", disk_snapshot, 2)]
 }
 
-/// `disk_snapshot(Table, Most)`: a table that is what this is at the moment, and belongs to the caller. Unless
-/// `Most` is `default`, it is one of those of the table that are so many at most: of more, those that were not
-/// used for longest expire.
+/// `disk_snapshot(Table, Most)`: a table that is what this is at the moment, and belongs to the
+/// caller. Unless `Most` is `default`, it is one of those of the table that are so many at most: of
+/// more, those that were not used for longest expire.
 fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

@@ -1,9 +1,9 @@
 //! Replacing all objects of a table in a directory.
 //!
-//! The new objects are first inserted into a *stage*: a table in memory with the same keys, of which
-//! the records are the same bytes. So what is wrong with an object is found out before anything has
-//! changed, and objects of the same key are treated as the type of the table says. Then the records
-//! become one batch.
+//! The new objects are first inserted into a *stage*: a table in memory with the same keys, of
+//! which the records are the same bytes. So what is wrong with an object is found out before
+//! anything has changed, and objects of the same key are treated as the type of the table says.
+//! Then the records become one batch.
 
 use super::access::{on_dirty_io, open_table_of};
 use super::open::recipe;
@@ -36,7 +36,8 @@ fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(stage.id.term(env))
 }
 
-/// `disk_exchange(Table, Stage)`: replaces all objects of a table by those of a stage that was made for it.
+/// `disk_exchange(Table, Stage)`: replaces all objects of a table by those of a stage that was made
+/// for it.
 fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();

@@ -56,7 +56,8 @@ pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, Kno
     }
 }
 
-/// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred microseconds.
+/// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred
+/// microseconds.
 const LONG_VALUE: usize = 128 << 10;
 
 /// Checks that so many bytes may be copied, or become terms, on this scheduler.

@@ -1,8 +1,9 @@
-//! Walking through all objects of a table on disk: as bytes of the store, of which the caller makes terms.
+//! Walking through all objects of a table on disk: as bytes of the store, of which the caller makes
+//! terms.
 //!
-//! A query makes a record of the bytes of the store, and a term of that. Where every object is wanted as it is, the bytes of
-//! many are put together to those of one list: the VM makes terms of them in one go, and lets other processes run
-//! meanwhile.
+//! A query makes a record of the bytes of the store, and a term of that. Where every object is
+//! wanted as it is, the bytes of many are put together to those of one list: the VM makes terms of
+//! them in one go, and lets other processes run meanwhile.
 
 use super::terms::check_length;
 use crate::atoms::KnownAtom;
@@ -50,7 +51,8 @@ impl List {
         }
     }
 
-    /// Adds the objects of a value, which are the oldest first; in the other direction the newest first.
+    /// Adds the objects of a value, which are the oldest first; in the other direction the newest
+    /// first.
     fn add(&mut self, value: &[u8], direction: Direction) -> Result<(), NoReply> {
         let mut objects = objects(value).map_err(Error::from)?;
         if direction == Direction::Down {
@@ -72,11 +74,11 @@ impl List {
     }
 }
 
-/// `disk_chunk(Table, Direction, Last)`: the objects of some keys behind the key `Last`, or from the end
-/// of the table that `up` or `down` begins at if that is `start`: `{Tag, Objects, NewLast}`, of
-/// which `Objects` is the external term format of a list. The objects of one key come oldest first
-/// on the way up. The tag is `done` if there are no others, and `pending` if the values of the next
-/// key have to be merged first, else `more`.
+/// `disk_chunk(Table, Direction, Last)`: the objects of some keys behind the key `Last`, or from
+/// the end of the table that `up` or `down` begins at if that is `start`:
+/// `{Tag, Objects, NewLast}`, of which `Objects` is the external term format of a list. The objects
+/// of one key come oldest first on the way up. The tag is `done` if there are no others, and
+/// `pending` if the values of the next key have to be merged first, else `more`.
 fn disk_chunk<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let chunk = chunk(env, arguments, CHUNK_BYTES)?;
     process::consume(env, PERCENT);
@@ -170,9 +172,9 @@ fn bound<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
 }
 
 /// `disk_median(Snapshot, Low, High)`: divides the records of a snapshot from `Low` on and below
-/// `High`, of which each is a key as the store has it or `none`: `{Median, Key, Object}`, of which the
-/// last two are the first record from the median on, an object of it if it has several; `{Median,
-/// none}` if there is no such record below `High`; `none` if no records are left.
+/// `High`, of which each is a key as the store has it or `none`: `{Median, Key, Object}`, of which
+/// the last two are the first record from the median on, an object of it if it has several;
+/// `{Median, none}` if there is no such record below `High`; `none` if no records are left.
 fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

@@ -29,7 +29,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The key and the value of a pair, as bytes: the value as the objects of the key, behind its length.
+/// The key and the value of a pair, as bytes: the value as the objects of the key, behind its
+/// length.
 fn with_pair<'e, R>(
     env: Env<'e>,
     table: &Table<VmHost>,
@@ -60,8 +61,8 @@ fn with_pair<'e, R>(
 }
 
 /// `disk_write(Table, Object)`: merges an object with that of its key, without reading it:
-/// `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges, which is to
-/// be asked first.
+/// `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges, which
+/// is to be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
@@ -132,8 +133,8 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
     })
 }
 
-/// `disk_delete(Table, Key)`: removes the objects of a key, also if what was written to it cannot be
-/// merged, or is still to be.
+/// `disk_delete(Table, Key)`: removes the objects of a key, also if what was written to it cannot
+/// be merged, or is still to be.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let is_deleted = scratch::with_workspace(|work| match shared.table.delete(key, work) {
@@ -167,9 +168,9 @@ fn delete_unread(shared: &Shared, key: VmTerm<'_>) -> Result<(), NoReply> {
     })
 }
 
-/// `disk_replace(Table, Key, Value, New, all | beginning)`: replaces the value of a key, if all of it, or
-/// its beginning, is still what is given, by another one, or by nothing if that is `missing`. Returns
-/// `true` if it was.
+/// `disk_replace(Table, Key, Value, New, all | beginning)`: replaces the value of a key, if all of
+/// it, or its beginning, is still what is given, by another one, or by nothing if that is
+/// `missing`. Returns `true` if it was.
 fn disk_replace<'e>(
     env: Env<'e>,
     [table, key, value, new, how_much]: [VmTerm<'e>; 5],

@@ -15,7 +15,7 @@ fn pair(record: &Kept<Plain>) -> Pair {
     (record.key().to_vec(), record.value()[0])
 }
 
-/// Checks T1 and T2, and returns what is there.
+/// Checks AVL-1 and AVL-2, and returns what is there.
 fn checked(tree: &Avl<Plain>) -> Vec<Pair> {
     fn check(tree: &Tree<Plain>, found: &mut Vec<Pair>) -> i32 {
         let Some(node) = tree else { return 0 };
@@ -60,8 +60,8 @@ enum Op {
     Remove(Vec<u8>),
     Up(Bound<Vec<u8>>, usize),
     Down(Option<Vec<u8>>, usize),
-    /// Cuts the tree at the root, and some of what comes of it, and puts it together again: each number chooses a
-    /// part to cut, or two to join.
+    /// Cuts the tree at the root, and some of what comes of it, and puts it together again: each
+    /// number chooses a part to cut, or two to join.
     Cut(Vec<u8>, Vec<u8>),
 }
 
@@ -86,7 +86,8 @@ fn op() -> impl Strategy<Value = Op> {
         12 => (key(), any::<u64>()).prop_map(|(key, value)| Op::Put(key, value)),
         8 => key().prop_map(Op::Remove),
         1 => (bound, 1usize..20).prop_map(|(from, most)| Op::Up(from, most)),
-        1 => (proptest::option::of(key()), 1usize..20).prop_map(|(below, most)| Op::Down(below, most)),
+        1 => (proptest::option::of(key()), 1usize..20)
+            .prop_map(|(below, most)| Op::Down(below, most)),
         1 => (choices(), choices()).prop_map(|(cuts, joins)| Op::Cut(cuts, joins)),
     ]
 }

@@ -16,7 +16,8 @@ impl<R: Release> Avl<R> {
         up(&self.0, from.map(Sought::new), visit)
     }
 
-    /// Visits records below a key, or all, descending, until `visit` breaks. O(log n + records visited).
+    /// Visits records below a key, or all, descending, until `visit` breaks. O(log n + records
+    /// visited).
     pub(in crate::paper_tree) fn visit_down(
         &self,
         below: Option<&[u8]>,

@@ -1,19 +1,19 @@
 //! Objects in fewer words than their image, for tables that shall be small rather than fast.
 //!
-//! A *packed* object is a stream of bytes in which each term stands where its slot would be, with all
-//! that is below it. A number takes the bytes it needs, a list of characters one byte for each, and
-//! nothing refers to an offset. It cannot be read in place: [`Packed::unpack`] restores the image,
-//! word for word.
+//! A *packed* object is a stream of bytes in which each term stands where its slot would be, with
+//! all that is below it. A number takes the bytes it needs, a list of characters one byte for each,
+//! and nothing refers to an offset. It cannot be read in place: [`Packed::unpack`] restores the
+//! image, word for word.
 //!
 //! ```text
 //!  PACKED, in one byte | stream, padded with zeros to a whole word
 //!  PACKED_WITH n | n words of stream | host box | host box | ...
 //! ```
 //!
-//! Without host boxes, the stream begins in the first word, behind its tag; where the low byte of a word
-//! is not the first one in memory, the second form serves with no boxes. Host boxes stay as they are,
-//! in the order of their slots, so that a scan finds what they own as it does in an image (IM5). Behind
-//! the word OBJECT of an object list either form may stand instead of an image.
+//! Without host boxes, the stream begins in the first word, behind its tag; where the low byte of a
+//! word is not the first one in memory, the second form serves with no boxes. Host boxes stay as
+//! they are, in the order of their slots, so that a scan finds what they own as it does in an image
+//! (IMAGE-5). Behind the word OBJECT of an object list either form may stand instead of an image.
 //!
 //! # Stream
 //! The object itself is a tuple. Each term begins with a code:
@@ -40,9 +40,9 @@
 //!  0xFF                                                the next host box
 //! ```
 //!
-//! Small integers are zigzag coded (0, -1, 1, -2, ...) but for the first row. Numbers of several bytes
-//! have the least significant one first; a count has 7 bits in each byte, the eighth says that more
-//! follow.
+//! Small integers are zigzag coded (0, -1, 1, -2, ...) but for the first row. Numbers of several
+//! bytes have the least significant one first; a count has 7 bits in each byte, the eighth says
+//! that more follow.
 //!
 //! # What it saves
 //! Words of an image and of its packed form:
@@ -60,8 +60,9 @@
 //! | `{Int, property list of 4, nested}` | 36 | 8 |
 //!
 //! # Invariants
-//! - P1. Unpacking gives the words that were packed, so all that is said of [images](super) holds.
-//! - P2. A packed object has fewer words than its image, and its image fewer than 2^32.
+//! - PACKED-1. Unpacking gives the words that were packed, so all that is said of [images](super)
+//!   holds.
+//! - PACKED-2. A packed object has fewer words than its image, and its image fewer than 2^32.
 
 mod code;
 mod pack;
@@ -89,8 +90,8 @@ impl<'a, H: Host> Packed<'a, H> {
     /// The packed object whose words are `words`, no word less and no word more. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what a [`Packer`] made of an object of host `H` (and did not leave as it
-    /// was), and the resources that its host boxes own are not released while `'a` lasts.
+    /// The words are a copy of what a [`Packer`] made of an object of host `H` (and did not leave
+    /// as it was), and the resources that its host boxes own are not released while `'a` lasts.
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
         Self::new(words)
     }
@@ -108,8 +109,8 @@ impl<'a, H: Host> Packed<'a, H> {
         }
     }
 
-    /// Appends the image of the object to `room`, and shows the object there. O(size); allocates only if
-    /// `room` has not enough of it.
+    /// Appends the image of the object to `room`, and shows the object there. O(size); allocates
+    /// only if `room` has not enough of it.
     pub fn unpack<'r>(self, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
         'a: 'r,

@@ -39,8 +39,9 @@ impl Packer {
         }
     }
 
-    /// Packs an object if that makes it smaller, else returns it as it was. What the words own passes on
-    /// to those that are returned, of which [`Form`](super::super::Form) tells what they are. O(size).
+    /// Packs an object if that makes it smaller, else returns it as it was. What the words own
+    /// passes on to those that are returned, of which [`Form`](super::super::Form) tells what they
+    /// are. O(size).
     ///
     /// Panics if what was built is an object list.
     pub fn pack<'a, H: Host>(&'a mut self, built: Built<'a, H>) -> Built<'a, H> {
@@ -95,7 +96,8 @@ impl Packer {
             if is_immediate(slot) {
                 self.write_immediate(slot);
             } else if let Some(below) = self.write_box(image, slot_offset(slot)) {
-                // Boxes whose last slots these are need not wait, so a chain of them takes no memory.
+                // Boxes whose last slots these are need not wait, so a chain of them takes no
+                // memory.
                 let waiting = std::mem::replace(&mut slots, below);
                 if !waiting.is_empty() {
                     self.around.push(waiting);
@@ -125,8 +127,8 @@ impl Packer {
         Some(start..start + content.len())
     }
 
-    /// Writes a list, of which `content` is the slots of the elements, the first one at `start`, and that of
-    /// the tail; but what is below it.
+    /// Writes a list, of which `content` is the slots of the elements, the first one at `start`,
+    /// and that of the tail; but what is below it.
     fn write_list(&mut self, content: &[u64], start: usize) -> Option<Range<usize>> {
         let (&tail, elements) = content.split_last()?;
         let n = elements.len();

@@ -7,8 +7,8 @@ use crate::immediate::{NIL, atom_word};
 /// A term at the front of a stream, without those below it.
 pub(super) enum Item<'a> {
     Immediate(u64),
-    /// A tuple, list or map: its header, and how many terms follow. Of a list that ends with nil they are
-    /// the elements, else the elements and the tail.
+    /// A tuple, list or map: its header, and how many terms follow. Of a list that ends with nil
+    /// they are the elements, else the elements and the tail.
     Slots(u64, usize),
     /// A list of small integers that ends with nil.
     String(&'a [u8]),

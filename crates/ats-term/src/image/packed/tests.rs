@@ -19,7 +19,8 @@ fn stream_len(image: &[u64]) -> usize {
     packer.bytes.len() - 2
 }
 
-/// Packs an image, unpacks it behind other words, and compares. Returns the packed words if there were fewer.
+/// Packs an image, unpacks it behind other words, and compares. Returns the packed words if there
+/// were fewer.
 fn round_trip(image: &[u64]) -> Option<Vec<u64>> {
     let mut packer = Packer::new();
     let built = packer.pack(Built::<TermHost>::object(image, false));
@@ -198,7 +199,8 @@ fn host_boxes_stay_where_a_scan_finds_them() {
         owning,
         !0,
     ];
-    // The box in the list comes right behind it, so it is that of the last element that is missing here.
+    // The box in the list comes right behind it, so it is that of the last element that is missing
+    // here.
     let image = {
         let mut image = image.to_vec();
         image[3] = box_slot(14);

@@ -1,10 +1,10 @@
 //! From a stream to the image.
 //!
-//! The slots of a box stand side by side, but in the stream all that is below the first of them comes
-//! before the second. So a box whose first slots are done waits while what is below them is
-//! unpacked. Boxes can wait a million deep, and a slot that waits has nothing to hold yet; so the first
-//! waiting slot of a box remembers where its slots end, and where that of the box around it is. The stack
-//! is threaded through the image, and unpacking needs no other memory.
+//! The slots of a box stand side by side, but in the stream all that is below the first of them
+//! comes before the second. So a box whose first slots are done waits while what is below them is
+//! unpacked. Boxes can wait a million deep, and a slot that waits has nothing to hold yet; so the
+//! first waiting slot of a box remembers where its slots end, and where that of the box around it
+//! is. The stack is threaded through the image, and unpacking needs no other memory.
 
 use super::super::layout::{FLOAT, LIST, box_slot, content_words, header, push_bytes};
 use super::stream::{Item, Stream};
@@ -18,14 +18,14 @@ struct Waiting {
 
 /// The boxes around the current one that wait.
 struct Around {
-    /// The first waiting slot of the innermost one. 0 if there is none: the first slot of an image never
-    /// waits for one before it.
+    /// The first waiting slot of the innermost one. 0 if there is none: the first slot of an image
+    /// never waits for one before it.
     first: usize,
 }
 
 impl Around {
     fn push(&mut self, waiting: Waiting, image: &mut [u64]) {
-        // Both fit, because of P2.
+        // Both fit, because of PACKED-2.
         image[waiting.next] = (waiting.end as u64) << 32 | self.first as u64;
         self.first = waiting.next;
     }

@@ -59,7 +59,8 @@ impl TermRef for OtherHostTerm<'_> {
     }
 }
 
-// SAFETY: as for `&Term`, which does all of it.
+// SAFETY: `OtherHostTerm` wraps a `&Term` and changes only the order of the pairs of a map, and
+// `&Term` keeps the contract of `HostTerm`.
 unsafe impl HostTerm for OtherHostTerm<'_> {
     type Host = TermHost;
 

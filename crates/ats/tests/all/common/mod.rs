@@ -46,7 +46,8 @@ pub(crate) fn portable(kind: TableType, key_position: usize) -> TermTable {
     on_store(BTreeStore::new(), kind, key_position)
 }
 
-/// A table for a round of a test of histories: some are compressed, and some on a store of bytes, in memory or on disk.
+/// A table for a round of a test of histories: some are compressed, and some on a store of bytes,
+/// in memory or on disk.
 pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
     match round % 8 {
         1 => portable(kind, 1),
@@ -95,7 +96,8 @@ pub(crate) fn patiently<R>(mut operation: impl FnMut() -> Result<R, Error>) -> R
     }
 }
 
-/// Waits until `done`: for what is freed in the background, which other tests of the program can delay.
+/// Waits until `done`: for what is freed in the background, which other tests of the program can
+/// delay.
 pub(crate) fn soon(mut done: impl FnMut() -> bool) -> bool {
     for _ in 0..2000 {
         if done() {

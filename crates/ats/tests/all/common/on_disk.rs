@@ -12,7 +12,8 @@ pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-/// A store so small that memtables are written and runs merged all the time. It is opened anew now and then.
+/// A store so small that memtables are written and runs merged all the time. It is opened anew now
+/// and then.
 struct OnDisk {
     /// Nothing while it is opened anew.
     store: RwLock<Option<Open>>,
@@ -72,7 +73,8 @@ impl OnDisk {
         self.read(|store| read(store.bags().expect("it is that of a bag")))
     }
 
-    /// Does what threads in the background would do, so that it happens at the same places each time.
+    /// Does what threads in the background would do, so that it happens at the same places each
+    /// time.
     fn work(&self) {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.open(|open| match changes % 20 {

@@ -15,7 +15,8 @@ fn panic_silently() -> ! {
     panic::resume_unwind(Box::new(()))
 }
 
-/// Puts values one behind the other. One that begins with `!` needs nothing older, and an empty one is missing.
+/// Puts values one behind the other. One that begins with `!` needs nothing older, and an empty one
+/// is missing.
 #[derive(Debug, Default)]
 pub(crate) struct Append {
     /// Bytes that were copied.
@@ -103,8 +104,8 @@ impl MergeOperator for AllAtOnce<'_> {
     }
 }
 
-/// Composes maps `x -> ax + b` modulo a prime. Does not commute. The constant maps are bases, and the map to 0 is
-/// missing.
+/// Composes maps `x -> ax + b` modulo a prime. Does not commute. The constant maps are bases, and
+/// the map to 0 is missing.
 pub(crate) struct Affine;
 
 const PRIME: u64 = 251;
