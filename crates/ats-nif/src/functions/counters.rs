@@ -32,6 +32,7 @@ struct Target<'a, 'e> {
 }
 
 /// Changes the object of a key of a table that has no other with the key.
+#[inline(always)]
 fn change<'e>(
     env: Env<'e>,
     [table, key, how]: [VmTerm<'e>; 3],
@@ -49,7 +50,7 @@ fn change<'e>(
     })
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn update_counter<'e, const N: usize>(
     env: Env<'e>,
     args: [VmTerm<'e>; N],
@@ -58,7 +59,7 @@ pub(super) fn update_counter<'e, const N: usize>(
     change(env, args, default, |target, ops| target.update(env, ops))
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn update_element<'e, const N: usize>(
     env: Env<'e>,
     args: [VmTerm<'e>; N],

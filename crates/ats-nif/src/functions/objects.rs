@@ -33,13 +33,13 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, ExistingKey::Accepted)?;
     Ok(KnownAtom::True.word())
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, ExistingKey::Refused).map(boolean)
 }
@@ -115,7 +115,7 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     object_list(env, &found)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -123,7 +123,7 @@ pub(super) fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResu
     Ok(boolean(found.is_some()))
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn lookup_element<'e, const N: usize>(
     env: Env<'e>,
     args: [VmTerm<'e>; N],
@@ -224,7 +224,7 @@ pub(super) fn lookup_elements<'e>(
     })
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
@@ -252,7 +252,7 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     Ok(KnownAtom::True.word())
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, guard| {
         // More objects take long on a normal scheduler.

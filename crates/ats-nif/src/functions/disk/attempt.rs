@@ -2,6 +2,9 @@
 //!
 //! A table on disk refuses what it may do later: to read a key whose values a program has to merge
 //! first. So what calls such a table gets a tag and goes on, where other callers get an exception.
+//!
+//! The functions that tables in memory are in a hurry for are inlined always: a second caller must
+//! not cost them the one in their entry.
 
 use crate::atoms::{self, KnownAtom};
 use crate::call::{NifResult, NoReply};
