@@ -819,11 +819,11 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 %% objects cannot be inserted, it is called with `close', and the caller exits.
 -spec init_table(table(), ats_dets:init_fun()) -> true.
 init_table(Table, InitFun) ->
-    Id = ?WITH_ERROR_INFO(emptied(Table), [Table, InitFun]),
+    Id = ?WITH_ERROR_INFO(empty_table(Table), [Table, InitFun]),
     ats_dets:fill(?MODULE, Id, InitFun).
 
--spec emptied(table()) -> table().
-emptied(Table) ->
+-spec empty_table(table()) -> table().
+empty_table(Table) ->
     Id = identifier(Table),
     true = ats_nif:delete_all_objects(Id),
     Id.
@@ -876,21 +876,21 @@ i() ->
 %% match it.
 -spec i(table()) -> ok.
 i(Table) ->
-    browse(?WITH_ERROR_INFO(seen(Table), [Table]), 40, 80).
+    browse(?WITH_ERROR_INFO(browse_start(Table), [Table]), 40, 80).
 
 %% @doc Like {@link i/1}, on pages of so many lines.
 -spec i(table(), Height :: pos_integer()) -> ok.
 i(Table, Height) ->
-    browse(?WITH_ERROR_INFO(seen(Table), [Table, Height]), Height, 80).
+    browse(?WITH_ERROR_INFO(browse_start(Table), [Table, Height]), Height, 80).
 
 %% @doc Like {@link i/2}, with lines of at most so many characters.
 -spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
 i(Table, Height, Width) ->
-    browse(?WITH_ERROR_INFO(seen(Table), [Table, Height, Width]), Height, Width).
+    browse(?WITH_ERROR_INFO(browse_start(Table), [Table, Height, Width]), Height, Width).
 
 %% A table with its first key, found before the first page.
--spec seen(table()) -> {table(), term()}.
-seen(Table) ->
+-spec browse_start(table()) -> {table(), term()}.
+browse_start(Table) ->
     Id = identifier(Table),
     {Id, ats_nif:first(Id)}.
 

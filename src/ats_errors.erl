@@ -92,20 +92,21 @@ format_error(_Reason, [{Facade, Function, Arguments, Location} | _])
                            "external term format, the limit of tables on disk, or a binary in "
                            "a fun 4 GiB">>};
         Cause ->
-            blamed(Facade, Function, Arguments, Cause)
+            argument_messages(Facade, Function, Arguments, Cause)
     end;
 format_error(_Reason, _StackTrace) ->
     #{}.
 
--spec blamed(module(), atom(), [term()], cause()) -> #{pos_integer() => unicode:chardata()}.
-blamed(Facade, Function, Arguments, Cause) ->
-    numbered(case messages(Function, Arguments, Cause) of
+-spec argument_messages(module(), atom(), [term()], cause()) ->
+          #{pos_integer() => unicode:chardata()}.
+argument_messages(Facade, Function, Arguments, Cause) ->
+    number_messages(case messages(Function, Arguments, Cause) of
                  table_comes_first -> messages(Facade, Function, Arguments, Cause);
                  Messages -> Messages
              end).
 
--spec numbered([message()]) -> #{pos_integer() => unicode:chardata()}.
-numbered(Messages) ->
+-spec number_messages([message()]) -> #{pos_integer() => unicode:chardata()}.
+number_messages(Messages) ->
     Numbered = lists:zip(lists:seq(1, length(Messages)), Messages),
     maps:from_list([Pair || {_, Message} = Pair <- Numbered, Message =/= none]).
 
@@ -128,7 +129,7 @@ messages(Continue, [_Continuation], _Cause)
 messages(match_spec_compile, [_MatchSpec], _Cause) ->
     [match_spec()];
 messages(match_spec_run, [List, Compiled], _Cause) ->
-    [proper_list(List), compiled(Compiled)];
+    [proper_list(List), compiled_message(Compiled)];
 messages(repair_continuation, [_Continuation, _MatchSpec], range) ->
     [<<"the continuation of a range, which cannot be repaired">>];
 messages(repair_continuation, [_Continuation, _MatchSpec], _Cause) ->
@@ -295,9 +296,9 @@ other_messages(_From, _Table, [_Source | _Options], source) ->
 other_messages(_To, _Table, [_Target | _Options], target) ->
     [<<"not a table that can be written">>];
 other_messages(_Function, _Table, [_Key | _], {key_format, {Module, Encode, _}}) ->
-    [not_encoded(Module, Encode)];
+    [encode_message(Module, Encode)];
 other_messages(_Function, _Table, [_Key, _Value], {value_format, {Module, Encode, _}}) ->
-    [none, not_encoded(Module, Encode)];
+    [none, encode_message(Module, Encode)];
 other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], filter) ->
     [none, none, <<"has not returned a boolean">>];
 other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], lower) ->
@@ -305,7 +306,7 @@ other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], lower) ->
 other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], upper) ->
     [none, <<"has not returned a boolean">>];
 other_messages(select_range, _Table, [Lower, Upper, Select, N], _Cause) ->
-    [bound(Lower), bound(Upper), selecting(Select), positive(N)];
+    [bound(Lower), bound(Upper), select_function_message(Select), positive(N)];
 other_messages(select_continue, _Table, [_Handle, _N], Cause)
   when Cause =:= filter; Cause =:= upper ->
     [<<"its function has not returned a boolean">>];
@@ -314,8 +315,8 @@ other_messages(select_continue, _Table, [_Handle, N], _Cause) ->
 other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
 
--spec not_encoded(module(), atom()) -> message().
-not_encoded(Module, Encode) ->
+-spec encode_message(module(), atom()) -> message().
+encode_message(Module, Encode) ->
     io_lib:format("~tw:~tw/1 makes no binary of it", [Module, Encode]).
 
 -spec merge_messages(term(), message(), cause()) -> [message()].
@@ -323,11 +324,11 @@ merge_messages(_Merge, Default, badkey) ->
     [<<"not a key that exists in the table, and its object would need more than the operand">>,
      none, none, Default];
 merge_messages(Merge, _Default, operand) ->
-    [none, explained(<<"not a value that can be merged in this way">>, Merge)];
+    [none, explain_merge(<<"not a value that can be merged in this way">>, Merge)];
 merge_messages(Merge, _Default, value) ->
     [none, none,
-     explained(<<"the value in the given position, in the object, cannot be merged in this way">>,
-               Merge)];
+     explain_merge(<<"the value in the given position, in the object, cannot be merged in this "
+                     "way">>, Merge)];
 merge_messages(_Merge, _Default, position) ->
     [none, none, <<"the position is out of range">>];
 merge_messages(_Merge, _Default, keypos) ->
@@ -338,10 +339,10 @@ merge_messages(_Merge, _Default, _Cause) ->
     [none, none, <<"not a valid merge">>].
 
 %% With what the merge, or that of `{Position, Merge}', needs.
--spec explained(binary(), term()) -> binary().
-explained(Message, {Position, Merge}) when is_integer(Position) ->
-    explained(Message, Merge);
-explained(Message, Merge) ->
+-spec explain_merge(binary(), term()) -> binary().
+explain_merge(Message, {Position, Merge}) when is_integer(Position) ->
+    explain_merge(Message, Merge);
+explain_merge(Message, Merge) ->
     <<Message/binary, ": ", (merge_needs(Merge))/binary>>.
 
 %% What the values of a merge are, of those that do not take all terms.
@@ -412,9 +413,9 @@ bound(unbounded) -> none;
 bound(Less) when is_function(Less, 1) -> none;
 bound(_Bound) -> <<"not a function of one argument, {key, Key} or unbounded">>.
 
--spec selecting(term()) -> message().
-selecting(Select) when is_function(Select, 1); is_function(Select, 2) -> none;
-selecting(_Select) -> <<"not a function of one or two arguments">>.
+-spec select_function_message(term()) -> message().
+select_function_message(Select) when is_function(Select, 1); is_function(Select, 2) -> none;
+select_function_message(_Select) -> <<"not a function of one or two arguments">>.
 
 -spec pid(term()) -> message().
 pid(Pid) when is_pid(Pid) -> none;
@@ -465,8 +466,8 @@ range_options(Possible, Options) ->
                   [false, _] -> <<"invalid options">>
               end]).
 
--spec compiled(term()) -> message().
-compiled(Compiled) ->
+-spec compiled_message(term()) -> message().
+compiled_message(Compiled) ->
     case ats_nif:is_compiled_ms(Compiled) of
         true -> none;
         false -> <<"not a compiled match specification">>

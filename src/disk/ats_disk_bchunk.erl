@@ -12,7 +12,7 @@
 %% twice, or is that of another row. The content of objects is the external term format of a list.
 -module(ats_disk_bchunk).
 
--export([format/2, is_compatible/3, first/1, next/2, is_position/1, decoded/3]).
+-export([format/2, is_compatible/3, first/1, next/2, is_position/1, decode_objects/3]).
 
 -export_type([data/0, position/0]).
 
@@ -88,17 +88,17 @@ code('end') -> 2.
 
 %% @doc Has a call read objects from a function that provides pieces. If one of them is damaged, or
 %% of another table, that is the answer.
--spec decoded(table(), ats_dets:init_fun(), fun((ats_dets:init_fun()) -> Answer)) ->
+-spec decode_objects(table(), ats_dets:init_fun(), fun((ats_dets:init_fun()) -> Answer)) ->
           Answer | {error, failure()}.
-decoded(Table, InitFun, Call) ->
-    try Call(provider(Table, 0, 0, InitFun))
+decode_objects(Table, InitFun, Call) ->
+    try Call(make_provider(Table, 0, 0, InitFun))
     catch throw:{?MODULE, Failure} -> {error, Failure}
     end.
 
 %% A function that provides objects, behind so many pieces and objects.
--spec provider(table(), non_neg_integer() | eof, non_neg_integer(), ats_dets:init_fun()) ->
+-spec make_provider(table(), non_neg_integer() | eof, non_neg_integer(), ats_dets:init_fun()) ->
           ats_dets:init_fun().
-provider(Table, Number, Before, InitFun) ->
+make_provider(Table, Number, Before, InitFun) ->
     fun(close) ->
             InitFun(close);
        (read) ->
@@ -108,7 +108,7 @@ provider(Table, Number, Before, InitFun) ->
                 end_of_input ->
                     throw({?MODULE, {damaged_bchunk, "the last pieces are missing"}});
                 {Data, Next} when is_function(Next) ->
-                    provided(Table, pieces(Data), Number, Before, [], Next);
+                    read_pieces(Table, pieces(Data), Number, Before, [], Next);
                 Other ->
                     Other
             end
@@ -120,21 +120,21 @@ pieces(Data) when is_tuple(Data) -> tuple_to_list(Data);
 pieces(Data) -> [Data].
 
 %% What is no list of pieces is for the one to answer who has called.
--spec provided(table(), [term()], non_neg_integer() | eof, non_neg_integer(), [[term()]],
-               ats_dets:init_fun()) -> {[term()], ats_dets:init_fun()} | term().
-provided(Table, [], Number, Count, Objects, Next) ->
-    {lists:append(lists:reverse(Objects)), provider(Table, Number, Count, Next)};
-provided(Table, [Piece | Pieces], Number, Count, Objects, Next) when is_list(Pieces) ->
+-spec read_pieces(table(), [term()], non_neg_integer() | eof, non_neg_integer(), [[term()]],
+                  ats_dets:init_fun()) -> {[term()], ats_dets:init_fun()} | term().
+read_pieces(Table, [], Number, Count, Objects, Next) ->
+    {lists:append(lists:reverse(Objects)), make_provider(Table, Number, Count, Next)};
+read_pieces(Table, [Piece | Pieces], Number, Count, Objects, Next) when is_list(Pieces) ->
     try read(Table, Piece, Number, Count) of
         {More, NextNumber} ->
-            provided(Table, Pieces, NextNumber, Count + length(More), [More | Objects], Next)
+            read_pieces(Table, Pieces, NextNumber, Count + length(More), [More | Objects], Next)
     catch
         throw:{?MODULE, _} = Failure ->
             %% What the function makes of its end does not matter any more.
             _ = try Next(close) catch _:_ -> ok end,
             throw(Failure)
     end;
-provided(_Table, NotAList, _Number, _Count, _Objects, _Next) ->
+read_pieces(_Table, NotAList, _Number, _Count, _Objects, _Next) ->
     NotAList.
 
 -spec read(table(), term(), non_neg_integer() | eof, non_neg_integer()) ->
@@ -148,7 +148,7 @@ read(Table, Piece, 0, _Count) ->
             throw({?MODULE, {incompatible_bchunk, What}})
     end;
 read(_Table, Piece, Number, Count) ->
-    case opened(Piece) of
+    case open_piece(Piece) of
         {1, Number, Content} -> {objects(Content), Number + 1};
         {2, Number, <<Count:64>>} -> {[], eof};
         {2, Number, _} -> throw({?MODULE, {damaged_bchunk, "there are not as many objects"}});
@@ -166,7 +166,7 @@ objects(Content) ->
 
 -spec table_of(term()) -> table().
 table_of(Piece) ->
-    case opened(Piece) of
+    case open_piece(Piece) of
         {0, 0, Content} ->
             [Type, KeyPos] = binary:split(Content, <<$\n>>),
             {type(Type), binary_to_integer(KeyPos)};
@@ -183,8 +183,8 @@ type(<<"ordered_bag">>) -> ordered_bag;
 type(<<"ordered_duplicate_bag">>) -> ordered_duplicate_bag;
 type(_) -> throw({?MODULE, {incompatible_bchunk, "the pieces are of an unknown type"}}).
 
--spec opened(term()) -> {byte(), non_neg_integer(), Content :: binary()}.
-opened(<<?MAGIC, ?VERSION, Head:9/binary, Checksum:32, Content/binary>>) ->
+-spec open_piece(term()) -> {byte(), non_neg_integer(), Content :: binary()}.
+open_piece(<<?MAGIC, ?VERSION, Head:9/binary, Checksum:32, Content/binary>>) ->
     case erlang:crc32([Head, Content]) of
         Checksum ->
             <<Kind, Number:64>> = Head,
@@ -192,10 +192,10 @@ opened(<<?MAGIC, ?VERSION, Head:9/binary, Checksum:32, Content/binary>>) ->
         _ ->
             throw({?MODULE, {damaged_bchunk, "a piece has a wrong checksum"}})
     end;
-opened(<<?MAGIC, Version, _/binary>>) when Version =/= ?VERSION ->
+open_piece(<<?MAGIC, Version, _/binary>>) when Version =/= ?VERSION ->
     What = io_lib:format("a piece has version ~b, and not ~b", [Version, ?VERSION]),
     throw({?MODULE, {incompatible_bchunk, What}});
-opened(<<?MAGIC, _/binary>>) ->
+open_piece(<<?MAGIC, _/binary>>) ->
     throw({?MODULE, {damaged_bchunk, "a piece is too short"}});
-opened(_) ->
+open_piece(_) ->
     throw({?MODULE, {incompatible_bchunk, "a piece is none of dats"}}).

@@ -13,52 +13,53 @@
 -spec destroy(term()) ->
           ok | {ok, Foreign :: [file:filename_all()]} | {error, term()} | badarg.
 destroy(Directory) ->
-    with([Directory], fun([Native]) -> destroyed(Directory, ats_nif:disk_destroy(Native)) end).
+    call_with([Directory],
+              fun([Native]) -> answer_destroy(Directory, ats_nif:disk_destroy(Native)) end).
 
--spec destroyed(term(), {ok, [binary()]} | ats_nif:disk_failure()) ->
+-spec answer_destroy(term(), {ok, [binary()]} | ats_nif:disk_failure()) ->
           ok | {ok, [file:filename_all()]} | {error, term()}.
-destroyed(_Directory, {ok, []}) -> ok;
-destroyed(_Directory, {ok, Names}) ->
+answer_destroy(_Directory, {ok, []}) -> ok;
+answer_destroy(_Directory, {ok, Names}) ->
     {ok, [ats_disk_options:text_of_name(Name) || Name <- lists:sort(Names)]};
-destroyed(Directory, Failed) -> ats_disk_failure:of_call(Failed, Directory).
+answer_destroy(Directory, Failed) -> ats_disk_failure:of_call(Failed, Directory).
 
 %% @doc Renames a table, over another one if there is one.
 -spec rename(term(), term()) -> ok | {error, term()} | badarg.
-rename(From, To) -> of_two(From, To, fun ats_nif:disk_rename/2).
+rename(From, To) -> call_with_two(From, To, fun ats_nif:disk_rename/2).
 
 %% @doc Copies a table.
 -spec copy(term(), term()) -> ok | {error, term()} | badarg.
-copy(From, To) -> of_two(From, To, fun ats_nif:disk_copy/2).
+copy(From, To) -> call_with_two(From, To, fun ats_nif:disk_copy/2).
 
--spec of_two(term(), term(), fun((binary(), binary()) -> ok | tuple())) ->
+-spec call_with_two(term(), term(), fun((binary(), binary()) -> ok | tuple())) ->
           ok | {error, term()} | badarg.
-of_two(From, To, Call) ->
-    with([From, To], fun([Source, Target]) -> told(From, To, Call(Source, Target)) end).
+call_with_two(From, To, Call) ->
+    call_with([From, To], fun([Source, Target]) -> answer(From, To, Call(Source, Target)) end).
 
--spec told(term(), term(), ok | tuple()) -> ok | {error, term()}.
-told(_From, _To, ok) ->
+-spec answer(term(), term(), ok | tuple()) -> ok | {error, term()}.
+answer(_From, _To, ok) ->
     ok;
-told(From, _To, {error, source, Cause, Text}) ->
+answer(From, _To, {error, source, Cause, Text}) ->
     ats_disk_failure:of_call({error, Cause, Text}, From);
-told(_From, To, {error, target, Cause, Text}) ->
+answer(_From, To, {error, target, Cause, Text}) ->
     ats_disk_failure:of_call({error, Cause, Text}, To).
 
 %% Calls a function with the paths of directories.
--spec with([term()], fun(([binary()]) -> Answer)) -> Answer | {error, term()} | badarg.
-with(Directories, Call) ->
+-spec call_with([term()], fun(([binary()]) -> Answer)) -> Answer | {error, term()} | badarg.
+call_with(Directories, Call) ->
     Paths = [ats_disk_options:native_directory(Directory) || Directory <- Directories],
     case [Wrong || Wrong <- Paths, not is_tuple(Wrong) orelse element(1, Wrong) =/= ok] of
-        [] -> when_closed([Path || {ok, Path} <- Paths], Call);
+        [] -> call_when_closed([Path || {ok, Path} <- Paths], Call);
         [Wrong | _] -> Wrong
     end.
 
--spec when_closed([binary()], fun(([binary()]) -> Answer)) -> Answer.
-when_closed(Paths, Call) ->
+-spec call_when_closed([binary()], fun(([binary()]) -> Answer)) -> Answer.
+call_when_closed(Paths, Call) ->
     Closing = [Path || Path <- Paths, ats_disk_tables:is_being_closed(Path)],
     case Closing of
         [] ->
             Call(Paths);
         _ ->
             timer:sleep(?LOOK_MS),
-            when_closed(Paths, Call)
+            call_when_closed(Paths, Call)
     end.

@@ -9,8 +9,9 @@
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, as_made/1, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
--export([is_bag/1, of_init/1, native_directory/1, text_of_name/1, told/1]).
+-export([parse/2, parse_made/1, native/1, fits/2, describe/1, check_modules/1]).
+-export([set_shared_memory/1]).
+-export([is_bag/1, of_init/1, native_directory/1, text_of_name/1, repair_hint/1]).
 
 -export_type([parsed/0]).
 
@@ -79,8 +80,8 @@ parse(Name, Option) ->
     parse(Name, [Option]).
 
 %% @doc Returns the options that open what is in a directory as it was made.
--spec as_made(Directory :: term()) -> {ok, parsed()} | badarg | {error, term()}.
-as_made(Directory) ->
+-spec parse_made(Directory :: term()) -> {ok, parsed()} | badarg | {error, term()}.
+parse_made(Directory) ->
     in_directory(option({file, Directory}, (defaults())#{create := false})).
 
 -spec defaults() -> map().
@@ -112,14 +113,15 @@ in_directory(#{min_slots := Least, max_slots := Most})
   when is_integer(Least), is_integer(Most), Least > Most ->
     badarg;
 in_directory(#{file := File} = Read) ->
-    {ok, created(maps:without([min_slots, max_slots], Read#{directory := filename:absname(File)}))};
+    Parsed = Read#{directory := filename:absname(File)},
+    {ok, without_create(maps:without([min_slots, max_slots], Parsed))};
 in_directory(Wrong) ->
     Wrong.
 
 %% A table that can only be read must be there.
--spec created(parsed()) -> parsed().
-created(#{access := read} = Parsed) -> Parsed#{create := false};
-created(Parsed) -> Parsed.
+-spec without_create(parsed()) -> parsed().
+without_create(#{access := read} = Parsed) -> Parsed#{create := false};
+without_create(Parsed) -> Parsed.
 
 -spec read(term(), map()) -> map() | badarg | {error, term()}.
 read([Option | Options], Read) ->
@@ -294,10 +296,10 @@ native_directory(Name) ->
     end.
 
 %% @doc The type, key position and merge that the options tell of a table whose file is spoilt.
--spec told(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
-told(#{type := default}) -> default;
-told(#{keypos := default} = Parsed) -> told(Parsed#{keypos := 1});
-told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
+-spec repair_hint(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
+repair_hint(#{type := default}) -> default;
+repair_hint(#{keypos := default} = Parsed) -> repair_hint(Parsed#{keypos := 1});
+repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
 
 %% @doc The path and the options that the native library gets.
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
@@ -367,9 +369,9 @@ fits(Asked, Opened) ->
         andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
 
 %% @doc Returns the type and the position of the key of the table in a directory.
--spec described(term()) ->
+-spec describe(term()) ->
           {ok, ats:table_type(), pos_integer()} | {error, ats_disk_failure:reason()} | badarg.
-described(Name) ->
+describe(Name) ->
     case native_directory(Name) of
         {ok, Native} ->
             case ats_nif:disk_describe(Native) of

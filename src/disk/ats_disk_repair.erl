@@ -18,23 +18,23 @@ open(#{repair := force, access := Access, file := File} = Options, Directory, Op
     case {ats_nif:disk_describe(Directory), Access} of
         {{error, Cause, _}, _} when Cause =/= damaged -> Open();
         {_, read} -> {error, reason, {access_mode, File}};
-        _ -> repaired(Options, Directory, Open)
+        _ -> repair(Options, Directory, Open)
     end;
 open(#{repair := Repair, access := Access, file := File} = Options, Directory, Open) ->
     case Open() of
         {error, damaged, _} when Repair =:= false -> {error, reason, {needs_repair, File}};
         {error, damaged, _} when Repair =:= true, Access =:= read_write ->
-            repaired(Options, Directory, Open);
+            repair(Options, Directory, Open);
         Opened -> Opened
     end.
 
--spec repaired(ats_disk_options:parsed(), binary(), fun(() -> opened())) -> opened().
-repaired(#{file := File} = Options, Directory, Open) ->
-    case ats_nif:disk_repair(Directory, ats_disk_options:told(Options)) of
+-spec repair(ats_disk_options:parsed(), binary(), fun(() -> opened())) -> opened().
+repair(#{file := File} = Options, Directory, Open) ->
+    case ats_nif:disk_repair(Directory, ats_disk_options:repair_hint(Options)) of
         {ok, Records, LostEntries, Outdated, Faults, Kept} ->
             Report = #{repaired => File, records => Records, lost_entries => LostEntries,
                        keys_without_newer_operands => Outdated, faults => Faults,
-                       damaged_files => kept(Kept)},
+                       damaged_files => damaged_files(Kept)},
             Kept =:= default orelse
                 ?LOG_WARNING(Report, #{domain => [ats], report_cb => fun ?MODULE:format/1}),
             Open();
@@ -42,9 +42,9 @@ repaired(#{file := File} = Options, Directory, Open) ->
             Failed
     end.
 
--spec kept(default | binary()) -> none | file:filename_all().
-kept(default) -> none;
-kept(Path) -> ats_disk_options:text_of_name(Path).
+-spec damaged_files(default | binary()) -> none | file:filename_all().
+damaged_files(default) -> none;
+damaged_files(Path) -> ats_disk_options:text_of_name(Path).
 
 %% @doc The outcome of a repair, in words.
 -spec format(map()) -> {io:format(), [term()]}.

@@ -22,16 +22,16 @@ of_table(Table, Read) ->
 %% @doc Has a native function read a key of a snapshot of a table.
 -spec of_key(ats:tid(), ats_nif:disk_read(), Arguments :: [term()]) -> Answer :: term().
 of_key(Table, Function, Arguments) ->
-    of_table(Table, fun(Snapshot) -> resolved(Snapshot, Function, Arguments) end).
+    of_table(Table, fun(Snapshot) -> read_resolving(Snapshot, Function, Arguments) end).
 
--spec resolved(ats:tid(), ats_nif:disk_read(), [term()]) -> term().
-resolved(Snapshot, Function, Arguments) ->
+-spec read_resolving(ats:tid(), ats_nif:disk_read(), [term()]) -> term().
+read_resolving(Snapshot, Function, Arguments) ->
     case ats_nif:disk_try(Snapshot, Function, Arguments) of
         {ok, Answer} ->
             Answer;
         {refused, pending} ->
             ok = ats_merge_pending:resolve(Snapshot),
-            resolved(Snapshot, Function, Arguments);
+            read_resolving(Snapshot, Function, Arguments);
         {refused, Cause} ->
             erlang:error({ats_error, Cause})
     end.

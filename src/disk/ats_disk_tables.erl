@@ -193,7 +193,7 @@ handle_cast(_Nothing, State) ->
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({'DOWN', Monitor, process, Pid, Reason}, #state{workers = Workers} = State) ->
     case maps:take(Monitor, Workers) of
-        {Work, Rest} -> {noreply, done(Work, outcome(Reason), State#state{workers = Rest})};
+        {Work, Rest} -> {noreply, end_work(Work, outcome(Reason), State#state{workers = Rest})};
         error -> {noreply, user_ended(Pid, State)}
     end;
 handle_info(_Other, State) ->
@@ -202,15 +202,15 @@ handle_info(_Other, State) ->
 %% Nothing is opened or closed any more when this returns, and no process is told.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{tables = Tables, workers = Workers}) ->
-    Opened = [outcome(finished(Monitor)) || Monitor <- maps:keys(Workers)],
+    Opened = [outcome(await_end(Monitor)) || Monitor <- maps:keys(Workers)],
     Open = [Id || #table{id = Id} <- maps:values(Tables)] ++ [Id || {{ok, Id}, _} <- Opened],
     Closing = [Monitor || Id <- Open, {_, Monitor} <- [closer(Id)]],
-    _ = [finished(Monitor) || Monitor <- Closing],
+    _ = [await_end(Monitor) || Monitor <- Closing],
     ok.
 
 %% Waits for the end of a process.
--spec finished(reference()) -> term().
-finished(Monitor) ->
+-spec await_end(reference()) -> term().
+await_end(Monitor) ->
     receive {'DOWN', Monitor, process, _, Reason} -> Reason end.
 
 %%--------------------------------------------------------------------------------------------
@@ -225,14 +225,14 @@ ask(Name, Request, #state{tables = Tables} = State) ->
             Later = Changing#changing{waiting = queue:in(Request, Waiting)},
             State#state{tables = Tables#{Name := Later}};
         #{Name := Table} ->
-            asked(Name, Request, Table, State);
+            answer_request(Name, Request, Table, State);
         #{} ->
-            asked_of_none(Name, Request, State)
+            answer_unopened(Name, Request, State)
     end.
 
--spec asked(name(), request(), #table{}, #state{}) -> #state{}.
-asked(Name, {open, From, Asked}, #table{options = Options} = Table, State) ->
-    case ats_disk_options:fits(spelled_as(Table, Asked), Options) of
+-spec answer_request(name(), request(), #table{}, #state{}) -> #state{}.
+answer_request(Name, {open, From, Asked}, #table{options = Options} = Table, State) ->
+    case ats_disk_options:fits(use_spelling(Table, Asked), Options) of
         true ->
             gen_server:reply(From, ok),
             add_user(Name, Table, caller(From), State);
@@ -240,7 +240,7 @@ asked(Name, {open, From, Asked}, #table{options = Options} = Table, State) ->
             gen_server:reply(From, {error, incompatible_arguments}),
             State
     end;
-asked(Name, {close, From}, #table{users = Users} = Table, State) ->
+answer_request(Name, {close, From}, #table{users = Users} = Table, State) ->
     User = caller(From),
     case Users of
         #{User := 1} when map_size(Users) =:= 1 ->
@@ -259,31 +259,31 @@ asked(Name, {close, From}, #table{users = Users} = Table, State) ->
 
 %% The options that are asked for, with the directory as it was spelled when the table was opened,
 %% if it is that one.
--spec spelled_as(#table{}, ats_disk_options:parsed()) -> ats_disk_options:parsed().
-spelled_as(#table{options = #{directory := Directory}}, #{directory := Directory} = Asked) ->
+-spec use_spelling(#table{}, ats_disk_options:parsed()) -> ats_disk_options:parsed().
+use_spelling(#table{options = #{directory := Directory}}, #{directory := Directory} = Asked) ->
     Asked;
-spelled_as(#table{place = Place, options = #{directory := Directory}}, Asked) ->
+use_spelling(#table{place = Place, options = #{directory := Directory}}, Asked) ->
     case place(Asked) of
         Place when Place =/= unknown -> Asked#{directory := Directory};
         _ -> Asked
     end.
 
--spec asked_of_none(name(), request(), #state{}) -> #state{}.
-asked_of_none(_Name, {close, From}, State) ->
+-spec answer_unopened(name(), request(), #state{}) -> #state{}.
+answer_unopened(_Name, {close, From}, State) ->
     gen_server:reply(From, {error, not_owner}),
     State;
-asked_of_none(Name, {open, _From, _Options} = Request, State) ->
+answer_unopened(Name, {open, _From, _Options} = Request, State) ->
     open_table(Name, Request, #changing{}, State).
 
 -spec open_table(name(), request(), #changing{}, #state{}) -> #state{}.
 open_table(Name, {open, _From, Options} = Request, Changing, #state{closed = Closed} = State) ->
     Owner = self(),
-    Open = fun() -> {opened(Options, Owner), place(Options)} end,
+    Open = fun() -> {open_native(Options, Owner), place(Options)} end,
     work(Name, Changing, {opening, Name, Request, Closed}, worker(Open), State).
 
--spec opened(ats_disk_options:parsed(), pid()) ->
+-spec open_native(ats_disk_options:parsed(), pid()) ->
           {ok, ats:tid()} | {error, term(), term()}.
-opened(Options, Owner) ->
+open_native(Options, Owner) ->
     {Directory, Native} = ats_disk_options:native(Options),
     Open = fun() ->
                    case ats_disk_options:check_modules(Options) of
@@ -323,8 +323,8 @@ outcome({done, Outcome}) -> Outcome;
 outcome(Crash) -> {error, crash, Crash}.
 
 %% A process has opened or closed a table, or has failed.
--spec done(work(), term(), #state{}) -> #state{}.
-done({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
+-spec end_work(work(), term(), #state{}) -> #state{}.
+end_work({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Id),
     Options = Asked#{type := Type, keypos := KeyPos},
     true = ets:insert(?NAMES, {Name, Id, Options}),
@@ -333,23 +333,23 @@ done({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
     gen_server:reply(From, ok),
     Table = #table{id = Id, place = Place, options = Options},
     go_on(Name, Waiting, add_user(Name, Table, caller(From), Rest));
-done({opening, Name, Request, Closed}, {{error, in_use, _} = Failed, Place}, State) ->
+end_work({opening, Name, Request, Closed}, {{error, in_use, _} = Failed, Place}, State) ->
     case {is_being_closed(Place, State), State} of
         {true, #state{parked = Parked}} ->
             Park = fun(Requests) -> [{Name, Request} | Requests] end,
             State#state{parked = maps:update_with(Place, Park, [{Name, Request}], Parked)};
         {false, #state{closed = Closed}} ->
-            not_opened(Name, Request, Failed, State);
+            fail_open(Name, Request, Failed, State);
         {false, #state{}} ->
             %% A table has been closed meanwhile, which may have been in this directory.
             open_again(Name, Request, State)
     end;
-done({opening, Name, Request, _Closed}, {Failed, _Place}, State) ->
-    not_opened(Name, Request, Failed, State);
-done({opening, Name, Request, _Closed}, Crash, State) ->
-    not_opened(Name, Request, Crash, State);
-done({closing, Name, From, #table{place = Place, options = #{file := File}}}, Outcome,
-     #state{closed = Closed, parked = Parked} = State) ->
+end_work({opening, Name, Request, _Closed}, {Failed, _Place}, State) ->
+    fail_open(Name, Request, Failed, State);
+end_work({opening, Name, Request, _Closed}, Crash, State) ->
+    fail_open(Name, Request, Crash, State);
+end_work({closing, Name, From, #table{place = Place, options = #{file := File}}}, Outcome,
+         #state{closed = Closed, parked = Parked} = State) ->
     {Waiting, Rest} = take_waiting(Name, State),
     case From of
         none -> ok;
@@ -361,8 +361,8 @@ done({closing, Name, From, #table{place = Place, options = #{file := File}}}, Ou
                           Free, Requests),
     go_on(Name, Waiting, Opening).
 
--spec not_opened(name(), request(), term(), #state{}) -> #state{}.
-not_opened(Name, {open, From, #{file := File}}, Failed, State) ->
+-spec fail_open(name(), request(), term(), #state{}) -> #state{}.
+fail_open(Name, {open, From, #{file := File}}, Failed, State) ->
     {Waiting, Rest} = take_waiting(Name, State),
     gen_server:reply(From, ats_disk_failure:of_call(Failed, File)),
     go_on(Name, Waiting, Rest).

@@ -28,7 +28,7 @@
 out(Table, {Module, Target}, Progress) ->
     _ = is_there(Module, Target) orelse erlang:error({ats_error, target}),
     Insert = fun(Objects, Before) ->
-                     true = asked(fun() -> Module:insert(Target, Objects) end, target),
+                     true = call_other(fun() -> Module:insert(Target, Objects) end, target),
                      Done = Before + length(Objects),
                      _ = Progress(Done, unknown),
                      Done
@@ -54,9 +54,9 @@ is_fixed(Table) ->
 -spec in_unfixed(ats:tid(), source(), progress()) -> ok | {error, term()}.
 in_unfixed(Table, {Module, Source} = From, Progress) ->
     Total = Module:info(Source, size),
-    _ = asked(fun() -> Module:safe_fixtable(Source, true) end, source),
+    _ = call_other(fun() -> Module:safe_fixtable(Source, true) end, source),
     try
-        replaced(Table, fun(Stage) ->
+        replace_all(Table, fun(Stage) ->
                                 First = Module:select(Source, ?EVERYTHING, ?AT_ONCE),
                                 in_chunks(First, From, Stage, 0, Total, Progress)
                         end)
@@ -71,8 +71,8 @@ is_there(Module, Table) ->
     end.
 
 %% A call of another table. If that refuses it, this is the cause.
--spec asked(fun(() -> Answer), source | target) -> Answer.
-asked(Call, Cause) ->
+-spec call_other(fun(() -> Answer), source | target) -> Answer.
+call_other(Call, Cause) ->
     try Call()
     catch error:badarg -> erlang:error({ats_error, Cause})
     end.
@@ -81,36 +81,36 @@ asked(Call, Cause) ->
 -spec init(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
 init(Table, InitFun) ->
     case is_fixed(Table) of
-        true -> stopped(InitFun, fixed);
-        false -> replaced(Table, fun(Stage) -> provided(Stage, InitFun(read)) end)
+        true -> stop(InitFun, fixed);
+        false -> replace_all(Table, fun(Stage) -> take_provided(Stage, InitFun(read)) end)
     end.
 
--spec provided(#stage{}, term()) -> ok | {error, term()}.
-provided(Stage, end_of_input) ->
-    exchanged(Stage);
-provided(Stage, {Objects, Next}) when is_list(Objects), is_function(Next) ->
-    case staged(Objects, fun() -> true end, Stage) of
-        #stage{} = More -> provided(More, Next(read));
-        Failed -> stopped(Next, Failed)
+-spec take_provided(#stage{}, term()) -> ok | {error, term()}.
+take_provided(Stage, end_of_input) ->
+    exchange(Stage);
+take_provided(Stage, {Objects, Next}) when is_list(Objects), is_function(Next) ->
+    case stage_objects(Objects, fun() -> true end, Stage) of
+        #stage{} = More -> take_provided(More, Next(read));
+        Failed -> stop(Next, Failed)
     end;
-provided(_Stage, Other) ->
+take_provided(_Stage, Other) ->
     {error, {init_fun, Other}}.
 
 %% Tells the function that nothing more is read. Its answer does not matter any more.
--spec stopped(ats_dets:init_fun(), Failed) -> Failed.
-stopped(Function, Failed) ->
+-spec stop(ats_dets:init_fun(), Failed) -> Failed.
+stop(Function, Failed) ->
     _ = try Function(close) catch _:_ -> ok end,
     Failed.
 
 -spec in_chunks(term(), source(), #stage{}, non_neg_integer(), non_neg_integer() | undefined,
                 progress()) -> ok | {error, term()}.
 in_chunks('$end_of_table', _From, Stage, _Done, _Total, _Progress) ->
-    exchanged(Stage);
+    exchange(Stage);
 in_chunks({error, _} = Failed, _From, _Stage, _Done, _Total, _Progress) ->
     Failed;
 in_chunks({Objects, Continuation}, {Module, Source} = From, Stage, Before, Total, Progress) ->
     HaveKeys = fun() -> have_keys(Module, Source, Stage#stage.table) end,
-    case staged(Objects, HaveKeys, Stage) of
+    case stage_objects(Objects, HaveKeys, Stage) of
         #stage{} = More ->
             Done = Before + length(Objects),
             _ = Progress(Done, Total),
@@ -134,8 +134,8 @@ have_keys(Module, Source, Table) ->
 %% what was in the table, and what follows is inserted into it, list by list.
 %%--------------------------------------------------------------------------------------------
 
--spec replaced(ats:tid(), fun((#stage{}) -> ok | {error, term()})) -> ok | {error, term()}.
-replaced(Table, Fill) ->
+-spec replace_all(ats:tid(), fun((#stage{}) -> ok | {error, term()})) -> ok | {error, term()}.
+replace_all(Table, Fill) ->
     Memory = ats_nif:disk_stage(Table),
     try Fill(#stage{table = Table, into = Memory})
     after
@@ -147,23 +147,23 @@ replaced(Table, Fill) ->
 
 %% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that
 %% can be known; it is asked before the first of them replace what was there.
--spec staged([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
-staged(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
+-spec stage_objects([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
+stage_objects(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
     %% Others may write to the table itself, and a module merge what they write.
     case ats_merge_access:try_change(Into, insert, [Objects]) of
         {ok, true} when Into =:= Table -> Stage;
-        {ok, true} -> emptied_if_full(HaveKeys, Stage);
+        {ok, true} -> empty_if_full(HaveKeys, Stage);
         {refused, none} -> {error, invalid_objects_list};
         {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
--spec emptied_if_full(fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
-emptied_if_full(HaveKeys, #stage{table = Table, into = Into} = Stage) ->
+-spec empty_if_full(fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
+empty_if_full(HaveKeys, #stage{table = Table, into = Into} = Stage) ->
     case ats_nif:memory(Into) * erlang:system_info(wordsize) > ?AT_ONE_MOMENT of
         true ->
             case HaveKeys() of
                 true ->
-                    ok = exchanged(Stage),
+                    ok = exchange(Stage),
                     true = ats_nif:delete(Into),
                     Stage#stage{into = Table};
                 false ->
@@ -173,9 +173,9 @@ emptied_if_full(HaveKeys, #stage{table = Table, into = Into} = Stage) ->
             Stage
     end.
 
--spec exchanged(#stage{}) -> ok.
-exchanged(#stage{table = Table, into = Table}) ->
+-spec exchange(#stage{}) -> ok.
+exchange(#stage{table = Table, into = Table}) ->
     ok;
-exchanged(#stage{table = Table, into = Memory}) ->
+exchange(#stage{table = Table, into = Memory}) ->
     true = ats_nif:disk_exchange(Table, Memory),
     ok.

@@ -30,7 +30,7 @@
 -module(ats_format).
 
 -export([check/1, check_stored/1, of_table/1, are_formats/1]).
--export([key/2, value/2, decoded_key/2, decoded_pair/2, decoded_value/2]).
+-export([key/2, value/2, decode_key/2, decode_pair/2, decode_value/2]).
 
 -export_type([format/0, formats/0, given/0, version/0]).
 
@@ -115,17 +115,17 @@ is_format(_) -> false.
 %% @doc A key as the table keeps it.
 -spec key(formats(), Key :: term()) -> term().
 key(none, Key) -> Key;
-key({Format, _}, Key) -> encoded(Format, Key, key_format).
+key({Format, _}, Key) -> encode(Format, Key, key_format).
 
 %% @doc A value as the table keeps it.
 -spec value(formats(), Value :: term()) -> term().
 value(none, Value) -> Value;
-value({_, Format}, Value) -> encoded(Format, Value, value_format).
+value({_, Format}, Value) -> encode(Format, Value, value_format).
 
--spec encoded(format(), term(), key_format | value_format) -> term().
-encoded(term, Term, _Cause) ->
+-spec encode(format(), term(), key_format | value_format) -> term().
+encode(term, Term, _Cause) ->
     Term;
-encoded(Format, Term, Cause) ->
+encode(Format, Term, Cause) ->
     {Module, Function} = encoder(Format),
     try Module:Function(Term) of
         Bytes when is_binary(Bytes) -> Bytes;
@@ -137,24 +137,24 @@ encoded(Format, Term, Cause) ->
     end.
 
 %% @doc A key as the program has it.
--spec decoded_key(formats(), term()) -> term().
-decoded_key(none, Key) -> Key;
-decoded_key({Format, _}, Key) -> decoded(Format, Key).
+-spec decode_key(formats(), term()) -> term().
+decode_key(none, Key) -> Key;
+decode_key({Format, _}, Key) -> decode(Format, Key).
 
 %% @doc A value as the program has it.
--spec decoded_value(formats(), term()) -> term().
-decoded_value(none, Value) -> Value;
-decoded_value({_, Format}, Value) -> decoded(Format, Value).
+-spec decode_value(formats(), term()) -> term().
+decode_value(none, Value) -> Value;
+decode_value({_, Format}, Value) -> decode(Format, Value).
 
 %% @doc Key and value of an object that has both, as the program has them.
--spec decoded_pair(formats(), tuple()) -> {Key :: term(), Value :: term()}.
-decoded_pair(Formats, Object) ->
-    {decoded_key(Formats, element(1, Object)), decoded_value(Formats, element(2, Object))}.
+-spec decode_pair(formats(), tuple()) -> {Key :: term(), Value :: term()}.
+decode_pair(Formats, Object) ->
+    {decode_key(Formats, element(1, Object)), decode_value(Formats, element(2, Object))}.
 
--spec decoded(format(), term()) -> term().
-decoded(term, Term) ->
+-spec decode(format(), term()) -> term().
+decode(term, Term) ->
     Term;
-decoded(Format, Bytes) ->
+decode(Format, Bytes) ->
     {Module, Function} = decoder(Format),
     try Module:Function(Bytes)
     catch

@@ -87,7 +87,7 @@ read(Table, Key) ->
     Formats = ats_format:of_table(Table),
     case ats_merge_access:lookup(Table, ats_format:key(Formats, Key)) of
         [Object] when tuple_size(Object) >= 2 ->
-            {ok, ats_format:decoded_value(Formats, element(2, Object))};
+            {ok, ats_format:decode_value(Formats, element(2, Object))};
         [] ->
             not_found;
         _ ->
@@ -163,7 +163,7 @@ select_continue(_Table, '$end_of_table', N) when is_integer(N), N > 0 ->
     {ok, [], '$end_of_table'};
 select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
     case is_handle(Select) of
-        true -> continued(Select, N);
+        true -> continue_select(Select, N);
         false -> {error, {bad_select_handle, Select}}
     end;
 select_continue(_Table, _Select, _N) ->
@@ -178,23 +178,23 @@ is_handle({select, Continuation, Rest, {Snapshot, Formats, _Upper, Filter}}) ->
 is_handle(_) ->
     false.
 
--spec continued(goes_on(), pos_integer()) ->
+-spec continue_select(goes_on(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
-continued({select, Continuation, Rest, {Snapshot, _, _, _} = Range} = Select, N) ->
+continue_select({select, Continuation, Rest, {Snapshot, _, _, _} = Range} = Select, N) ->
     try
-        continued(Continuation, Rest, Range, N)
+        continue_select(Continuation, Rest, Range, N)
     catch
         error:{ats_error, Cause} when Cause =:= id; Cause =:= type; Cause =:= access;
                                       Cause =:= none ->
             {error, {bad_select_handle, Select}};
         error:{ats_error, snapshot_expired} ->
-            ok = let_go(Snapshot),
+            ok = release_snapshot(Snapshot),
             {error, {bad_select_handle, Select}}
     end.
 
--spec continued(ats:continuation() | '$end_of_table', [tuple()], range(), pos_integer()) ->
+-spec continue_select(ats:continuation() | '$end_of_table', [tuple()], range(), pos_integer()) ->
           {ok, [{term(), term()}], select()}.
-continued(Continuation, Rest, {Snapshot, Formats, Upper, _Filter} = Range, N) ->
+continue_select(Continuation, Rest, {Snapshot, Formats, Upper, _Filter} = Range, N) ->
     _ = edge(Formats, Upper),
     %% Rows that are in the handle do not make it live longer, and are the first to be returned.
     _ = Continuation =:= '$end_of_table' orelse ats_nif:disk_median(Snapshot, <<>>, <<>>),
@@ -210,7 +210,7 @@ begin_at(Snapshot, Formats, Lower, Upper) ->
     From = case edge(Formats, Lower) of
                none when is_function(Lower) ->
                    IsBelow = fun(Key) ->
-                                     is_below(Lower, ats_format:decoded_key(Formats, Key), lower)
+                                     is_below(Lower, ats_format:decode_key(Formats, Key), lower)
                              end,
                    ats_disk_bisect:low_cut(Snapshot, IsBelow);
                Cut ->
@@ -233,24 +233,24 @@ filter(_) -> erlang:error({ats_error, none}).
 -spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', range(),
            non_neg_integer(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
 rows('$end_of_table', Range, _Wanted, Found) ->
-    ended(Range, Found);
+    end_select(Range, Found);
 rows({[Row | _] = Rest, Continuation}, {Snapshot, Formats, Upper, _Filter} = Range, 0, Found) ->
-    case is_below(Upper, ats_format:decoded_key(Formats, element(1, Row)), upper) of
+    case is_below(Upper, ats_format:decode_key(Formats, element(1, Row)), upper) of
         true ->
             %% What is left may be in the handle already.
-            _ = [let_go(Snapshot) || Continuation =:= '$end_of_table'],
+            _ = [release_snapshot(Snapshot) || Continuation =:= '$end_of_table'],
             {ok, lists:reverse(Found), {select, Continuation, Rest, Range}};
         false ->
-            ended(Range, Found)
+            end_select(Range, Found)
     end;
 rows({[Row | Rest], Continuation}, {_Snapshot, Formats, Upper, Filter} = Range, Wanted, Found)
   when tuple_size(Row) >= 2 ->
-    Key = ats_format:decoded_key(Formats, element(1, Row)),
+    Key = ats_format:decode_key(Formats, element(1, Row)),
     case is_below(Upper, Key, upper) of
         false ->
-            ended(Range, Found);
+            end_select(Range, Found);
         true ->
-            Value = ats_format:decoded_value(Formats, element(2, Row)),
+            Value = ats_format:decode_value(Formats, element(2, Row)),
             case Filter(Key, Value) of
                 true -> rows({Rest, Continuation}, Range, Wanted - 1, [{Key, Value} | Found]);
                 false -> rows({Rest, Continuation}, Range, Wanted, Found);
@@ -274,14 +274,14 @@ is_below(_Upper, _Key, _Cause) ->
     true.
 
 %% Nothing is left, so the snapshot is not needed any more.
--spec ended(range(), [{term(), term()}]) -> {ok, [{term(), term()}], '$end_of_table'}.
-ended({Snapshot, _Formats, _Upper, _Filter}, Found) ->
-    ok = let_go(Snapshot),
+-spec end_select(range(), [{term(), term()}]) -> {ok, [{term(), term()}], '$end_of_table'}.
+end_select({Snapshot, _Formats, _Upper, _Filter}, Found) ->
+    ok = release_snapshot(Snapshot),
     {ok, lists:reverse(Found), '$end_of_table'}.
 
 %% The snapshot may be gone already.
--spec let_go(ats:tid()) -> ok.
-let_go(Snapshot) ->
+-spec release_snapshot(ats:tid()) -> ok.
+release_snapshot(Snapshot) ->
     try ats_nif:delete(Snapshot) of
         true -> ok
     catch

@@ -108,8 +108,8 @@
 %% @doc Opens the table in a directory, as it was made, for the caller. The name is a new one.
 -spec open_file(Directory :: file:name_all()) -> {ok, tab_name()} | {error, reason()}.
 open_file(Directory) ->
-    case ats_disk_options:as_made(Directory) of
-        {ok, Options} -> opened(make_ref(), Options);
+    case ats_disk_options:parse_made(Directory) of
+        {ok, Options} -> open_parsed(make_ref(), Options);
         {error, _} = Failed -> Failed;
         badarg -> erlang:error(badarg, [Directory])
     end.
@@ -167,13 +167,13 @@ open_file(Directory) ->
 -spec open_file(tab_name(), option() | [option()]) -> {ok, tab_name()} | {error, reason()}.
 open_file(Name, Options) ->
     case ats_disk_options:parse(Name, Options) of
-        {ok, Parsed} -> opened(Name, Parsed);
+        {ok, Parsed} -> open_parsed(Name, Parsed);
         {error, _} = Unsupported -> Unsupported;
         badarg -> erlang:error(badarg, [Name, Options])
     end.
 
--spec opened(tab_name(), ats_disk_options:parsed()) -> {ok, tab_name()} | {error, reason()}.
-opened(Name, Options) ->
+-spec open_parsed(tab_name(), ats_disk_options:parsed()) -> {ok, tab_name()} | {error, reason()}.
+open_parsed(Name, Options) ->
     maybe_ok(ats_disk_tables:ensure_started(),
              fun() ->
                      maybe_ok(ats_disk_tables:open(Name, Options), fun() -> {ok, Name} end)
@@ -211,7 +211,7 @@ unfix(Table) ->
 %% @doc Returns `true' if there is a table in a directory.
 -spec is_dats_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
 is_dats_file(Directory) ->
-    case ats_disk_options:described(Directory) of
+    case ats_disk_options:describe(Directory) of
         {ok, _Type, _KeyPos} -> true;
         {error, {not_a_dats_table, _}} -> false;
         {error, _} = Failed -> Failed;
@@ -299,7 +299,7 @@ sync(Name) ->
 %% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
 -spec flush(tab_name()) -> ok | {error, reason()}.
 flush(Name) ->
-    ?ANSWER(merged_into_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
+    ?ANSWER(write_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
 
 %% @doc Returns the memory in bytes that tables share which were opened without the option `memory':
 %% the budget, which is the parameter `disk_memory' that the application had when it was started,
@@ -316,12 +316,12 @@ shared_memory() ->
 %% to read and write all of it.
 -spec compact(tab_name()) -> ok | {error, reason()}.
 compact(Name) ->
-    ?ANSWER(merged_into_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
+    ?ANSWER(write_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
 
 %% What has several values now and is merged by a module, is merged soon.
--spec merged_into_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
+-spec write_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
           ok | {error, reason()}.
-merged_into_runs(Name, Write) ->
+write_runs(Name, Write) ->
     Table = ?TABLE(Name),
     Written = ats_disk_failure:of_call(Write(Table), ats_disk_tables:directory(Name)),
     ok = ats_merge_background:pending(Table),
@@ -344,13 +344,13 @@ merged_into_runs(Name, Write) ->
 %% the answer, and the table has the version that it had. It takes as long as to read all of it.
 -spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
-    ?ANSWER(upgraded(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
+    ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
 
--spec upgraded(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
-               | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
-upgraded(Name, {ok, Merge}) ->
+-spec finish_upgrade(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
+                     | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
+finish_upgrade(Name, {ok, Merge}) ->
     ats_disk_tables:set_merge(Name, Merge);
-upgraded(Name, Failed) ->
+finish_upgrade(Name, Failed) ->
     ats_disk_failure:of_call(Failed, ats_disk_tables:directory(Name)).
 
 %% @doc Says in words why a function has failed.
@@ -780,7 +780,7 @@ continue(What, {Name, What, Continuation}) ->
         '$end_of_table' ->
             '$end_of_table';
         Table ->
-            Next = fun(There) -> ats_select:continue(ats_select:moved(Continuation, There)) end,
+            Next = fun(There) -> ats_select:continue(ats_select:move_to(Continuation, There)) end,
             named(Name, What, chunk_of(Table, Next))
     end;
 continue(_, _) ->
@@ -791,7 +791,7 @@ continue(_, _) ->
               when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
 chunk_of(Table, Read) ->
     case ats_merge_access:live(Table, Read) of
-        {Results, Continuation} -> {Results, ats_select:moved(Continuation, Table)};
+        {Results, Continuation} -> {Results, ats_select:move_to(Continuation, Table)};
         '$end_of_table' -> '$end_of_table'
     end.
 
@@ -829,7 +829,7 @@ explain(Name, MatchSpec) ->
 %% @equiv range(Name, Low, High, [])
 -spec range(tab_name(), Low :: term(), High :: term()) -> [tuple()] | {error, reason()}.
 range(Name, Low, High) ->
-    ?ANSWER(ranged(Name, fun(Table) -> ats_range:range(Table, Low, High, []) end),
+    ?ANSWER(read_range(Name, fun(Table) -> ats_range:range(Table, Low, High, []) end),
             Name, [Name, Low, High]).
 
 %% @doc Returns what has a key from `Low' to `High', in ascending order of the keys. See {@link
@@ -837,36 +837,37 @@ range(Name, Low, High) ->
 -spec range(tab_name(), Low :: term(), High :: term(), [ats:range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
 range(Name, Low, High, Options) ->
-    ?ANSWER(ranged(Name, Options, fun(Table) -> ats_range:range(Table, Low, High, Options) end),
+    ?ANSWER(read_range(Name, Options,
+                       fun(Table) -> ats_range:range(Table, Low, High, Options) end),
             Name, [Name, Low, High, Options]).
 
 %% @equiv prefix(Name, Pattern, [])
 -spec prefix(tab_name(), Pattern :: term()) -> [tuple()] | {error, reason()}.
 prefix(Name, Pattern) ->
-    ?ANSWER(ranged(Name, fun(Table) -> ats_range:prefix(Table, Pattern, []) end),
+    ?ANSWER(read_range(Name, fun(Table) -> ats_range:prefix(Table, Pattern, []) end),
             Name, [Name, Pattern]).
 
 %% @doc Returns what has a key that begins as a pattern does. See {@link ats:prefix/3}.
 -spec prefix(tab_name(), Pattern :: term(), [ats:range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
 prefix(Name, Pattern, Options) ->
-    ?ANSWER(ranged(Name, Options, fun(Table) -> ats_range:prefix(Table, Pattern, Options) end),
+    ?ANSWER(read_range(Name, Options, fun(Table) -> ats_range:prefix(Table, Pattern, Options) end),
             Name, [Name, Pattern, Options]).
 
 %% @equiv range_count(Name, Low, High, [])
 -spec range_count(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High) ->
-    ?ANSWER(counted(Name, Low, High, []), Name, [Name, Low, High]).
+    ?ANSWER(count_range(Name, Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Counts the objects with a key from `Low' to `High'. O(that number).
 -spec range_count(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High, Bounds) ->
-    ?ANSWER(counted(Name, Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+    ?ANSWER(count_range(Name, Low, High, Bounds), Name, [Name, Low, High, Bounds]).
 
--spec counted(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
-counted(Name, Low, High, Bounds) ->
+-spec count_range(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
+count_range(Name, Low, High, Bounds) ->
     Table = ?TABLE(Name),
     Count = case ats_merge_access:is_merged_by_program(Table) of
                 false -> fun ats_range:count/4;
@@ -897,7 +898,7 @@ delete_range(Table, Low, High, Bounds) ->
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term()) ->
           Acc | {error, reason()}.
 range_fold(Function, Acc, Name, Low, High) ->
-    ?ANSWER(range_folded(Function, Acc, Name, Low, High, []),
+    ?ANSWER(fold_range(Function, Acc, Name, Low, High, []),
             Name, [Function, Acc, Name, Low, High]).
 
 %% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
@@ -905,28 +906,28 @@ range_fold(Function, Acc, Name, Low, High) ->
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term(),
                  [ats:range_option()]) -> Acc | {error, reason()}.
 range_fold(Function, Acc, Name, Low, High, Options) ->
-    ?ANSWER(range_folded(Function, Acc, Name, Low, High, Options),
+    ?ANSWER(fold_range(Function, Acc, Name, Low, High, Options),
             Name, [Function, Acc, Name, Low, High, Options]).
 
--spec range_folded(fun((term(), Acc) -> Acc), Acc, tab_name(), term(), term(),
-                   [ats:range_option()]) -> Acc.
-range_folded(Function, Acc, Name, Low, High, Options) ->
+-spec fold_range(fun((term(), Acc) -> Acc), Acc, tab_name(), term(), term(),
+                 [ats:range_option()]) -> Acc.
+fold_range(Function, Acc, Name, Low, High, Options) ->
     ats_disk_snapshot:of_table(
       ?TABLE(Name),
       fun(Snapshot) -> ats_range:fold(Function, Acc, Snapshot, Low, High, Options) end).
 
--spec ranged(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
-ranged(Name, Read) ->
+-spec read_range(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
+read_range(Name, Read) ->
     ats_disk_snapshot:of_table(?TABLE(Name), Read).
 
 %% A continuation goes on in the table itself.
--spec ranged(tab_name(), term(), fun((ats:tid()) -> [term()] | {[term()], ats:continuation()}
+-spec read_range(tab_name(), term(), fun((ats:tid()) -> [term()] | {[term()], ats:continuation()}
                                                   | '$end_of_table')) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
-ranged(Name, Options, Read) ->
+read_range(Name, Options, Read) ->
     case is_list(Options) andalso lists:keymember(limit, 1, Options) of
         true -> named(Name, select, chunk_of(?TABLE(Name), Read));
-        false -> ranged(Name, Read)
+        false -> read_range(Name, Read)
     end.
 
 %%--------------------------------------------------------------------------------------------
@@ -968,8 +969,8 @@ init(_Name, _InitFun, _Options) ->
 -spec init_by_chunks(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
 init_by_chunks(Table, InitFun) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
-    ats_disk_bchunk:decoded({Type, KeyPos}, InitFun,
-                            fun(Provider) -> ats_disk_transfer:init(Table, Provider) end).
+    ats_disk_bchunk:decode_objects({Type, KeyPos}, InitFun,
+                                   fun(Provider) -> ats_disk_transfer:init(Table, Provider) end).
 
 -spec unless_fixed(tab_name(), ok | {error, term()} | fixed) -> ok | {error, term()}.
 unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
@@ -981,18 +982,18 @@ unless_fixed(_Name, Done) -> Done.
 -spec bchunk(tab_name(), start | chunk_continuation()) ->
           {chunk_continuation(), ats_disk_bchunk:data()} | '$end_of_table' | {error, reason()}.
 bchunk(Name, start = Continuation) ->
-    ?ANSWER(chunked(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
+    ?ANSWER(name_chunk(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
 bchunk(Name, {Name, bchunk, Position} = Continuation) ->
     _ = ats_disk_bchunk:is_position(Position) orelse erlang:error(badarg, [Name, Continuation]),
-    ?ANSWER(chunked(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
+    ?ANSWER(name_chunk(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
             Name, [Name, Continuation]);
 bchunk(Name, Other) ->
     erlang:error(badarg, [Name, Other]).
 
--spec chunked(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
+-spec name_chunk(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
           {chunk_continuation(), [binary()]} | '$end_of_table'.
-chunked(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
-chunked(_Name, '$end_of_table') -> '$end_of_table'.
+name_chunk(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
+name_chunk(_Name, '$end_of_table') -> '$end_of_table'.
 
 %% @doc Returns `true' if a table can be made by the chunks of a table of which `info(T,
 %% bchunk_format)' is this.
@@ -1137,7 +1138,7 @@ open(Name, Options) ->
             Unsupported;
         Known ->
             case ats_disk_options:parse(Name, Known) of
-                {ok, Parsed} -> opened(Name, Parsed);
+                {ok, Parsed} -> open_parsed(Name, Parsed);
                 {error, _} = Wrong -> Wrong;
                 badarg -> erlang:error(badarg, [Name, Options])
             end

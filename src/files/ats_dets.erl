@@ -52,12 +52,12 @@ from_dets(Table, DetsTable) ->
         undefined -> erlang:error({ats_error, id});
         _ -> ok
     end,
-    Insert = fun(Object, ok) -> inserted(ats_nif:insert(Table, Object)) end,
-    ok = asked(fun() -> dets:foldl(Insert, ok, DetsTable) end),
+    Insert = fun(Object, ok) -> check_inserted(ats_nif:insert(Table, Object)) end,
+    ok = call_dets(fun() -> dets:foldl(Insert, ok, DetsTable) end),
     true.
 
--spec inserted(true) -> ok.
-inserted(true) -> ok.
+-spec check_inserted(true) -> ok.
+check_inserted(true) -> ok.
 
 %% @doc Replaces the objects of a Dets table by those of a table.
 -spec to_dets(ats:table(), DetsTable) -> DetsTable.
@@ -65,8 +65,8 @@ to_dets(Table, DetsTable) ->
     true = ats_nif:safe_fixtable(Table, true),
     try
         First = first_chunk(Table, start, []),
-        Provider = provider(Table, First),
-        ok = asked(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
+        Provider = make_provider(Table, First),
+        ok = call_dets(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
         DetsTable
     after
         unfix(Table)
@@ -93,9 +93,9 @@ first_chunk(Table, Position, Before) ->
 
 %% The process of the Dets table calls this function, so of a private table all but the first chunk
 %% are out of its reach, as in `ets'.
--spec provider(ats:table(), {[tuple()], done | ats_nif:position()} | done) ->
+-spec make_provider(ats:table(), {[tuple()], done | ats_nif:position()} | done) ->
           fun((read | close) -> term()).
-provider(Table, Chunk) ->
+make_provider(Table, Chunk) ->
     fun(close) ->
             ok;
        (read) ->
@@ -103,29 +103,29 @@ provider(Table, Chunk) ->
                 done ->
                     end_of_input;
                 {Objects, done} ->
-                    {Objects, provider(Table, done)};
+                    {Objects, make_provider(Table, done)};
                 {Objects, Position} ->
                     Next = ats_nif:chunk(Table, Position, ?CHUNK_SIZE_OBJECTS),
-                    {Objects, provider(Table, Next)}
+                    {Objects, make_provider(Table, Next)}
             end
     end.
 
 %% Dets says in several ways that it cannot: it returns an error, or what it caught, or throws
 %% that.
--spec asked(fun(() -> term())) -> ok.
-asked(Dets) ->
+-spec call_dets(fun(() -> term())) -> ok.
+call_dets(Dets) ->
     Answer = try Dets()
              catch
                  throw:Thrown -> Thrown;
-                 _:Raised -> failed(Raised)
+                 _:Raised -> raise_failure(Raised)
              end,
     case Answer of
         ok -> ok;
-        {error, Reason} -> failed(Reason);
-        {'EXIT', {Reason, _Stack}} -> failed(Reason);
-        Unexpected -> failed(Unexpected)
+        {error, Reason} -> raise_failure(Reason);
+        {'EXIT', {Reason, _Stack}} -> raise_failure(Reason);
+        Unexpected -> raise_failure(Unexpected)
     end.
 
--spec failed(term()) -> no_return().
-failed({ats_error, _} = OfTable) -> erlang:error(OfTable);
-failed(Reason) -> erlang:error({ats_error, {dets, Reason}}).
+-spec raise_failure(term()) -> no_return().
+raise_failure({ats_error, _} = OfTable) -> erlang:error(OfTable);
+raise_failure(Reason) -> erlang:error({ats_error, {dets, Reason}}).

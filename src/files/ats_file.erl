@@ -132,11 +132,11 @@ write_chunks(Table, Position, Log) ->
 write_terms([], Log) ->
     Log;
 write_terms(Terms, #log{name = Name, md5 = none, count = Count} = Log) ->
-    ok = written(disk_log:log_terms(Name, Terms)),
+    ok = check_written(disk_log:log_terms(Name, Terms)),
     Log#log{count = Count + length(Terms)};
 write_terms(Terms, #log{name = Name, md5 = Md5, count = Count} = Log) ->
     Images = [term_to_binary(Term) || Term <- Terms],
-    ok = written(disk_log:blog_terms(Name, Images)),
+    ok = check_written(disk_log:blog_terms(Name, Images)),
     Log#log{md5 = erlang:md5_update(Md5, Images), count = Count + length(Terms)}.
 
 -spec write_trailer(#log{}, #wanted{}) -> ok.
@@ -144,16 +144,16 @@ write_trailer(Log, Wanted) ->
     case [{count, Log#log.count} || Wanted#wanted.object_count]
         ++ [{md5, erlang:md5_final(Log#log.md5)} || Wanted#wanted.md5sum] of
         [] -> ok;
-        Said -> written(disk_log:log(Log#log.name, [?END_OF_TABLE, Said]))
+        Said -> check_written(disk_log:log(Log#log.name, [?END_OF_TABLE, Said]))
     end.
 
 -spec sync(reference(), #wanted{}) -> ok.
 sync(_Name, #wanted{sync = false}) -> ok;
-sync(Name, #wanted{sync = true}) -> written(disk_log:sync(Name)).
+sync(Name, #wanted{sync = true}) -> check_written(disk_log:sync(Name)).
 
--spec written(ok | {error, term()}) -> ok.
-written(ok) -> ok;
-written({error, Reason}) -> throw(Reason).
+-spec check_written(ok | {error, term()}) -> ok.
+check_written(ok) -> ok;
+check_written({error, Reason}) -> throw(Reason).
 
 %%--------------------------------------------------------------------------------------------
 %% Reading
@@ -214,7 +214,7 @@ read_header(#log{verify = false} = Log0) ->
 read_header(#log{verify = true} = Log0) ->
     {Images, Log} = next(fun disk_log:bchunk/3, 1, Log0),
     Header = header_terms(lists:flatmap(fun decode/1, Images)),
-    case lists:member(md5sum, extended(Header)) of
+    case lists:member(md5sum, read_extended_info(Header)) of
         true -> {Header, Log#log{md5 = erlang:md5_update(erlang:md5_init(), Images)}};
         false -> {Header, Log}
     end.
@@ -249,8 +249,8 @@ header_terms([Tuple]) when is_tuple(Tuple) ->
 header_terms(_) ->
     throw(badfile).
 
--spec extended([term()]) -> [term()].
-extended(Header) ->
+-spec read_extended_info([term()]) -> [term()].
+read_extended_info(Header) ->
     case optional(extended_info, Header, []) of
         List when is_list(List) -> List;
         _ -> []
@@ -292,7 +292,7 @@ read_table(Header, Log, Given) ->
     Size = mandatory(size, Header),
     Table = target(Header, Given),
     try
-        ok = judge(read_objects(Table, Log), Size, extended(Header)),
+        ok = judge(read_objects(Table, Log), Size, read_extended_info(Header)),
         Table
     catch
         Class:Reason:Stack ->
@@ -389,8 +389,8 @@ judge(#log{trailer = none, count = Count}, Size, Extended) ->
     end;
 judge(#log{trailer = {trailer, Said}} = Log, Size, Extended) ->
     %% Whatever is wanted: a trailer that cannot be read is damage.
-    SaidCount = said(count, Said),
-    SaidMd5 = said(md5, Said),
+    SaidCount = trailer_item(count, Said),
+    SaidMd5 = trailer_item(md5, Said),
     ok = judge_md5(Log, SaidMd5),
     case lists:member(object_count, Extended) of
         _ when not Log#log.verify -> ok;
@@ -407,8 +407,8 @@ judge_md5(#log{md5 = Md5}, Said) -> same(erlang:md5_final(Md5), Said, checksum_e
 same(Found, Found, _Otherwise) -> ok;
 same(_Found, _Said, Otherwise) -> throw(Otherwise).
 
--spec said(count | md5, term()) -> term().
-said(Tag, Said) ->
+-spec trailer_item(count | md5, term()) -> term().
+trailer_item(Tag, Said) ->
     try lists:keyfind(Tag, 1, Said) of
         {Tag, Value} -> Value;
         _ -> false

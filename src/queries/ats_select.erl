@@ -16,7 +16,7 @@
 -export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1]).
 -export([run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
--export([table_of/1, moved/2]).
+-export([table_of/1, move_to/2]).
 
 -export_type([continuation/0, explanation/0]).
 
@@ -69,7 +69,7 @@ take(Table, MatchSpec) ->
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more(Selected, How) ->
-    ats_collect:list(more(How), unknown, merged(Selected)).
+    ats_collect:list(more(How), unknown, resolve_pending(Selected)).
 
 %% @doc All objects.
 -spec objects(ats:table()) -> [tuple()].
@@ -79,21 +79,21 @@ objects(Table) ->
             Objects;
         Selected ->
             %% An object takes about as much room in a table as on a heap, often a little more.
-            ats_collect:list(more(objects), words(Selected), merged(Selected))
+            ats_collect:list(more(objects), words(Selected), resolve_pending(Selected))
     end.
 
 -spec more(up | down | take | objects) -> ats_collect:more().
 more(How) ->
     fun(Id, Compiled, Place, SoFar) ->
-            merged(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
+            resolve_pending(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
     end.
 
 %% A slice that can go on.
--spec merged(ats_nif:selected()) -> ats_nif:selected().
-merged({pending, Id, Compiled, Place, SoFar}) ->
+-spec resolve_pending(ats_nif:selected()) -> ats_nif:selected().
+resolve_pending({pending, Id, Compiled, Place, SoFar}) ->
     ok = ats_merge_pending:resolve(Id),
     {more, Id, Compiled, Place, SoFar};
-merged(Selected) ->
+resolve_pending(Selected) ->
     Selected.
 
 -spec words(ats_nif:selected()) -> non_neg_integer() | unknown.
@@ -123,7 +123,7 @@ replace(Table, MatchSpec) ->
 count_more({more, Id, Compiled, Place, Count}, How) ->
     count_more(ats_nif:select_more(Id, Compiled, Place, How, Count), How);
 count_more({pending, _, _, _, _} = Selected, How) ->
-    count_more(merged(Selected), How);
+    count_more(resolve_pending(Selected), How);
 count_more(Count, _How) ->
     Count.
 
@@ -240,9 +240,9 @@ table_of('$end_of_table') -> '$end_of_table';
 table_of(_) -> erlang:error({ats_error, none}).
 
 %% @doc A continuation that goes on in another table, which has the same keys.
--spec moved(continuation(), ats:tid()) -> continuation().
-moved('$end_of_table', _Table) -> '$end_of_table';
-moved(Continuation, Table) -> setelement(1, Continuation, Table).
+-spec move_to(continuation(), ats:tid()) -> continuation().
+move_to('$end_of_table', _Table) -> '$end_of_table';
+move_to(Continuation, Table) -> setelement(1, Continuation, Table).
 
 %% @doc Makes a continuation that was a binary in between usable again. That of a range would lose
 %% its end.

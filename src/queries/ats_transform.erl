@@ -250,7 +250,7 @@ arguments(Callee, Arguments, Anno, Context, Found) ->
                     {Before, [{atom, _, ets} | _]} <- [lists:split(Position - 1, Arguments)]] of
         [Before | _] ->
             [Ets, Name, Passed | After] = lists:nthtail(length(Before), Arguments),
-            {Target, Found1} = module_for(Name, passed(Passed), Anno, Context, Found),
+            {Target, Found1} = module_for(Name, passed_arguments(Passed), Anno, Context, Found),
             {NewRest, Found2} = walk(Before ++ [Name, Passed | After], Context, Found1),
             {NewBefore, NewAfter} = lists:split(length(Before), NewRest),
             {NewBefore ++ [setelement(3, Ets, Target) | NewAfter], Found2};
@@ -323,8 +323,8 @@ dets(_Call, _Anno, Found) ->
 %%--------------------------------------------------------------------------------------------
 
 %% The arguments in a list that is written out, as a list of trees.
--spec passed(tree()) -> [tree()] | tree().
-passed(Tree) ->
+-spec passed_arguments(tree()) -> [tree()] | tree().
+passed_arguments(Tree) ->
     case elements(Tree, []) of
         unknown -> Tree;
         Elements -> Elements

@@ -42,7 +42,7 @@ own() -> [{module_info, 0}, {module_info, 1}].
 
 page(Config) ->
     Functions = ats_disk_functions:documented(),
-    Rows = ats_page:in_scratch_directory(Config, "functions_on_disk", fun() ->
+    Rows = ats_docs_page:in_scratch_directory(Config, "functions_on_disk", fun() ->
         [row(F) || F <- Functions]
     end),
     Unexplained = lists:append([U || #{unexplained := U} <- Rows]),
@@ -57,7 +57,7 @@ page(Config) ->
         counterparts("osmos", osmos, ats_disk_functions:osmos()),
         counterparts("tcerl", tcbdbets, ats_disk_functions:tcerl())
     ],
-    ok = ats_page:compare(?PAGE, Table, fun additions/0),
+    ok = ats_docs_page:compare(?PAGE, Table, fun additions/0),
     Calls = lists:sum([N || #{calls := N} <- Rows]),
     {comment, io_lib:format("~b calls", [Calls])}.
 
@@ -173,7 +173,7 @@ there({F, A}) -> io_lib:format("`~s/~b`", [F, A]).
 
 additions() ->
     Added = lists:sort(dats:module_info(exports)) -- (own() ++ ats_disk_functions:documented()),
-    Briefs = ats_page:briefs(dats),
+    Briefs = ats_docs_page:briefs(dats),
     [
         "\n## Functions that `dets` does not have\n\n",
         "| function | what it does |\n|---|---|\n",

@@ -91,7 +91,7 @@ page(Config) ->
         table_of([R || #{line := R} <- Rows] ++ [interactive_line(F) || F <- [{i, 1}]])
     ],
     Calls = lists:sum([N || #{calls := N} <- Rows]),
-    ok = ats_page:compare(?PAGE, Table, fun additions/0),
+    ok = ats_docs_page:compare(?PAGE, Table, fun additions/0),
     {comment, io_lib:format("~b calls", [Calls])}.
 
 introduction() ->
@@ -238,7 +238,7 @@ additions() ->
         ats_functions:internal()
     ]),
     Added = lists:sort(ats:module_info(exports)) -- Known,
-    Briefs = ats_page:briefs(ats),
+    Briefs = ats_docs_page:briefs(ats),
     [
         "\n## Functions that `ets` does not have\n\n",
         "| function | what it does |\n|---|---|\n",
@@ -251,4 +251,4 @@ additions() ->
 %% ----- help -----
 
 in_scratch_directory(Config, Fun) ->
-    ats_page:in_scratch_directory(Config, "functions", Fun).
+    ats_docs_page:in_scratch_directory(Config, "functions", Fun).

@@ -11,7 +11,7 @@
 -export([digraphs/1, ordered_digraphs/1, process_groups/1, parsers/1, inlining/1,
          snmp_indexes/1, documents/1, every_module_of_otp/1]).
 
--import(ats_transplant, [check/2, same/2, sort/1]).
+-import(ats_module_copy, [check/2, same/2, sort/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -33,18 +33,18 @@ result(Module, Function, Arguments) ->
 
 %% Both as they are. What comes in the order of a hash table comes in another one.
 digraphs(_) ->
-    Copies = ats_transplant:load(moved, [digraph, digraph_utils]),
+    Copies = ats_module_copy:load(moved, [digraph, digraph_utils]),
     Vertex = frequency([{9, graph_vertex()}, {1, 1.0}]),
     compare_digraphs([digraph, digraph_utils], Copies, Vertex, fun any_order/1),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 %% Both with ordered tables instead of hash tables, so that all orders are the same.
 ordered_digraphs(_) ->
     Ordered = #{set => ordered_set},
-    Plain = ats_transplant:load(plain, [digraph, digraph_utils], Ordered),
-    Moved = ats_transplant:load(moved, [digraph, digraph_utils], Ordered),
+    Plain = ats_module_copy:load(plain, [digraph, digraph_utils], Ordered),
+    Moved = ats_module_copy:load(moved, [digraph, digraph_utils], Ordered),
     compare_digraphs(Plain, Moved, graph_vertex(), fun(Result) -> Result end),
-    ats_transplant:unload(Plain ++ Moved).
+    ats_module_copy:unload(Plain ++ Moved).
 
 compare_digraphs(Expected, Subject, Vertex, Order) ->
     check(?FORALL({Type, Commands}, {graph_type(), list(graph_command(Vertex))},
@@ -194,7 +194,7 @@ any_order(Other) ->
 
 %% A server with a table that its clients read, here in two scopes that get the same processes.
 process_groups(_) ->
-    [Moved] = Copies = ats_transplant:load(moved, [pg]),
+    [Moved] = Copies = ats_module_copy:load(moved, [pg]),
     check(?FORALL(Commands, list(group_command()),
                   begin
                       Workers = [spawn(fun() -> receive stop -> ok end end) || _ <- "workers"],
@@ -206,7 +206,7 @@ process_groups(_) ->
                       [exit(Worker, kill) || Worker <- Workers],
                       Same andalso same(undefined, ats:whereis(ats_transplant_subject))
                   end), 150),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 group_command() ->
     Group = oneof([a, {b, 1}, <<"c">>, 1, 1.0]),
@@ -270,14 +270,14 @@ messages(Monitor) ->
 
 %% A generator of parsers, whose output is a file of Erlang or a list of complaints.
 parsers(Config) ->
-    [Moved] = Copies = ats_transplant:load(moved, [yecc]),
+    [Moved] = Copies = ats_module_copy:load(moved, [yecc]),
     Name = filename:join(proplists:get_value(priv_dir, Config), "ats_transplant_parser"),
     check(?FORALL(Grammar, grammar(),
                   begin
                       ok = file:write_file(Name ++ ".yrl", Grammar),
                       same(parser(yecc, Name), parser(Moved, Name))
                   end), 150),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 parser(Yecc, Name) ->
     Source = Name ++ ".erl",
@@ -312,7 +312,7 @@ grammar() ->
 
 %% A pass of the compiler, on modules of the standard library.
 inlining(_) ->
-    [Moved] = Copies = ats_transplant:load(moved, [cerl_inline]),
+    [Moved] = Copies = ats_module_copy:load(moved, [cerl_inline]),
     Modules = [{Module, core(Module)} || Module <- [lists, ordsets, queue, gb_sets]],
     check(?FORALL({{_, Core}, Size, Effort},
                   {oneof(Modules), integer(0, 60), integer(1, 150)},
@@ -320,10 +320,10 @@ inlining(_) ->
                       Options = [{inline_size, Size}, {inline_effort, Effort}],
                       same(cerl_inline:transform(Core, Options), Moved:transform(Core, Options))
                   end), 8),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 core(Module) ->
-    {ok, Module, Core} = compile:forms(ats_transplant:forms(Module), [to_core, binary]),
+    {ok, Module, Core} = compile:forms(ats_module_copy:forms(Module), [to_core, binary]),
     cerl:from_records(Core).
 
 %%--------------------------------------------------------------------------------------------
@@ -332,13 +332,13 @@ core(Module) ->
 
 %% An ordered table with keys that are lists of integers.
 snmp_indexes(_) ->
-    [Moved] = Copies = ats_transplant:load(moved, [snmp_index]),
+    [Moved] = Copies = ats_module_copy:load(moved, [snmp_index]),
     KeyTypes = oneof([{string, integer}, {fix_string, string}, {integer, integer, string}]),
     check(?FORALL(Types, KeyTypes,
                   ?FORALL(Commands, list(index_command(Types)),
                           same(index_results(snmp_index, Types, Commands),
                                index_results(Moved, Types, Commands)))), 300),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 index_command(Types) ->
     Text = resize(4, list(oneof([$a, $b, 0, 255]))),
@@ -371,13 +371,13 @@ index_result(Module, Index, {Function, Arguments}) ->
 
 %% A parser that keeps the definitions of a document in a table, and validates with them.
 documents(_) ->
-    [Moved, _] = Copies = ats_transplant:load(moved, [xmerl_scan, xmerl_validate]),
+    [Moved, _] = Copies = ats_module_copy:load(moved, [xmerl_scan, xmerl_validate]),
     check(?FORALL({Text, Validation}, {document(), oneof([off, dtd])},
                   begin
                       Options = [{validation, Validation}, {quiet, true}],
                       same(scanned(xmerl_scan, [Text, Options]), scanned(Moved, [Text, Options]))
                   end), 300),
-    ats_transplant:unload(Copies).
+    ats_module_copy:unload(Copies).
 
 %% What is referred to but not there is told in the order of a hash table.
 scanned(Module, Arguments) ->

@@ -227,19 +227,19 @@ another_facade(_) ->
     Shown = fun(Browse) ->
         T = ats:new(t, [ordered_set, named_table]),
         true = ats:insert(T, objects()),
-        {Outcome, Called} = ats_counted:called(fun() ->
+        {Outcome, Called} = ats_call_counter:count_calls(fun() ->
             session(Lines, fun() -> Browse(T) end)
         end),
         ?assertEqual(undefined, ats:info(T)),
         {Outcome, Called}
     end,
     {Expected, #{}} = Shown(fun(T) -> ats:i(T, 10) end),
-    {Found, Called} = Shown(fun(T) -> ats_browser:browse(ats_counted, T, 1, 10, 80) end),
+    {Found, Called} = Shown(fun(T) -> ats_browser:browse(ats_call_counter, T, 1, 10, 80) end),
     ?assertEqual(Expected, Found),
     ?assertEqual([delete, first, lookup, next], lists:sort(maps:keys(Called))),
     T = ats:new(t, []),
-    {{ok, Text}, #{all := 1, info := _}} = ats_counted:called(fun() ->
-        session([], fun() -> ats_browser:list(ats_counted) end)
+    {{ok, Text}, #{all := 1, info := _}} = ats_call_counter:count_calls(fun() ->
+        session([], fun() -> ats_browser:list(ats_call_counter) end)
     end),
     ?assertMatch([_ | _], string:find(Text, ref_to_list(T))),
     ats:delete(T).

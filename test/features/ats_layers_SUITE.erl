@@ -72,7 +72,7 @@ queries_by_another_facade(_) ->
         begin
             T = table(Type),
             Read = fun(Facade) -> qlc:e(ats_qlc:table(Facade, T, Options)) end,
-            {Found, Called} = ats_counted:called(fun() -> Read(ats_counted) end),
+            {Found, Called} = ats_call_counter:count_calls(fun() -> Read(ats_call_counter) end),
             ?assertEqual(Read(ats), Found),
             ?assertEqual(lists:sort(Fixed ++ Functions), lists:sort(maps:keys(Called))),
             ?assertEqual(2, maps:get(safe_fixtable, Called)),
@@ -85,7 +85,7 @@ queries_by_another_facade(_) ->
     Query = fun(Facade) ->
         qlc:q([X || {_, K} = X <- ats_qlc:table(Facade, T, []), K =:= 7 orelse K =:= 250])
     end,
-    {Found, Called} = ats_counted:called(fun() -> qlc:e(Query(ats_counted)) end),
+    {Found, Called} = ats_call_counter:count_calls(fun() -> qlc:e(Query(ats_call_counter)) end),
     ?assertEqual(Selected, lists:sort(Found)),
     ?assertMatch(#{lookup := 2}, Called),
     ?assertEqual(false, maps:is_key(select, Called)),
@@ -102,9 +102,10 @@ explanations_name_the_facade(_) ->
     ],
     [
         begin
-            {Text, _} = ats_counted:called(fun() -> qlc:info(Query(ats_counted)) end),
-            ?assertMatch([_ | _], string:find(Text, "ats_counted:")),
-            Same = string:replace(Text, "ats_counted:", "ats:", all),
+            Info = fun() -> qlc:info(Query(ats_call_counter)) end,
+            {Text, _} = ats_call_counter:count_calls(Info),
+            ?assertMatch([_ | _], string:find(Text, "ats_call_counter:")),
+            Same = string:replace(Text, "ats_call_counter:", "ats:", all),
             ?assertEqual(on_one_line(qlc:info(Query(ats))), on_one_line(Same))
         end
      || Query <- Queries
@@ -117,7 +118,8 @@ on_one_line(Text) -> [C || C <- lists:flatten(Text), not lists:member(C, " \n\""
 filling_by_another_facade(_) ->
     T = ats:new(t, [ordered_set]),
     Provide = fun(read) -> {[{1}, {2}, [{3}, {4}]], fun(read) -> end_of_input end} end,
-    {Result, Called} = ats_counted:called(fun() -> ats_dets:fill(ats_counted, T, Provide) end),
+    Fill = fun() -> ats_dets:fill(ats_call_counter, T, Provide) end,
+    {Result, Called} = ats_call_counter:count_calls(Fill),
     ?assertEqual({true, #{insert => 3}}, {Result, Called}),
     ?assertEqual([{1}, {2}, {3}, {4}], ats:tab2list(T)),
     ats:delete(T).
@@ -126,9 +128,9 @@ filling_by_another_facade(_) ->
 errors_of_another_facade(_) ->
     T = table(set),
     Location = [{error_info, #{module => ats_errors, cause => none}}],
-    Stack = [{ats_counted, insert, [T, {one_element}], Location}],
+    Stack = [{ats_call_counter, insert, [T, {one_element}], Location}],
     {Messages, Called} =
-        ats_counted:called(fun() -> ats_errors:format_error(badarg, Stack) end),
+        ats_call_counter:count_calls(fun() -> ats_errors:format_error(badarg, Stack) end),
     ?assertEqual(
         <<"has no element at the key position 2">>,
         iolist_to_binary(maps:get(2, Messages))

@@ -16,7 +16,7 @@
 
 -behaviour(gen_server).
 
--import(ats_transplant, [check/2, same/2, sort/1]).
+-import(ats_module_copy, [check/2, same/2, sort/1]).
 
 -define(MODULES, ['Elixir.Registry', 'Elixir.Registry.Partition', 'Elixir.Registry.Supervisor']).
 -define(WORKERS, 3).
@@ -31,11 +31,11 @@ init_per_suite(Config) ->
             {skip, "Elixir is not installed"};
         Folder ->
             true = code:add_pathz(Folder),
-            [{copies, ats_transplant:load(moved, ?MODULES)} | Config]
+            [{copies, ats_module_copy:load(moved, ?MODULES)} | Config]
     end.
 
 end_per_suite(Config) ->
-    ats_transplant:unload(proplists:get_value(copies, Config)).
+    ats_module_copy:unload(proplists:get_value(copies, Config)).
 
 %% The folder of its object files; the program knows best.
 find_elixir() ->

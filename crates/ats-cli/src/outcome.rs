@@ -30,7 +30,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Says what could not be done.
-pub(crate) fn failed(what: impl Into<String>) -> impl FnOnce(Error) -> Failure {
+pub(crate) fn failure_in(what: impl Into<String>) -> impl FnOnce(Error) -> Failure {
     let what = what.into();
     move |error| Failure::Disk(what, error)
 }

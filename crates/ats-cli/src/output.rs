@@ -1,6 +1,6 @@
 //! Results as text or JSON.
 
-use crate::text::escaped;
+use crate::text::escape;
 use ats_disk::offline::{Fault, LostKeys};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -33,13 +33,13 @@ pub(crate) fn bytes(bytes: u64) -> String {
 fn interval(keys: &LostKeys) -> String {
     let low = match &keys.low {
         Bound::Unbounded => "from the first".to_owned(),
-        Bound::Included(key) => format!("from \"{}\"", escaped(key)),
-        Bound::Excluded(key) => format!("behind \"{}\"", escaped(key)),
+        Bound::Included(key) => format!("from \"{}\"", escape(key)),
+        Bound::Excluded(key) => format!("behind \"{}\"", escape(key)),
     };
     let high = match &keys.high {
         Bound::Unbounded => "to the last".to_owned(),
-        Bound::Included(key) => format!("to \"{}\"", escaped(key)),
-        Bound::Excluded(key) => format!("before \"{}\"", escaped(key)),
+        Bound::Included(key) => format!("to \"{}\"", escape(key)),
+        Bound::Excluded(key) => format!("before \"{}\"", escape(key)),
     };
     format!("{low} {high}")
 }
@@ -62,8 +62,8 @@ pub(crate) fn print_faults(out: &mut dyn Write, title: &str, faults: &[Fault]) -
 fn bound(bound: &Bound<Vec<u8>>) -> Value {
     match bound {
         Bound::Unbounded => Value::Null,
-        Bound::Included(key) => json!({"key": escaped(key), "included": true}),
-        Bound::Excluded(key) => json!({"key": escaped(key), "included": false}),
+        Bound::Included(key) => json!({"key": escape(key), "included": true}),
+        Bound::Excluded(key) => json!({"key": escape(key), "included": false}),
     }
 }
 

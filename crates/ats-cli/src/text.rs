@@ -7,7 +7,7 @@ use crate::arguments::Format;
 use std::fmt::Write;
 
 /// Printable ASCII as it is, other bytes as in Rust.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub(crate) fn escape(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
@@ -21,9 +21,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Bytes as a format shows them.
-pub(crate) fn shown(bytes: &[u8], format: Format) -> String {
+pub(crate) fn format_bytes(bytes: &[u8], format: Format) -> String {
     match format {
-        Format::Escaped => escaped(bytes),
+        Format::Escaped => escape(bytes),
         Format::Hex => hex(bytes),
     }
 }
@@ -35,11 +35,14 @@ mod tests {
     #[test]
     fn bytes_are_shown_in_one_line() {
         let bytes = b"a \"b\"\t\\\n\x00\xff";
-        assert_eq!(shown(bytes, Format::Escaped), r#"a \"b\"\t\\\n\x00\xff"#);
         assert_eq!(
-            shown(bytes, Format::Hex),
+            format_bytes(bytes, Format::Escaped),
+            r#"a \"b\"\t\\\n\x00\xff"#
+        );
+        assert_eq!(
+            format_bytes(bytes, Format::Hex),
             "612022622209".to_owned() + "5c0a00ff"
         );
-        assert_eq!(shown(b"", Format::Escaped), "");
+        assert_eq!(format_bytes(b"", Format::Escaped), "");
     }
 }

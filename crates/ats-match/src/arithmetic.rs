@@ -1,33 +1,33 @@
 //! Arithmetic of values: what the functions of `erlang` compute, and where they fail.
 
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
-use crate::value::{Made, Number, Value};
+use crate::value::{Number, Value, ValueArena};
 use ats_term::Zeros;
 use ats_term::image::Host;
 
 /// The result of a calculation.
-type Result<'a, H> = std::result::Result<Value<'a, H>, Failed>;
+type Result<'a, H> = std::result::Result<Value<'a, H>, EvaluationError>;
 
 /// A finite float, as a value.
 fn float<'a, H: Host>(value: f64) -> Result<'a, H> {
     if value.is_finite() {
         Ok(Value::Float(value))
     } else {
-        Err(Failed)
+        Err(EvaluationError)
     }
 }
 
-impl<'a, H: Host> Made<'a, H> {
+impl<'a, H: Host> ValueArena<'a, H> {
     /// The value as a float, if it is a number that can be one.
-    fn to_float(&self, value: Value<'a, H>) -> std::result::Result<f64, Failed> {
-        match self.number(value).ok_or(Failed)? {
+    fn to_float(&self, value: Value<'a, H>) -> std::result::Result<f64, EvaluationError> {
+        match self.number(value).ok_or(EvaluationError)? {
             Number::Int(value) => Ok(value as f64),
             Number::Float(value) => Ok(value),
             Number::Big => self
                 .as_integer(value)
                 .and_then(|big| big.to_float())
-                .ok_or(Failed),
+                .ok_or(EvaluationError),
         }
     }
 
@@ -38,7 +38,7 @@ impl<'a, H: Host> Made<'a, H> {
         value: Value<'a, H>,
         zeros: Zeros,
     ) -> Result<'a, H> {
-        match self.number(value).ok_or(Failed)? {
+        match self.number(value).ok_or(EvaluationError)? {
             Number::Float(number) => self.of_float(function, number, zeros),
             Number::Int(number) => self.of_int(function, value, number),
             Number::Big => self.of_big(function, value),
@@ -58,7 +58,7 @@ impl<'a, H: Host> Made<'a, H> {
             Function::Trunc => value.trunc(),
             Function::Ceil => value.ceil(),
             Function::Floor => value.floor(),
-            _ => return Err(Failed),
+            _ => return Err(EvaluationError),
         };
         Ok(self.integer(ats_term::Integer::from_float(integral)))
     }
@@ -75,12 +75,12 @@ impl<'a, H: Host> Made<'a, H> {
     }
 
     fn of_big(&mut self, function: Function, value: Value<'a, H>) -> Result<'a, H> {
-        let integer = self.as_integer(value).ok_or(Failed)?;
+        let integer = self.as_integer(value).ok_or(EvaluationError)?;
         let result = match function {
-            Function::Float => return float(integer.to_float().ok_or(Failed)?),
-            Function::Bnot => integer.checked_not().ok_or(Failed)?,
-            Function::Negate => integer.negated(),
-            Function::Abs if integer.is_negative() => integer.negated(),
+            Function::Float => return float(integer.to_float().ok_or(EvaluationError)?),
+            Function::Bnot => integer.checked_not().ok_or(EvaluationError)?,
+            Function::Negate => integer.negate(),
+            Function::Abs if integer.is_negative() => integer.negate(),
             _ => return Ok(value),
         };
         Ok(self.integer(result))
@@ -94,7 +94,7 @@ impl<'a, H: Host> Made<'a, H> {
         b: Value<'a, H>,
     ) -> Result<'a, H> {
         let floats = match (self.number(a), self.number(b)) {
-            (None, _) | (_, None) => return Err(Failed),
+            (None, _) | (_, None) => return Err(EvaluationError),
             (Some(a), Some(b)) => matches!(a, Number::Float(_)) || matches!(b, Number::Float(_)),
         };
         if floats || function == Function::Divide {
@@ -110,7 +110,7 @@ impl<'a, H: Host> Made<'a, H> {
             Function::Subtract => a - b,
             Function::Multiply => a * b,
             Function::Divide => a / b,
-            _ => return Err(Failed),
+            _ => return Err(EvaluationError),
         })
     }
 
@@ -121,8 +121,8 @@ impl<'a, H: Host> Made<'a, H> {
         b: Value<'a, H>,
     ) -> Result<'a, H> {
         let (a, b) = (
-            self.as_integer(a).ok_or(Failed)?,
-            self.as_integer(b).ok_or(Failed)?,
+            self.as_integer(a).ok_or(EvaluationError)?,
+            self.as_integer(b).ok_or(EvaluationError)?,
         );
         let result = match function {
             Function::Add => a.checked_add(&b),
@@ -134,10 +134,10 @@ impl<'a, H: Host> Made<'a, H> {
             Function::Bor => Some(a.bit_or(&b)),
             Function::Bxor => Some(a.bit_xor(&b)),
             Function::Bsl => a.checked_shl(&b),
-            Function::Bsr => a.checked_shl(&b.negated()),
+            Function::Bsr => a.checked_shl(&b.negate()),
             _ => None,
         };
-        Ok(self.integer(result.ok_or(Failed)?))
+        Ok(self.integer(result.ok_or(EvaluationError)?))
     }
 }
 

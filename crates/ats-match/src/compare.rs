@@ -1,12 +1,12 @@
 //! Equality and order of values.
 
 use crate::fingerprint::Fingerprints;
-use crate::value::{Made, Number, Value};
+use crate::value::{Number, Value, ValueArena};
 use ats_term::Zeros;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{Host, Slots, term_eq};
 use ats_term::order::order_key;
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ impl Comparer {
     #[inline]
     pub(crate) fn same<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> bool {
@@ -48,20 +48,20 @@ impl Comparer {
             // Whatever can be a word is one.
             (Value::Word(_), _) | (_, Value::Word(_)) => false,
             (Value::Image(a), Value::Image(b)) => term_eq(a, b, self.zeros),
-            _ => self.same_keys(made, a, b),
+            _ => self.same_keys(arena, a, b),
         }
     }
 
     fn same_keys<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> bool {
         self.start();
         let options = exact_options(self.zeros);
-        exact_key(made.term(a), &mut self.left, options);
-        exact_key(made.term(b), &mut self.right, options);
+        exact_key(arena.term(a), &mut self.left, options);
+        exact_key(arena.term(b), &mut self.right, options);
         self.left == self.right
     }
 
@@ -69,14 +69,14 @@ impl Comparer {
     #[inline]
     pub(crate) fn order<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> Ordering {
         if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
             return a.cmp(&b);
         }
-        if let (Some(a), Some(b)) = (made.number(a), made.number(b))
+        if let (Some(a), Some(b)) = (arena.number(a), arena.number(b))
             && let Some(ordering) = order_of_numbers(a, b)
         {
             return ordering;
@@ -86,18 +86,18 @@ impl Comparer {
         {
             return Ordering::Equal;
         }
-        self.order_of_keys(made, a, b)
+        self.order_of_keys(arena, a, b)
     }
 
     fn order_of_keys<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> Ordering {
         self.start();
-        order_key(made.term(a), &mut self.left, self.zeros);
-        order_key(made.term(b), &mut self.right, self.zeros);
+        order_key(arena.term(a), &mut self.left, self.zeros);
+        order_key(arena.term(b), &mut self.right, self.zeros);
         self.left.cmp(&self.right)
     }
 
@@ -137,7 +137,7 @@ impl Comparer {
     /// key of each.
     pub(crate) fn position<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         values: &[Value<'a, H>],
         wanted: Value<'a, H>,
     ) -> Option<usize> {
@@ -148,12 +148,12 @@ impl Comparer {
         }
         self.start();
         let options = exact_options(self.zeros);
-        exact_key(made.term(wanted), &mut self.left, options);
+        exact_key(arena.term(wanted), &mut self.left, options);
         values.iter().position(|&value| {
             // Whatever can be a word is one.
             !matches!(value, Value::Word(_)) && {
                 self.right.clear();
-                exact_key(made.term(value), &mut self.right, options);
+                exact_key(arena.term(value), &mut self.right, options);
                 self.left == self.right
             }
         })
@@ -173,7 +173,7 @@ impl Comparer {
     /// were made only once, however often they are looked at, or are in others.
     pub(crate) fn last_of_each<'a, H: Host>(
         &mut self,
-        made: &Made<'a, H>,
+        arena: &ValueArena<'a, H>,
         values: &[Value<'a, H>],
     ) -> Vec<usize> {
         let mut words = Vec::with_capacity(values.len());
@@ -188,7 +188,7 @@ impl Comparer {
         if others.len() > 1 {
             let fingerprints = self.fingerprints.get_or_insert_default();
             for (fingerprint, position) in &mut others {
-                *fingerprint = fingerprints.of(made.term(values[*position]), options);
+                *fingerprint = fingerprints.of(arena.term(values[*position]), options);
             }
         }
         words.sort_unstable();
@@ -204,7 +204,7 @@ impl Comparer {
             // Most likely all of them are the same.
             let key = |position: usize| {
                 let mut bytes = Vec::new();
-                exact_key(made.term(values[position]), &mut bytes, options);
+                exact_key(arena.term(values[position]), &mut bytes, options);
                 bytes
             };
             let of_key: HashMap<_, _> = run.iter().map(|&(_, i)| (key(i), i)).collect();

@@ -9,7 +9,7 @@ use crate::run_term::RunTerm;
 use crate::value::Value;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::Host;
-use ats_term::walk::{Kind, TermRef};
+use ats_term::term_ref::{Kind, TermRef};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 

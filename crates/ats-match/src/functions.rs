@@ -4,16 +4,16 @@
 //! the call fails; which exception it would be makes no difference.
 
 use crate::environment::Environment;
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
 use crate::run::{Run, truth};
-use crate::value::{Made, Number, Parts, Value};
+use crate::value::{Number, Parts, Value, ValueArena};
 use ats_term::image::{Host, HostKind, Immediate, View};
-use ats_term::walk::{FunIdent, Kind, TermRef};
+use ats_term::term_ref::{FunIdent, Kind, TermRef};
 use std::cmp::Ordering;
 
 /// The result of a call.
-type Result<'r, H> = std::result::Result<Value<'r, H>, Failed>;
+type Result<'r, H> = std::result::Result<Value<'r, H>, EvaluationError>;
 
 impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     pub(crate) fn call_one(&mut self, function: Function, value: Value<'r, H>) -> Result<'r, H> {
@@ -45,18 +45,18 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             Function::Size => self.size(value).map(size),
             Function::TupleSize => match self.term(value).kind() {
                 Kind::Tuple(arity) => Ok(size(arity)),
-                _ => Err(Failed),
+                _ => Err(EvaluationError),
             },
             Function::MapSize => match self.term(value).kind() {
                 Kind::Map(pairs) => Ok(size(pairs)),
-                _ => Err(Failed),
+                _ => Err(EvaluationError),
             },
             Function::BitSize => self.bits(value).map(size),
             Function::ByteSize => self.bits(value).map(|bits| size(bits.div_ceil(8))),
             Function::NodeOf => self.node_of(value),
             _ => {
                 let zeros = self.comparer.zeros;
-                self.made().calculate_one(function, value, zeros)
+                self.arena_mut().calculate_one(function, value, zeros)
             }
         }
     }
@@ -100,15 +100,19 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 let found = self.map_value(a, b)?;
                 Ok(self.truth(found.is_some()))
             }
-            Function::MapGet => self.map_value(a, b)?.ok_or(Failed),
+            Function::MapGet => self.map_value(a, b)?.ok_or(EvaluationError),
             Function::BinaryPart => match self.term(b).kind() {
                 Kind::Tuple(2) => {
                     let (start, len) = (self.nth(b, 0), self.nth(b, 1));
-                    self.binary_part(a, start.ok_or(Failed)?, len.ok_or(Failed)?)
+                    self.binary_part(
+                        a,
+                        start.ok_or(EvaluationError)?,
+                        len.ok_or(EvaluationError)?,
+                    )
                 }
-                _ => Err(Failed),
+                _ => Err(EvaluationError),
             },
-            _ => self.made().calculate_two(function, a, b),
+            _ => self.arena_mut().calculate_two(function, a, b),
         }
     }
 
@@ -130,16 +134,16 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn order(&mut self, a: Value<'r, H>, b: Value<'r, H>) -> Ordering {
-        let (comparer, made) = self.comparing();
-        comparer.order(made, a, b)
+        let (comparer, arena) = self.comparing();
+        comparer.order(arena, a, b)
     }
 
     /// Returns `true` if a comparison holds.
     pub(crate) fn compare(&mut self, function: Function, a: Value<'r, H>, b: Value<'r, H>) -> bool {
         match function {
             Function::Same | Function::NotSame => {
-                let (comparer, made) = self.comparing();
-                comparer.same(made, a, b) == (function == Function::Same)
+                let (comparer, arena) = self.comparing();
+                comparer.same(arena, a, b) == (function == Function::Same)
             }
             Function::Less => self.order(a, b).is_lt(),
             Function::Greater => self.order(a, b).is_gt(),
@@ -151,17 +155,18 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn element(&self, position: Value<'r, H>, tuple: Value<'r, H>) -> Result<'r, H> {
-        let position = position.as_small().ok_or(Failed)?;
+        let position = position.as_small().ok_or(EvaluationError)?;
         let index = usize::try_from(position)
             .ok()
             .and_then(|n| n.checked_sub(1));
-        self.nth(tuple, index.ok_or(Failed)?).ok_or(Failed)
+        self.nth(tuple, index.ok_or(EvaluationError)?)
+            .ok_or(EvaluationError)
     }
 
     /// An element of a tuple, counted from 0.
     fn nth(&self, tuple: Value<'r, H>, index: usize) -> Option<Value<'r, H>> {
         match tuple {
-            Value::Tuple(parts) => self.made_ref().elements(parts).get(index).copied(),
+            Value::Tuple(parts) => self.arena().elements(parts).get(index).copied(),
             Value::Image(term) => match term.view() {
                 View::Tuple(elements) => elements.get(index).map(Value::of),
                 _ => None,
@@ -173,22 +178,25 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     fn head_and_tail(
         &self,
         list: Value<'r, H>,
-    ) -> std::result::Result<(Value<'r, H>, Value<'r, H>), Failed> {
+    ) -> std::result::Result<(Value<'r, H>, Value<'r, H>), EvaluationError> {
         match list {
-            Value::List(parts) => Ok(self.made_ref().head_and_tail(parts)),
+            Value::List(parts) => Ok(self.arena().head_and_tail(parts)),
             Value::Image(term) => match term.view() {
                 View::List { elements, .. } => {
-                    let head = elements.get(0).ok_or(Failed)?;
-                    Ok((Value::of(head), Value::of(term.skip(1).ok_or(Failed)?)))
+                    let head = elements.get(0).ok_or(EvaluationError)?;
+                    Ok((
+                        Value::of(head),
+                        Value::of(term.skip(1).ok_or(EvaluationError)?),
+                    ))
                 }
-                _ => Err(Failed),
+                _ => Err(EvaluationError),
             },
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 
     /// The length of a proper list.
-    fn length(&self, mut list: Value<'r, H>) -> std::result::Result<usize, Failed> {
+    fn length(&self, mut list: Value<'r, H>) -> std::result::Result<usize, EvaluationError> {
         let mut length = 0;
         loop {
             list = match list {
@@ -197,32 +205,32 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 }
                 Value::List(parts) => {
                     length += parts.len();
-                    self.made_ref().tail(parts)
+                    self.arena().tail(parts)
                 }
                 Value::Image(term) => match term.view() {
                     View::List { elements, tail } => {
                         length += elements.len();
                         Value::of(tail)
                     }
-                    _ => return Err(Failed),
+                    _ => return Err(EvaluationError),
                 },
-                _ => return Err(Failed),
+                _ => return Err(EvaluationError),
             };
         }
     }
 
-    fn size(&self, value: Value<'r, H>) -> std::result::Result<usize, Failed> {
+    fn size(&self, value: Value<'r, H>) -> std::result::Result<usize, EvaluationError> {
         match self.term(value).kind() {
             Kind::Tuple(arity) => Ok(arity),
             Kind::Bits(bits) => Ok(bits / 8),
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 
-    fn bits(&self, value: Value<'r, H>) -> std::result::Result<usize, Failed> {
+    fn bits(&self, value: Value<'r, H>) -> std::result::Result<usize, EvaluationError> {
         match self.term(value).kind() {
             Kind::Bits(bits) => Ok(bits),
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 
@@ -231,32 +239,32 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         &mut self,
         key: Value<'r, H>,
         map: Value<'r, H>,
-    ) -> std::result::Result<Option<Value<'r, H>>, Failed> {
-        let (comparer, made) = self.comparing();
+    ) -> std::result::Result<Option<Value<'r, H>>, EvaluationError> {
+        let (comparer, arena) = self.comparing();
         match map {
             Value::Map { keys } => {
-                let position = comparer.position(made, made.elements(keys), key);
-                Ok(position.map(|position| made.map_values(keys)[position]))
+                let position = comparer.position(arena, arena.elements(keys), key);
+                Ok(position.map(|position| arena.map_values(keys)[position]))
             }
             Value::Image(term) => match term.view() {
                 View::Map { keys, values } => {
-                    let position = comparer.find_key(keys, made.term(key));
+                    let position = comparer.find_key(keys, arena.term(key));
                     Ok(position
                         .and_then(|position| values.get(position))
                         .map(Value::of))
                 }
-                _ => Err(Failed),
+                _ => Err(EvaluationError),
             },
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 
     fn is_record(&self, term: Value<'r, H>, tag: Value<'r, H>, len: Value<'r, H>) -> Result<'r, H> {
         let tag = match tag {
             Value::Word(word) if is_atom(word) => word,
-            _ => return Err(Failed),
+            _ => return Err(EvaluationError),
         };
-        let len = len.as_small().ok_or(Failed)?;
+        let len = len.as_small().ok_or(EvaluationError)?;
         let has_len = match self.term(term).kind() {
             Kind::Tuple(arity) => arity as i64 == len,
             _ => false,
@@ -267,9 +275,9 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn is_function_of(&self, term: Value<'r, H>, arity: Value<'r, H>) -> Result<'r, H> {
-        let wanted = self.made_ref().as_integer(arity).ok_or(Failed)?;
+        let wanted = self.arena().as_integer(arity).ok_or(EvaluationError)?;
         if wanted.is_negative() {
-            return Err(Failed);
+            return Err(EvaluationError);
         }
         let has = match self.term(term).kind() {
             Kind::LocalFun | Kind::ExternalFun => Some(self.term(term).with_fun(|fun| match fun {
@@ -302,7 +310,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             },
             _ => None,
         };
-        word.map(Value::Word).ok_or(Failed)
+        word.map(Value::Word).ok_or(EvaluationError)
     }
 
     /// A number of bytes of a binary from a position on, or before it if the number is negative.
@@ -315,32 +323,32 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     ) -> Result<'r, H> {
         let bits = self.bits(binary)?;
         if bits % 8 != 0 && self.program.spec.whole_bytes {
-            return Err(Failed);
+            return Err(EvaluationError);
         }
         let bytes = bits / 8;
-        let int = |value| match self.made_ref().number(value) {
+        let int = |value| match self.arena().number(value) {
             Some(Number::Int(value)) => Ok(i128::from(value)),
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         };
         let (start, len) = (int(start)?, int(len)?);
         let (from, to) = (start.min(start + len), start.max(start + len));
         if from < 0 || to > bytes as i128 {
-            return Err(Failed);
+            return Err(EvaluationError);
         }
         let (from, to) = (from as usize, to as usize);
         match binary {
             Value::Bytes(parts) => Ok(part_of(parts, from, to)),
             Value::Image(term) => {
-                let made = self.made();
-                Ok(term.with_bits(|bytes| made.copy_bytes(&bytes[from..to]))?)
+                let arena = self.arena_mut();
+                Ok(term.with_bits(|bytes| arena.copy_bytes(&bytes[from..to]))?)
             }
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 }
 
 fn part_of<'r, H: Host>(bytes: Parts, from: usize, to: usize) -> Value<'r, H> {
-    Made::part_of_bytes(bytes, from, to - from)
+    ValueArena::part_of_bytes(bytes, from, to - from)
 }
 
 /// A size as a value.

@@ -8,7 +8,7 @@ use crate::parse::variable;
 use crate::spec::Spec;
 use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, Immediate, Slots, View, term_eq};
-use ats_term::walk::{Kind, TermRef};
+use ats_term::term_ref::{Kind, TermRef};
 
 impl<H: Host> Spec<H> {
     /// Returns `true` if every result has the key of its object, which is element `position`,

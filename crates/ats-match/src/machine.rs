@@ -4,13 +4,13 @@ use crate::arithmetic::of_small;
 use crate::code::{Home, Op, Program};
 use crate::compare::Comparer;
 use crate::environment::Environment;
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
 use crate::outcome::Outcome;
 use crate::run::{Buffers, IdleBuffers, Run, truth};
 use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Made, Value};
+use crate::value::{Value, ValueArena};
 use ats_term::image::{Host, Object};
 
 /// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large
@@ -62,10 +62,10 @@ impl<H: Host> Machine<H> {
             .iter()
             .find_map(|&start| run.clause(start as usize))?;
         let buffers: &'r Buffers<'r, H> = run.buffers;
-        let made = &buffers.made;
+        let arena = &buffers.arena;
         Some(match found {
-            Found::Object => Outcome::object(object, made),
-            Found::Value(value) => Outcome::value(RunTerm { value, made }, program.spec.words()),
+            Found::Object => Outcome::object(object, arena),
+            Found::Value(value) => Outcome::value(RunTerm { value, arena }, program.spec.words()),
         })
     }
 }
@@ -152,7 +152,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 Op::ReturnWord(word) => return Some(Found::Value(Value::Word(word))),
                 Op::ReturnTuple(n) => {
                     let parts = top(&self.buffers.stack, n);
-                    let tuple = self.buffers.made.tuple(parts);
+                    let tuple = self.buffers.arena.tuple(parts);
                     return Some(Found::Value(tuple.unwrap_or(self.exit())));
                 }
                 Op::Return => return self.buffers.stack.pop().map(Found::Value),
@@ -178,11 +178,11 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                             self.buffers.stack.pop();
                         }
                         Ok(_) => at = end as usize,
-                        Err(Failed) if in_body => {
+                        Err(EvaluationError) if in_body => {
                             self.replace(1, self.exit());
                             at = end as usize;
                         }
-                        Err(Failed) => return None,
+                        Err(EvaluationError) => return None,
                     }
                 }
                 Op::Call(function) if self.call_small(function) => {}
@@ -196,8 +196,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     let (takes, result) = self.evaluate(op);
                     match result {
                         Ok(value) => self.replace(takes, value),
-                        Err(Failed) if in_body => self.replace(takes, self.exit()),
-                        Err(Failed) => return None,
+                        Err(EvaluationError) if in_body => self.replace(takes, self.exit()),
+                        Err(EvaluationError) => return None,
                     }
                 }
                 _ => current = Some(self.test(op, current)?),
@@ -206,26 +206,38 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// An operation that takes so many values off the stack and puts one there.
-    fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, Failed>) {
+    fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, EvaluationError>) {
         let (takes, result) = match *op {
             Op::Call(function) => (function.arity() as u32, self.call_top(function)),
             Op::PushSelf => {
                 let word = self.environment.self_word();
-                (0, word.map(Value::Word).ok_or(Failed))
+                (0, word.map(Value::Word).ok_or(EvaluationError))
             }
             Op::MakeTuple(n) => {
                 let parts = top(&self.buffers.stack, n);
-                (n, self.buffers.made.tuple(parts).map_err(Failed::from))
+                (
+                    n,
+                    self.buffers
+                        .arena
+                        .tuple(parts)
+                        .map_err(EvaluationError::from),
+                )
             }
             Op::MakeList(n) => {
                 let parts = top(&self.buffers.stack, n + 1);
-                (n + 1, self.buffers.made.list(parts).map_err(Failed::from))
+                (
+                    n + 1,
+                    self.buffers
+                        .arena
+                        .list(parts)
+                        .map_err(EvaluationError::from),
+                )
             }
             Op::MakeMap(n) => {
                 let pairs = top(&self.buffers.stack, 2 * n);
                 (
                     2 * n,
-                    make_map(&mut self.buffers.made, self.comparer, pairs),
+                    make_map(&mut self.buffers.arena, self.comparer, pairs),
                 )
             }
             Op::And(n) => (n, self.logical(n, self.words().false_)),
@@ -236,7 +248,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// `and` and `or`: the deciding boolean if one of the values is it, else the other one.
-    fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, Failed> {
+    fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, EvaluationError> {
         let mut result = match self.words() {
             Words { true_, false_, .. } if decides == true_ => false_,
             Words { true_, .. } => true_,
@@ -249,7 +261,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         Ok(Value::Word(result))
     }
 
-    fn call_top(&mut self, function: Function) -> Result<Value<'r, H>, Failed> {
+    fn call_top(&mut self, function: Function) -> Result<Value<'r, H>, EvaluationError> {
         let stack = &self.buffers.stack;
         match *top(stack, function.arity() as u32) {
             [] => Ok(Value::Word(self.environment.node_word())),
@@ -333,16 +345,16 @@ fn top<'s, 'r, H>(stack: &'s [Value<'r, H>], n: u32) -> &'s [Value<'r, H>] {
 
 /// Makes a map of keys, and values behind them. Of pairs with the same key the last one counts.
 fn make_map<'r, H: Host>(
-    made: &mut Made<'r, H>,
+    arena: &mut ValueArena<'r, H>,
     comparer: &mut Comparer,
     pairs: &[Value<'r, H>],
-) -> Result<Value<'r, H>, Failed> {
+) -> Result<Value<'r, H>, EvaluationError> {
     let (keys, values) = pairs.split_at(pairs.len() / 2);
-    let last = comparer.last_of_each(made, keys);
+    let last = comparer.last_of_each(arena, keys);
     if last.len() == keys.len() {
-        return Ok(made.map(keys, values)?);
+        return Ok(arena.map(keys, values)?);
     }
     let pick = |from: &[Value<'r, H>]| last.iter().map(|&i| from[i]).collect::<Vec<_>>();
     let (keys, values) = (pick(keys), pick(values));
-    Ok(made.map(&keys, &values)?)
+    Ok(arena.map(&keys, &values)?)
 }

@@ -30,7 +30,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
             Op::IsConstant(index) => is_literal(current, self.constant(index), self.comparer.zeros),
             Op::IsSame(home) => {
                 let (a, b) = (Value::of(current), Value::of(self.home(home)));
-                self.comparer.same(&self.buffers.made, a, b)
+                self.comparer.same(&self.buffers.arena, a, b)
             }
             Op::Bind => {
                 self.buffers.bound.push(current);

@@ -2,15 +2,15 @@
 
 use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Made, Parts, Value};
+use crate::value::{Parts, Value, ValueArena};
 use ats_term::image::{Host, HostSink, Object, Scratch, decode, decode_object};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 
 /// The result of a clause that matched. It lives until the machine runs again.
 pub struct Outcome<'r, H> {
     result: Result<RunTerm<'r, H>, Object<'r, H>>,
     true_word: u64,
-    made: &'r Made<'r, H>,
+    arena: &'r ValueArena<'r, H>,
 }
 
 impl<H: Host> std::fmt::Debug for Outcome<'_, H> {
@@ -20,12 +20,12 @@ impl<H: Host> std::fmt::Debug for Outcome<'_, H> {
 }
 
 impl<'r, H: Host> Outcome<'r, H> {
-    pub(crate) fn object(object: Object<'r, H>, made: &'r Made<'r, H>) -> Self {
+    pub(crate) fn object(object: Object<'r, H>, arena: &'r ValueArena<'r, H>) -> Self {
         Outcome {
             result: Err(object),
             // No word, so no object is it.
             true_word: 0,
-            made,
+            arena,
         }
     }
 
@@ -33,7 +33,7 @@ impl<'r, H: Host> Outcome<'r, H> {
         Outcome {
             result: Ok(term),
             true_word: words.true_,
-            made: term.made,
+            arena: term.arena,
         }
     }
 
@@ -55,7 +55,7 @@ impl<'r, H: Host> Outcome<'r, H> {
             Ok(term) => term,
             Err(object) => RunTerm {
                 value: Value::of(object.term()),
-                made: self.made,
+                arena: self.arena,
             },
         }
     }
@@ -151,16 +151,16 @@ impl<T: Copy> Writer<T> {
         }
         self.frames.clear();
         self.frames.shrink_to(KEEP);
-        let made = term.made;
+        let arena = term.arena;
         let mut current = term.value;
         loop {
             let mut built = match self.open(current) {
                 Some(frame) => {
-                    current = made.part(frame.parts, 0);
+                    current = arena.part(frame.parts, 0);
                     self.frames.push(frame);
                     continue;
                 }
-                None => self.leaf(made.term(current), sink),
+                None => self.leaf(arena.term(current), sink),
             };
             // Hand what is built to the term it is part of, and that one further if it is complete now.
             current = loop {
@@ -170,7 +170,7 @@ impl<T: Copy> Writer<T> {
                 self.terms.push(built);
                 frame.done += 1;
                 if frame.done < frame.parts.len() {
-                    break made.part(frame.parts, frame.done);
+                    break arena.part(frame.parts, frame.done);
                 }
                 built = build(frame.shape, &self.terms[frame.terms..], sink);
                 self.terms.truncate(frame.terms);
@@ -188,7 +188,7 @@ impl<T: Copy> Writer<T> {
         let Value::Tuple(parts) = term.value else {
             return None;
         };
-        let parts = term.made.parts_of(parts);
+        let parts = term.arena.parts_of(parts);
         let is_made = |part: &Value<'_, H>| {
             matches!(part, Value::Tuple(_) | Value::List(_) | Value::Map { .. })
         };
@@ -196,7 +196,7 @@ impl<T: Copy> Writer<T> {
             return None;
         }
         for part in parts {
-            let built = self.leaf(term.made.term(*part), sink);
+            let built = self.leaf(term.arena.term(*part), sink);
             self.terms.push(built);
         }
         Some(sink.tuple(&self.terms))

@@ -11,7 +11,7 @@ pub(crate) use parser::variable;
 
 use crate::error::Error;
 use crate::function::FunctionSet;
-use crate::owned::OwnedImage;
+use crate::owned_image::OwnedImage;
 use crate::spec::{Clause, ExpressionId, Range, Spec, Words};
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, Immediate, View};
 use ats_term::{Kind, Zeros};

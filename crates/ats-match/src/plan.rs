@@ -25,25 +25,25 @@
 //! merged, and after a number of steps nothing more is found out.
 
 mod cases;
+mod context;
 mod guards;
 mod head;
 mod interval;
 mod number;
 mod outline;
-mod planning;
 mod range;
 mod relation;
 mod types;
 
+pub use context::LIMIT;
 pub use interval::{Cut, Edge, Interval};
 pub use outline::{Equality, Outline, Token};
-pub use planning::LIMIT;
 pub use range::Ranges;
 
 use crate::spec::Spec;
 use ats_term::exact;
 use ats_term::image::Host;
-use planning::Planning;
+use context::PlanContext;
 use std::fmt::Write;
 
 /// The part of a table that has to be read.
@@ -121,18 +121,18 @@ impl Ranges {
 }
 
 fn ranges<H: Host>(spec: &Spec<H>, key_index: usize) -> Ranges {
-    let planning = Planning::new(spec);
+    let context = PlanContext::new(spec);
     let mut found = Vec::new();
     for clause in spec.clauses() {
-        let Some(head) = head::Head::new(&planning, clause, key_index) else {
+        let Some(head) = head::Head::new(&context, clause, key_index) else {
             continue;
         };
-        let cases = guards::Guards::new(&planning, &head).cases(clause.guards);
+        let cases = guards::Guards::new(&context, &head).cases(clause.guards);
         for case in cases.iter() {
             found.extend(head.ranges(case).into_intervals());
         }
     }
-    Ranges::union_of(found).coarsened(LIMIT)
+    Ranges::union_of(found).coarsen(LIMIT)
 }
 
 fn keys<H: Host>(spec: &Spec<H>, ranges: &Ranges, options: exact::Options) -> Keys {

@@ -2,10 +2,10 @@
 
 use crate::code::{Home, Program};
 use crate::compare::Comparer;
-use crate::failed::Failed;
+use crate::evaluation_error::EvaluationError;
 use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Made, Value, empty};
+use crate::value::{Value, ValueArena, empty};
 use ats_term::image::{Host, ImageRef, Object, Slots};
 
 /// The memory of a run.
@@ -14,7 +14,7 @@ pub(crate) struct Buffers<'a, H> {
     pub(crate) containers: Vec<Slots<'a, H>>,
     pub(crate) lists: Vec<ImageRef<'a, H>>,
     pub(crate) bound: Vec<ImageRef<'a, H>>,
-    pub(crate) made: Made<'a, H>,
+    pub(crate) arena: ValueArena<'a, H>,
 }
 
 /// Buffers between two runs.
@@ -28,7 +28,7 @@ impl<H: Host> IdleBuffers<H> {
             containers: Vec::new(),
             lists: Vec::new(),
             bound: Vec::new(),
-            made: Made::new(),
+            arena: ValueArena::new(),
         })
     }
 
@@ -40,7 +40,7 @@ impl<H: Host> IdleBuffers<H> {
         // Dropping does not read it either, since references have no destructors.
         let buffers: &'r mut Buffers<'r, H> = unsafe { std::mem::transmute(&mut self.0) };
         buffers.clear();
-        buffers.made.clear();
+        buffers.arena.clear();
         buffers
     }
 }
@@ -87,21 +87,21 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         self.program.spec.words()
     }
 
-    pub(crate) fn made(&mut self) -> &mut Made<'r, H> {
-        &mut self.buffers.made
+    pub(crate) fn arena_mut(&mut self) -> &mut ValueArena<'r, H> {
+        &mut self.buffers.arena
     }
 
-    pub(crate) fn made_ref(&self) -> &Made<'r, H> {
-        &self.buffers.made
+    pub(crate) fn arena(&self) -> &ValueArena<'r, H> {
+        &self.buffers.arena
     }
 
     pub(crate) fn term(&self, value: Value<'r, H>) -> RunTerm<'_, H> {
-        self.buffers.made.term(value)
+        self.buffers.arena.term(value)
     }
 
     /// The comparer of values, and the terms that it may meet.
-    pub(crate) fn comparing(&mut self) -> (&mut Comparer, &Made<'r, H>) {
-        (self.comparer, &self.buffers.made)
+    pub(crate) fn comparing(&mut self) -> (&mut Comparer, &ValueArena<'r, H>) {
+        (self.comparer, &self.buffers.arena)
     }
 
     pub(crate) fn exit(&self) -> Value<'r, H> {
@@ -119,12 +119,12 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
     }
 
     /// The word of a boolean.
-    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, Failed> {
+    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, EvaluationError> {
         match value {
             Value::Word(word) if word == self.words().true_ || word == self.words().false_ => {
                 Ok(word)
             }
-            _ => Err(Failed),
+            _ => Err(EvaluationError),
         }
     }
 

@@ -1,15 +1,15 @@
 //! Values of a run as terms, of which keys, images and results are made.
 
-use crate::value::{Made, Value};
+use crate::value::{Value, ValueArena};
 use ats_term::Integer;
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, Immediate, View};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
-impl<'a, H: Host> Made<'a, H> {
+impl<'a, H: Host> ValueArena<'a, H> {
     /// The value with what it refers to.
     #[inline]
     pub(crate) fn term(&self, value: Value<'a, H>) -> RunTerm<'_, H> {
-        RunTerm { value, made: self }
+        RunTerm { value, arena: self }
     }
 
     /// The integer that a value is, if it is one.
@@ -23,7 +23,7 @@ impl<'a, H: Host> Made<'a, H> {
 /// Keys can be made of it, and it can be written to an image.
 pub struct RunTerm<'r, H> {
     pub(crate) value: Value<'r, H>,
-    pub(crate) made: &'r Made<'r, H>,
+    pub(crate) arena: &'r ValueArena<'r, H>,
 }
 
 impl<H> Clone for RunTerm<'_, H> {
@@ -70,7 +70,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
             Value::Big(_) => Kind::Big,
             Value::Tuple(parts) => Kind::Tuple(parts.len()),
             Value::List(parts) => {
-                let (head, tail) = self.made.head_and_tail(parts);
+                let (head, tail) = self.arena.head_and_tail(parts);
                 Kind::Cons(self.with(head), self.with(tail))
             }
             Value::Map { keys } => Kind::Map(keys.len()),
@@ -87,7 +87,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
 
     fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R {
         match self.value {
-            Value::Big(index) => self.made.big(index).with_parts(|parts| match parts {
+            Value::Big(index) => self.arena.big(index).with_parts(|parts| match parts {
                 Err((negative, magnitude)) => f(negative, magnitude),
                 Ok(value) => f(value < 0, &value.unsigned_abs().to_le_bytes()),
             }),
@@ -104,7 +104,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
 
     fn element(self, i: usize) -> Self {
         match self.value {
-            Value::Tuple(parts) => self.with(self.made.elements(parts)[i]),
+            Value::Tuple(parts) => self.with(self.arena.elements(parts)[i]),
             _ => self.with(Value::of(self.image().element(i))),
         }
     }
@@ -112,8 +112,8 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
         let pair = |(key, value)| (self.with(key), self.with(value));
         if let Value::Map { keys } = self.value {
-            let values = self.made.map_values(keys).iter().copied();
-            let keys = self.made.elements(keys).iter().copied();
+            let values = self.arena.map_values(keys).iter().copied();
+            let keys = self.arena.elements(keys).iter().copied();
             return out.extend(keys.zip(values).map(pair));
         }
         match self.image().view() {
@@ -127,7 +127,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
 
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self.value {
-            Value::Bytes(parts) => f(self.made.bytes(parts)),
+            Value::Bytes(parts) => f(self.arena.bytes(parts)),
             _ => self.image().with_bits(f),
         }
     }

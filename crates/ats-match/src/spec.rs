@@ -5,7 +5,7 @@
 //! was that the specification came from.
 
 use crate::function::Function;
-use crate::owned::OwnedImage;
+use crate::owned_image::OwnedImage;
 use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, Object, Place};
 

@@ -1,7 +1,7 @@
 //! The values of expressions.
 //!
 //! A value is a word, or tells where the rest of it is: in the image of the object or of a constant, or among
-//! the things that this run has made, which are kept in its [`Made`].
+//! the things that this run has made, which are kept in its [`ValueArena`].
 
 use ats_term::Integer;
 use ats_term::image::{Host, ImageRef, NIL, View, small_word};
@@ -124,7 +124,7 @@ pub(crate) enum Number {
 pub(crate) struct TooMany;
 
 /// The terms that a run has made.
-pub(crate) struct Made<'a, H> {
+pub(crate) struct ValueArena<'a, H> {
     parts: Vec<Value<'a, H>>,
     bigs: Vec<Integer>,
     bytes: Vec<u8>,
@@ -142,9 +142,9 @@ pub(crate) fn empty<T>(buffer: &mut Vec<T>) {
     }
 }
 
-impl<'a, H: Host> Made<'a, H> {
+impl<'a, H: Host> ValueArena<'a, H> {
     pub(crate) const fn new() -> Self {
-        Made {
+        ValueArena {
             parts: Vec::new(),
             bigs: Vec::new(),
             bytes: Vec::new(),

@@ -21,7 +21,7 @@
 //!
 //! The values of a merge form a *kind*, and a merge of two values of the kind is of the kind (but for sums
 //! that are larger than a number may be). What is no value of the kind is refused, also as the first one:
-//! see [`Merge::takes`]. Lists and binaries, and ordered sets and maps, are of the same kind, but not merged with each
+//! see [`Merge::accepts`]. Lists and binaries, and ordered sets and maps, are of the same kind, but not merged with each
 //! other.
 //!
 //! # Laws
@@ -53,15 +53,15 @@
 
 mod lists;
 mod merge;
+mod merge_error;
 mod merged;
 mod number;
 mod order;
-mod refused;
 mod sets;
 mod simple;
 mod statistics;
 
 pub use merge::Merge;
+pub use merge_error::MergeError;
 pub use merged::{Merged, MergedTerm};
-pub use refused::Refused;
 pub use simple::Simple;

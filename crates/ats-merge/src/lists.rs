@@ -1,7 +1,7 @@
 //! Lists and binaries, one behind the other.
 
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
-use crate::refused::Refused;
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Kind, TermRef};
 
@@ -34,7 +34,7 @@ fn is_list<H: Host>(list: ImageRef<'_, H>) -> bool {
 }
 
 /// Returns `true` if a term can be put behind another one.
-pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>) -> bool {
+pub(crate) fn accepts<H: Host>(term: ImageRef<'_, H>) -> bool {
     is_binary(term) || is_list(term)
 }
 
@@ -46,13 +46,13 @@ fn is_binary<T: TermRef>(term: T) -> bool {
 pub(crate) fn append<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
-) -> Result<Merged<'m, H>, Refused> {
+) -> Result<Merged<'m, H>, MergeError> {
     if let Kind::Bits(earlier_bits) = earlier.kind() {
         if !is_binary(earlier) {
-            return Err(Refused::Earlier);
+            return Err(MergeError::Earlier);
         }
         return match later.kind() {
-            Kind::Bits(_) if !is_binary(later) => Err(Refused::Later),
+            Kind::Bits(_) if !is_binary(later) => Err(MergeError::Later),
             Kind::Bits(0) => Ok(Merged::Earlier(earlier)),
             Kind::Bits(_) if earlier_bits == 0 => Ok(Merged::Later(later)),
             Kind::Bits(later_bits) => {
@@ -62,15 +62,15 @@ pub(crate) fn append<'m, H: Host>(
                 }
                 Ok(Merged::Bytes(bytes))
             }
-            _ => Err(Refused::Later),
+            _ => Err(MergeError::Later),
         };
     }
-    let mut elements = elements(earlier).ok_or(Refused::Earlier)?;
+    let mut elements = elements(earlier).ok_or(MergeError::Earlier)?;
     if elements.is_empty() && is_list(later) {
         return Ok(Merged::Later(later));
     }
     let before = elements.len();
-    let behind = self::elements(later).ok_or(Refused::Later)?;
+    let behind = self::elements(later).ok_or(MergeError::Later)?;
     elements.extend(behind);
     match elements.len() == before {
         true => Ok(Merged::Earlier(earlier)),

@@ -1,7 +1,7 @@
 //! The merges that there are, and their results for two values.
 
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
-use crate::refused::Refused;
 use crate::simple::{Simple, is_atom};
 use crate::statistics;
 use ats_term::image::{Host, ImageRef};
@@ -81,7 +81,7 @@ impl Merge {
     /// Returns `true` if values are compared, which takes time that grows with their size if both
     /// are tuples, lists, maps, bitstrings, or integers of more than 64 bits.
     #[must_use]
-    pub fn compares(&self) -> bool {
+    pub fn needs_comparison(&self) -> bool {
         match self {
             Merge::Simple(merge) | Merge::Pruned(merge) => {
                 matches!(
@@ -89,7 +89,7 @@ impl Merge {
                     Simple::Min | Simple::Max | Simple::LastBy(_) | Simple::Statistics
                 )
             }
-            Merge::Vector(merges) => merges.iter().any(Self::compares),
+            Merge::Vector(merges) => merges.iter().any(Self::needs_comparison),
         }
     }
 
@@ -101,20 +101,20 @@ impl Merge {
             Merge::Simple(merge) | Merge::Pruned(merge) if is_set(merge) => true,
             // Those of numbers are equal.
             Merge::Simple(Simple::Statistics) => false,
-            Merge::Simple(_) | Merge::Pruned(_) => self.compares(),
+            Merge::Simple(_) | Merge::Pruned(_) => self.needs_comparison(),
             Merge::Vector(merges) => merges.iter().any(Self::depends_on_zeros),
         }
     }
 
     /// Returns `true` if a term is a value of the kind, and so can be the first one. O(its size) at
     /// most.
-    pub fn takes<H: Host>(&self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    pub fn accepts<H: Host>(&self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {
-            Merge::Simple(merge) | Merge::Pruned(merge) => merge.takes(value, zeros),
+            Merge::Simple(merge) | Merge::Pruned(merge) => merge.accepts(value, zeros),
             Merge::Vector(merges) => value.tuple().is_some_and(|elements| {
                 let mut pairs = merges.iter().zip(elements);
                 elements.len() == merges.len()
-                    && pairs.all(|(merge, element)| merge.takes(element, zeros))
+                    && pairs.all(|(merge, element)| merge.accepts(element, zeros))
             }),
         }
     }
@@ -122,15 +122,15 @@ impl Merge {
     /// The value of a key that had none before. That is the value, but of `statistics` a number is
     /// spelled out as the tuple. Merging what is spelled out gives the same as merging what is not.
     /// O(number of elements of vectors). The value must be one that the merge
-    /// [takes](Merge::takes).
-    pub fn spelled_out<'m, H: Host>(&self, value: ImageRef<'m, H>) -> Merged<'m, H> {
+    /// [accepts](Merge::accepts).
+    pub fn expand<'m, H: Host>(&self, value: ImageRef<'m, H>) -> Merged<'m, H> {
         match self {
-            Merge::Simple(Simple::Statistics) => statistics::spelled_out(value),
-            Merge::Vector(merges) if self.spells_out() => match value.tuple() {
+            Merge::Simple(Simple::Statistics) => statistics::expand(value),
+            Merge::Vector(merges) if self.has_short_forms() => match value.tuple() {
                 None => Merged::Later(value),
                 Some(elements) => {
                     let parts = merges.iter().zip(elements);
-                    let parts = parts.map(|(merge, element)| merge.spelled_out(element));
+                    let parts = parts.map(|(merge, element)| merge.expand(element));
                     Merged::Tuple(parts.collect())
                 }
             },
@@ -138,12 +138,12 @@ impl Merge {
         }
     }
 
-    /// Returns `true` if some values are not [spelled out](Merge::spelled_out).
+    /// Returns `true` if some values are not [spelled out](Merge::expand).
     #[must_use]
-    pub fn spells_out(&self) -> bool {
+    pub fn has_short_forms(&self) -> bool {
         match self {
             Merge::Simple(merge) | Merge::Pruned(merge) => matches!(merge, Simple::Statistics),
-            Merge::Vector(merges) => merges.iter().any(Self::spells_out),
+            Merge::Vector(merges) => merges.iter().any(Self::has_short_forms),
         }
     }
 
@@ -193,13 +193,13 @@ impl Merge {
     /// numbers.
     ///
     /// # Errors
-    /// [`Refused`] if one of the two is not of the kind, or if a number becomes larger than one may be.
+    /// [`MergeError`] if one of the two is not of the kind, or if a number becomes larger than one may be.
     pub fn merge<'m, H: Host>(
         &self,
         earlier: ImageRef<'m, H>,
         later: ImageRef<'m, H>,
         zeros: Zeros,
-    ) -> Result<Merged<'m, H>, Refused> {
+    ) -> Result<Merged<'m, H>, MergeError> {
         let merges = match self {
             Merge::Simple(merge) => return merge.merge(earlier, later, zeros),
             Merge::Pruned(merge) => return merge_pruned(*merge, earlier, later, zeros),
@@ -209,9 +209,9 @@ impl Merge {
             let elements = value.tuple().filter(|them| them.len() == merges.len());
             elements.ok_or(refused)
         };
-        let elements = of_size(earlier, Refused::Earlier)?
+        let elements = of_size(earlier, MergeError::Earlier)?
             .iter()
-            .zip(of_size(later, Refused::Later)?);
+            .zip(of_size(later, MergeError::Later)?);
         let merged = merges
             .iter()
             .zip(elements)
@@ -234,17 +234,17 @@ fn merge_pruned<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
     zeros: Zeros,
-) -> Result<Merged<'m, H>, Refused> {
+) -> Result<Merged<'m, H>, MergeError> {
     if merge.is_empty(earlier) {
-        return match merge.takes(later, zeros) {
+        return match merge.accepts(later, zeros) {
             true => Ok(Merged::Later(later)),
-            false => Err(Refused::Later),
+            false => Err(MergeError::Later),
         };
     }
     if merge.is_empty(later) {
-        return match merge.takes(earlier, zeros) {
+        return match merge.accepts(earlier, zeros) {
             true => Ok(Merged::Earlier(earlier)),
-            false => Err(Refused::Earlier),
+            false => Err(MergeError::Earlier),
         };
     }
     merge.merge(earlier, later, zeros)

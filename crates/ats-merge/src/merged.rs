@@ -1,7 +1,7 @@
 //! The result of a merge, as a term.
 
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, NIL, View, small_word};
-use ats_term::walk::{FunIdent, Ident, Opaque};
+use ats_term::term_ref::{FunIdent, Ident, Opaque};
 use ats_term::{Integer, Kind, TermRef};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Numbers, and their sums.
 
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
-use crate::refused::Refused;
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Integer, Kind, TermRef};
 
@@ -32,15 +32,15 @@ impl Number {
 pub(crate) fn sum<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
-) -> Result<Merged<'m, H>, Refused> {
-    let a = Number::of(earlier).ok_or(Refused::Earlier)?;
-    let b = Number::of(later).ok_or(Refused::Later)?;
+) -> Result<Merged<'m, H>, MergeError> {
+    let a = Number::of(earlier).ok_or(MergeError::Earlier)?;
+    let b = Number::of(later).ok_or(MergeError::Later)?;
     if let (Number::Integer(a), Number::Integer(b)) = (&a, &b) {
-        let sum = a.checked_add(b).ok_or(Refused::SystemLimit)?;
+        let sum = a.checked_add(b).ok_or(MergeError::SystemLimit)?;
         return Ok(Merged::Integer(sum));
     }
     match (a.to_float(), b.to_float()) {
         (Some(a), Some(b)) if (a + b).is_finite() => Ok(Merged::Float(a + b)),
-        _ => Err(Refused::SystemLimit),
+        _ => Err(MergeError::SystemLimit),
     }
 }

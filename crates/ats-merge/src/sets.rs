@@ -1,8 +1,8 @@
 //! Ordered sets, and maps.
 
 use crate::lists::elements;
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
-use crate::refused::Refused;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{Host, ImageRef};
 use ats_term::order::order_key;
@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// Returns `true` if a term is an ordered set, or a map. O(size).
-pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
+pub(crate) fn accepts<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
     matches!(term.kind(), Kind::Map(_)) || is_ordered(term, zeros)
 }
 
@@ -100,15 +100,15 @@ fn two_sets<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
     zeros: Zeros,
-) -> Result<[Set<'m, H>; 2], Refused> {
-    let first = elements(earlier).ok_or(Refused::Earlier)?;
+) -> Result<[Set<'m, H>; 2], MergeError> {
+    let first = elements(earlier).ok_or(MergeError::Earlier)?;
     // What is wrong with the earlier one is said first.
     let Some(second) = elements(later) else {
         let is_set = is_ordered(earlier, zeros);
         return Err(if is_set {
-            Refused::Later
+            MergeError::Later
         } else {
-            Refused::Earlier
+            MergeError::Earlier
         });
     };
     let has_keys = [&first, &second]
@@ -117,20 +117,20 @@ fn two_sets<'m, H: Host>(
         .any(|element| element.as_small().is_none());
     let first = Set::new(first, has_keys, zeros);
     if !first.ascends() {
-        return Err(Refused::Earlier);
+        return Err(MergeError::Earlier);
     }
     let second = Set::new(second, has_keys, zeros);
     if !second.ascends() {
-        return Err(Refused::Later);
+        return Err(MergeError::Later);
     }
     Ok([first, second])
 }
 
 /// Returns `true` if both terms are maps. A later term must be one if the earlier one is.
-fn are_maps<H: Host>(earlier: ImageRef<'_, H>, later: ImageRef<'_, H>) -> Result<bool, Refused> {
+fn are_maps<H: Host>(earlier: ImageRef<'_, H>, later: ImageRef<'_, H>) -> Result<bool, MergeError> {
     let is_map = |term: ImageRef<'_, H>| matches!(term.kind(), Kind::Map(_));
     match (is_map(earlier), is_map(later)) {
-        (true, false) => Err(Refused::Later),
+        (true, false) => Err(MergeError::Later),
         (is_map, _) => Ok(is_map),
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn union<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
     zeros: Zeros,
-) -> Result<Merged<'m, H>, Refused> {
+) -> Result<Merged<'m, H>, MergeError> {
     if are_maps(earlier, later)? {
         return Ok(union_of_maps(earlier, later, zeros));
     }
@@ -176,7 +176,7 @@ pub(crate) fn intersection<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
     zeros: Zeros,
-) -> Result<Merged<'m, H>, Refused> {
+) -> Result<Merged<'m, H>, MergeError> {
     if are_maps(earlier, later)? {
         return Ok(intersection_of_maps(earlier, later, zeros));
     }

@@ -1,8 +1,8 @@
 //! Merges of values that are taken as a whole.
 
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
 use crate::order::order;
-use crate::refused::Refused;
 use crate::{lists, number, sets, statistics};
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Kind, TermRef, Zeros};
@@ -65,14 +65,14 @@ impl Simple {
     }
 
     /// Returns `true` if a term is a value of the kind. O(1), but for lists and sets O(their size).
-    pub(crate) fn takes<H: Host>(self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    pub(crate) fn accepts<H: Host>(self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {
             Simple::Min | Simple::Max | Simple::First | Simple::Last => true,
             Simple::LastBy(number) => element(value, number).is_some(),
             Simple::Sum => number::Number::of(value).is_some(),
-            Simple::Append => lists::takes(value),
-            Simple::Union | Simple::Intersection => sets::takes(value, zeros),
-            Simple::Statistics => statistics::takes(value, zeros),
+            Simple::Append => lists::accepts(value),
+            Simple::Union | Simple::Intersection => sets::accepts(value, zeros),
+            Simple::Statistics => statistics::accepts(value, zeros),
         }
     }
 
@@ -81,7 +81,7 @@ impl Simple {
         earlier: ImageRef<'m, H>,
         later: ImageRef<'m, H>,
         zeros: Zeros,
-    ) -> Result<Merged<'m, H>, Refused> {
+    ) -> Result<Merged<'m, H>, MergeError> {
         match self {
             Simple::First => Ok(Merged::Earlier(earlier)),
             Simple::Last => Ok(Merged::Later(later)),
@@ -89,8 +89,8 @@ impl Simple {
             Simple::Max if order(later, earlier, zeros).is_gt() => Ok(Merged::Later(later)),
             Simple::Min | Simple::Max => Ok(Merged::Earlier(earlier)),
             Simple::LastBy(number) => {
-                let at = element(earlier, number).ok_or(Refused::Earlier)?;
-                let later_at = element(later, number).ok_or(Refused::Later)?;
+                let at = element(earlier, number).ok_or(MergeError::Earlier)?;
+                let later_at = element(later, number).ok_or(MergeError::Later)?;
                 Ok(match order(later_at, at, zeros).is_lt() {
                     true => Merged::Earlier(earlier),
                     false => Merged::Later(later),

@@ -2,10 +2,10 @@
 //!
 //! A value is `{Min, Max, Sum, Count}`. A number is a value, too: that of one sample.
 
+use crate::merge_error::MergeError;
 use crate::merged::Merged;
 use crate::number::{self, Number};
 use crate::order::order;
-use crate::refused::Refused;
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Integer, Zeros};
 
@@ -47,12 +47,12 @@ impl<'m, H: Host> Statistics<'m, H> {
 }
 
 /// Returns `true` if a term is a value.
-pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
+pub(crate) fn accepts<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
     Statistics::of(term, zeros).is_some()
 }
 
 /// A value as a tuple.
-pub(crate) fn spelled_out<H: Host>(term: ImageRef<'_, H>) -> Merged<'_, H> {
+pub(crate) fn expand<H: Host>(term: ImageRef<'_, H>) -> Merged<'_, H> {
     match Number::of(term) {
         None => Merged::Later(term),
         Some(_) => Merged::Tuple(vec![
@@ -69,9 +69,9 @@ pub(crate) fn merge<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
     zeros: Zeros,
-) -> Result<Merged<'m, H>, Refused> {
-    let earlier = Statistics::of(earlier, zeros).ok_or(Refused::Earlier)?;
-    let later = Statistics::of(later, zeros).ok_or(Refused::Later)?;
+) -> Result<Merged<'m, H>, MergeError> {
+    let earlier = Statistics::of(earlier, zeros).ok_or(MergeError::Earlier)?;
+    let later = Statistics::of(later, zeros).ok_or(MergeError::Later)?;
     let min = match order(later.min, earlier.min, zeros).is_lt() {
         true => Merged::Later(later.min),
         false => Merged::Earlier(earlier.min),
@@ -82,6 +82,6 @@ pub(crate) fn merge<'m, H: Host>(
     };
     let sum = number::sum(earlier.sum, later.sum)?;
     let count = earlier.count.checked_add(&later.count);
-    let count = Merged::Integer(count.ok_or(Refused::SystemLimit)?);
+    let count = Merged::Integer(count.ok_or(MergeError::SystemLimit)?);
     Ok(Merged::Tuple(vec![min, max, sum, count]))
 }

@@ -1,6 +1,6 @@
 //! All merges, on values of all kinds: in which order neighbours are merged makes no difference.
 
-use ats_merge::{Merge, Refused};
+use ats_merge::{Merge, MergeError};
 use ats_term::arbitrary::{any_term, integer, near_term};
 use ats_term::image::{ImageBuilder, NewValue, Object, Scratch, TermHost, decode};
 use ats_term::order::order_key;
@@ -31,7 +31,7 @@ fn list(elements: impl IntoIterator<Item = Term>) -> Term {
 }
 
 /// Merges terms by way of their images.
-fn merged(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Result<Term, Refused> {
+fn merged(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Result<Term, MergeError> {
     let pair = Term::from((earlier.clone(), later.clone()));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&pair).expect("a tuple");
@@ -43,27 +43,27 @@ fn merged(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Result<T
     let built = decode(result.object().element(0), &mut builder, &mut scratch);
     let term = builder.finish(built).expect("a term");
     assert!(
-        takes(merge, &term, zeros),
+        accepts(merge, &term, zeros),
         "{merge:?} made {term}, which it does not take"
     );
     Ok(term)
 }
 
-fn takes(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
+fn accepts(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
     let object = Term::from((term.clone(), 0));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&object).expect("a tuple");
     let object: Object<'_, TermHost> = image.object();
-    merge.takes(object.element(0), zeros)
+    merge.accepts(object.element(0), zeros)
 }
 
 /// What a value is when nothing was there before.
-fn spelled_out(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
+fn expanded(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     let object = Term::from((term.clone(), 0));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&object).expect("a tuple");
     let object: Object<'_, TermHost> = image.object();
-    let value = merge.spelled_out(object.element(0));
+    let value = merge.expand(object.element(0));
     let mut result = ImageBuilder::new(zeros);
     result.replace_elements(object, &[(0, NewValue::Term(value.term()))]);
     let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
@@ -268,13 +268,13 @@ proptest! {
     fn spelling_out_is_part_of_merging(
         (zeros, (merge, [a, b, _])) in with_zeros(any_merge_and_values),
     ) {
-        let [long_a, long_b] = [&a, &b].map(|value| spelled_out(&merge, value, zeros));
-        prop_assert!(takes(&merge, &long_a, zeros));
-        prop_assert_eq!(&spelled_out(&merge, &long_a, zeros), &long_a);
-        prop_assert!(merge.spells_out() || a == long_a);
-        let expected = merged(&merge, &long_a, &long_b, zeros).map(|it| spelled_out(&merge, &it, zeros));
+        let [long_a, long_b] = [&a, &b].map(|value| expanded(&merge, value, zeros));
+        prop_assert!(accepts(&merge, &long_a, zeros));
+        prop_assert_eq!(&expanded(&merge, &long_a, zeros), &long_a);
+        prop_assert!(merge.has_short_forms() || a == long_a);
+        let expected = merged(&merge, &long_a, &long_b, zeros).map(|it| expanded(&merge, &it, zeros));
         for (a, b) in [(&a, &b), (&long_a, &b), (&a, &long_b)] {
-            let found = merged(&merge, a, b, zeros).map(|it| spelled_out(&merge, &it, zeros));
+            let found = merged(&merge, a, b, zeros).map(|it| expanded(&merge, &it, zeros));
             prop_assert_eq!(&found, &expected);
         }
     }
@@ -294,11 +294,11 @@ proptest! {
         (zeros, (merge, [value, ..])) in with_zeros(merge_and_values),
         other in any_term(),
     ) {
-        let takes = |term: &Term| takes(&merge, term, zeros);
-        prop_assert!(takes(&value));
-        if !takes(&other) {
-            prop_assert_eq!(merged(&merge, &value, &other, zeros), Err(Refused::Later));
-            prop_assert_eq!(merged(&merge, &other, &value, zeros), Err(Refused::Earlier));
+        let accepts = |term: &Term| accepts(&merge, term, zeros);
+        prop_assert!(accepts(&value));
+        if !accepts(&other) {
+            prop_assert_eq!(merged(&merge, &value, &other, zeros), Err(MergeError::Later));
+            prop_assert_eq!(merged(&merge, &other, &value, zeros), Err(MergeError::Earlier));
         }
     }
 }
@@ -509,7 +509,7 @@ fn values_of_other_shapes_are_refused() {
     for (merge, terms) in wrong {
         for term in terms {
             assert!(
-                !takes(&merge, &term, Zeros::Distinct),
+                !accepts(&merge, &term, Zeros::Distinct),
                 "{merge} takes {term}"
             );
         }
@@ -632,7 +632,7 @@ fn short_circuits_and_missing_values_are_known() {
     ];
     for (merge, value, is_base, is_absent) in cases {
         assert!(
-            takes(&merge, &value, Zeros::Distinct),
+            accepts(&merge, &value, Zeros::Distinct),
             "{merge} takes {value}"
         );
         assert_eq!(merge.is_base(&value), is_base, "{merge}, {value}");
@@ -644,7 +644,7 @@ fn short_circuits_and_missing_values_are_known() {
 fn sums_have_limits() {
     let huge = Term::try_from(f64::MAX).expect("finite");
     let sum = merged(&named("sum"), &huge, &huge, Zeros::Distinct);
-    assert_eq!(sum, Err(Refused::SystemLimit));
+    assert_eq!(sum, Err(MergeError::SystemLimit));
 }
 
 /// Values may be nested more deeply than a stack could bear.

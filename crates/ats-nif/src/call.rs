@@ -6,7 +6,7 @@
 //! says. Neither costs anything when there is a reply, and nothing is allocated.
 //!
 //! # How a function is called again
-//! A function that ends with [`NoReply::Again`] has changed nothing and is called again after other processes
+//! A function that ends with [`NoReply::Retry`] has changed nothing and is called again after other processes
 //! had their turn. How often that has happened is told by an argument behind those of the function. After
 //! `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there is an end. A function that
 //! ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on
@@ -46,7 +46,7 @@ pub enum NoReply {
     Refused(KnownAtom),
     /// A longer change under way holds a key, or a lock was not free for a while: the call is made again
     /// after other processes had their turn.
-    Again,
+    Retry,
     /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU scheduler.
     DirtyCpu,
     /// The call has to wait for a device, as one that reads or writes a file does: it is made again on a
@@ -81,7 +81,7 @@ impl From<Error> for NoReply {
             Error::Storage(ats_store::Error::Pending) => KnownAtom::Pending,
             Error::Storage(_) => KnownAtom::Storage,
             Error::TooLarge => return NoReply::DirtyCpu,
-            Error::Busy => return NoReply::Again,
+            Error::Busy => return NoReply::Retry,
         })
     }
 }
@@ -106,7 +106,7 @@ macro_rules! nif {
                     words.map(|word| $crate::vm_term::VmTerm::new(env, word)),
                 )
             };
-            let again = $crate::call::Again {
+            let again = $crate::call::Reschedule {
                 name: concat!($name, "\0").as_ptr().cast(),
                 entry,
                 arity: $arity,
@@ -126,7 +126,7 @@ macro_rules! nif {
 
 /// A call that can be made once more.
 #[derive(Clone, Copy)]
-pub struct Again {
+pub struct Reschedule {
     /// Name of the function.
     pub name: *const c_char,
     /// The function.
@@ -143,7 +143,7 @@ pub struct Again {
 #[inline]
 pub fn run<'e, const ARITY: usize>(
     env: Env<'e>,
-    again: Again,
+    again: Reschedule,
     args: [VmTerm<'e>; ARITY],
     function: impl FnOnce(Env<'e>, [VmTerm<'e>; ARITY]) -> NifResult<'e>,
 ) -> Word {
@@ -152,9 +152,9 @@ pub fn run<'e, const ARITY: usize>(
     match catch_unwind(AssertUnwindSafe(|| function(env, args))) {
         Ok(Ok(term)) => term.raw(),
         Ok(Err(NoReply::Refused(cause))) => raise(env, cause.word()),
-        Ok(Err(NoReply::Again)) => call_when_free(env, again),
-        Ok(Err(NoReply::DirtyCpu)) => call_again(env, again, sys::DIRTY_JOB_CPU_BOUND),
-        Ok(Err(NoReply::DirtyIo)) => call_again(env, again, sys::DIRTY_JOB_IO_BOUND),
+        Ok(Err(NoReply::Retry)) => retry_when_free(env, again),
+        Ok(Err(NoReply::DirtyCpu)) => reschedule(env, again, sys::DIRTY_JOB_CPU_BOUND),
+        Ok(Err(NoReply::DirtyIo)) => reschedule(env, again, sys::DIRTY_JOB_IO_BOUND),
         Err(cause) if cause.is::<TooLong>() => raise(env, KnownAtom::TooLong.word()),
         Err(_) => raise_panic(env),
     }
@@ -163,20 +163,20 @@ pub fn run<'e, const ARITY: usize>(
 /// The number of attempts on a normal scheduler.
 const ATTEMPTS: i64 = 16;
 
-/// Has the VM make the same call again, which found something held.
+/// Has the VM make the same call again, which found a lock or key taken.
 #[cold]
-fn call_when_free(env: Env<'_>, again: Again) -> Word {
+fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
     // SAFETY: the VM gives as many valid terms as it says (VE2).
     let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
-    let (args, told) = args.split_at(again.arity);
-    let before = told.first().and_then(|word| {
+    let (args, attempts) = args.split_at(again.arity);
+    let before = attempts.first().and_then(|word| {
         // SAFETY: a term of this call.
         unsafe { VmTerm::new(env, *word) }.as_small()
     });
     let attempts = before.unwrap_or(0) + 1;
     let mut args = args.to_vec();
     args.push(env.int(attempts).raw());
-    let again = Again {
+    let again = Reschedule {
         argc: args.len() as c_int,
         argv: args.as_ptr(),
         ..again
@@ -189,13 +189,13 @@ fn call_when_free(env: Env<'_>, again: Again) -> Word {
         _ => 0,
     };
     // The VM copies the arguments.
-    call_again(env, again, flags)
+    reschedule(env, again, flags)
 }
 
 /// Has the VM make the same call again, after other processes had their turn. The flags are those of an entry
 /// of the function table.
 #[cold]
-fn call_again(env: Env<'_>, again: Again, flags: c_uint) -> Word {
+fn reschedule(env: Env<'_>, again: Reschedule, flags: c_uint) -> Word {
     let (name, args, count) = (again.name, again.argv, again.argc);
     // SAFETY: these are the name, function and arguments of the call being made.
     unsafe { sys::enif_schedule_nif(env.raw(), name, flags as c_int, again.entry, count, args) }

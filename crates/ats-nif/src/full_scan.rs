@@ -25,17 +25,17 @@ pub enum Verdict {
 }
 
 /// Watches over the queries of a table.
-pub struct Watch {
+pub struct FullScanPolicy {
     wanted: FullScan,
     /// The second in which there was a warning.
     warned_at: AtomicU64,
 }
 
-impl Watch {
+impl FullScanPolicy {
     /// Does with full scans what is wanted.
     #[must_use]
     pub fn new(wanted: FullScan) -> Self {
-        Watch {
+        FullScanPolicy {
             wanted,
             warned_at: AtomicU64::new(0),
         }

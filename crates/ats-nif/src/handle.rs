@@ -14,15 +14,15 @@
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
-use crate::disk::{Opened, Pending};
+use crate::disk::{OpenTable, Pending};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::full_scan;
 use crate::owner::{Heir, Owner};
 use crate::process;
+use crate::process_monitor::TableMonitors;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
-use crate::watch::Watched;
+use crate::vm_host::VmHost;
 use ats::{Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
@@ -60,7 +60,7 @@ impl Protection {
 
 /// Options that are reported but change nothing here.
 #[derive(Clone, Copy)]
-pub struct Reported {
+pub struct ReportedOptions {
     /// `{write_concurrency, _}`.
     pub write_concurrency: WriteConcurrency,
     /// `{read_concurrency, _}`.
@@ -83,18 +83,18 @@ pub enum WriteConcurrency {
 }
 
 /// The moment of a table on disk whose values are merged by a program.
-pub type Frozen = Pending<Box<dyn Store>>;
+pub type PendingSnapshot = Pending<Box<dyn Store>>;
 
 /// An existing table.
 pub struct Shared {
     /// The objects.
-    pub table: Table<Vm>,
+    pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
-    pub disk: Option<Arc<Opened>>,
+    pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
-    pub frozen: Option<Arc<Frozen>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
-    pub limited: Option<Snapshot>,
+    pub pending_snapshot: Option<Arc<PendingSnapshot>>,
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    pub limited_snapshot: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// `true` if users know it by its name.
@@ -102,9 +102,9 @@ pub struct Shared {
     /// The processes that may read and write: a [`Protection`].
     protection: AtomicU8,
     /// Options that are only reported.
-    pub reported: Reported,
+    pub reported: ReportedOptions,
     /// Queries that read everything.
-    pub full_scan: full_scan::Watch,
+    pub full_scan: full_scan::FullScanPolicy,
     /// The word of the name; changes by renaming: that of a named table in the registry only.
     pub name: AtomicU64,
     /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
@@ -130,7 +130,7 @@ pub struct Admin {
     /// `true` if the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
-    pub(crate) watches: Watched<Handle>,
+    pub(crate) monitors: TableMonitors<Handle>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// The moment at which the table became fixed.
@@ -140,13 +140,13 @@ pub struct Admin {
 /// The parts that a table is made with.
 pub struct Recipe {
     /// The table.
-    pub table: Table<Vm>,
+    pub table: Table<VmHost>,
     /// The directory that it is in, if it is in one.
-    pub disk: Option<Arc<Opened>>,
+    pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
-    pub frozen: Option<Arc<Frozen>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
-    pub limited: Option<Snapshot>,
+    pub pending_snapshot: Option<Arc<PendingSnapshot>>,
+    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this table.
+    pub limited_snapshot: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
     /// `true` if the name shall lead to it.
@@ -154,9 +154,9 @@ pub struct Recipe {
     /// The processes that may read and write.
     pub protection: Protection,
     /// Options that are only reported.
-    pub reported: Reported,
+    pub reported: ReportedOptions,
     /// Queries that read everything.
-    pub full_scan: full_scan::Watch,
+    pub full_scan: full_scan::FullScanPolicy,
     /// Its owner.
     pub owner: Owner,
     /// The process that gets it when its owner dies.
@@ -203,19 +203,19 @@ unsafe fn free(raw: *mut u8) {
 }
 
 impl Shared {
-    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `watches` says
-    /// by which watches of processes the identifier is known already.
+    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `monitors` says
+    /// by which monitors of processes the identifier is known already.
     pub(crate) fn publish(
         recipe: Recipe,
         id: ResourceRef<Handle>,
-        watches: Watched<Handle>,
+        monitors: TableMonitors<Handle>,
         _guard: &Guard,
     ) -> &Shared {
         let shared = Arc::new(Shared {
             table: recipe.table,
             disk: recipe.disk,
-            frozen: recipe.frozen,
-            limited: recipe.limited,
+            pending_snapshot: recipe.pending_snapshot,
+            limited_snapshot: recipe.limited_snapshot,
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),
@@ -226,7 +226,7 @@ impl Shared {
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
                 of_application: matches!(recipe.owner, Owner::Application(_)),
-                watches,
+                monitors,
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
@@ -240,7 +240,7 @@ impl Shared {
 
     /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
     /// table that no process finds, and is freed when this is dropped.
-    pub fn hold(&self) -> Arc<Shared> {
+    pub fn to_arc(&self) -> Arc<Shared> {
         // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as
         // long as the guard which `self` was found under (HA2).
         unsafe {
@@ -262,7 +262,7 @@ impl Shared {
         self.owner.load(Ordering::Acquire)
     }
 
-    /// Gives the table another owner, which is watched if it is a process. To be called under the lock of
+    /// Gives the table another owner, which is monitored if it is a process. To be called under the lock of
     /// `admin`.
     pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
         admin.of_application = matches!(owner, Owner::Application(_));
@@ -291,7 +291,7 @@ impl Shared {
     }
 
     /// The term by which users know the table: its name if it is a named one, else its identifier.
-    pub fn known_as<'e>(&self, env: Env<'e>) -> VmWord<'e> {
+    pub fn user_term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         match self.named {
             true => self.name(),
             false => self.id.term(env),
@@ -323,13 +323,13 @@ impl Shared {
     }
 
     /// Has the VM tell of the end of a process. False if it is gone already.
-    pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
-        admin.watches.watch(env, pid, &self.id)
+    pub(crate) fn monitor(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
+        admin.monitors.monitor(env, pid, &self.id)
     }
 
     /// Has the VM tell of no process any more. For a table that is deleted.
-    pub(crate) fn stop_watching(&self) {
-        let watches = std::mem::take(&mut self.admin().watches);
-        watches.forget_table(&self.id);
+    pub(crate) fn stop_monitoring(&self) {
+        let monitors = std::mem::take(&mut self.admin().monitors);
+        monitors.forget_table(&self.id);
     }
 }

@@ -13,7 +13,7 @@ use crate::env::{Env, VmWord};
 use crate::etf::{self, ATOM_UTF8_EXT, Etf, VERSION};
 use crate::sys::Word;
 use crate::tags::{PID_TAG, PORT_TAG};
-use ats_term::walk::Ident;
+use ats_term::term_ref::Ident;
 use std::sync::OnceLock;
 
 /// Most words a reference has.

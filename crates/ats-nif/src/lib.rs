@@ -10,61 +10,61 @@
 //! | [`sys`] | the functions of the VM, as C declares them |
 //! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
 //! | [`etf`] | the external term format, for what the NIF interface does not show |
-//! | [`process`], [`release`] | processes, schedulers and the clock; in what releases of the VM differ |
+//! | [`process`], [`otp_release`] | processes, schedulers and the clock; in what releases of the VM differ |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
-//! | [`captured`], [`opaque`] | closures, native records, and terms of unknown kinds |
+//! | [`fun_environment`], [`opaque`] | closures, native records, and terms of unknown kinds |
 //! | [`vm_term`] | terms of the VM as the layers below see them |
-//! | [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
+//! | [`shared_binary`], [`shared_env`], [`vm_host`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`vm_sink`] | terms that the layers below build |
-//! | [`portable`] | objects as bytes, for stores of bytes |
+//! | [`vm_codec`] | objects as bytes, for stores of bytes |
 //! | [`disk`] | tables in directories |
 //! | [`call`] | how functions are entered and how they end |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`scratch`] | buffers kept from call to call |
 //! | [`query`] | compiled match specifications |
 //! | `full_scan`, [`owner`], [`handle`] | tables as processes know them |
-//! | [`registry`], [`succession`], `fixing` | all tables and their names; whose a table becomes; fixations |
-//! | [`lifetime`], `ending` | how tables begin and end, and what happens when a process ends |
+//! | [`registry`], [`ownership`], `fixation` | all tables and their names; whose a table becomes; fixations |
+//! | [`lifetime`], `process_exit` | how tables begin and end, and what happens when a process ends |
 //! | `functions` | the functions that Erlang calls |
 //! | [`load`] | loading, loading again, and what must be true of the VM |
 
 pub mod atoms;
 pub mod call;
-pub mod captured;
 pub mod disk;
-mod ending;
 pub mod env;
 pub mod etf;
-mod fixing;
-pub mod foreign;
+mod fixation;
 mod full_scan;
+pub mod fun_environment;
 #[cfg(not(feature = "test-nifs"))]
 mod functions;
 pub mod handle;
-pub mod held;
 pub mod ident;
 pub mod lifetime;
 pub mod load;
 pub mod names;
 pub mod opaque;
+pub mod otp_release;
 pub mod owner;
-pub mod portable;
+pub mod ownership;
 pub mod process;
+mod process_exit;
+pub mod process_monitor;
 pub mod query;
 pub mod reference;
 pub mod registry;
-pub mod release;
 pub mod resource;
 pub mod scratch;
-pub mod shared;
-pub mod succession;
+pub mod shared_binary;
+pub mod shared_env;
 pub mod sys;
 pub mod tags;
 #[cfg(feature = "test-nifs")]
 mod test_nifs;
+pub mod vm_codec;
+pub mod vm_host;
 pub mod vm_sink;
 pub mod vm_term;
-pub mod watch;
 
 #[cfg(not(feature = "test-nifs"))]
 use functions::all as all_functions;

@@ -5,11 +5,11 @@ use crate::env::Env;
 use crate::handle::{Handle, Recipe, Shared};
 use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
+use crate::ownership::Fate;
 use crate::process;
+use crate::process_monitor::TableMonitors;
 use crate::registry;
-use crate::succession::Fate;
 use crate::sys::Word;
-use crate::watch::Watched;
 use ats_sync::Guard;
 
 /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
@@ -18,26 +18,26 @@ use ats_sync::Guard;
 /// owner, typically because a supervisor restarted it, must not find the name taken.
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
-    let (id, mut watches) = (Handle::new(), Watched::default());
-    let is_watched = match (recipe.owner, &recipe.heir) {
+    let (id, mut monitors) = (Handle::new(), TableMonitors::default());
+    let is_monitored = match (recipe.owner, &recipe.heir) {
         (Owner::Process(owner), None) => {
-            is_running_here(env, owner) && watches.watch(env, owner, &id)
+            is_running_here(env, owner) && monitors.monitor(env, owner, &id)
         }
         _ => false,
     };
-    let shared = Shared::publish(recipe, id, watches, guard);
+    let shared = Shared::publish(recipe, id, monitors, guard);
     // SAFETY: the table is new.
     while !unsafe { registry::enter(shared, guard) } {
-        if is_kept(env, name, guard) {
+        if is_taken(env, name, guard) {
             // No process has seen it, and nothing but the identifier leads to it.
             shared.id.end(guard, |_| ());
-            shared.stop_watching();
+            shared.stop_monitoring();
             return Err(KnownAtom::AlreadyExists);
         }
     }
     // The VM is asked to tell of the owner's end only now, when it would find the table; but an owner that runs
     // here does not end before this call.
-    match is_watched || watch_all(env, shared) {
+    match is_monitored || monitor_all(env, shared) {
         true => Ok(shared),
         false => {
             delete(shared, guard);
@@ -52,16 +52,16 @@ fn is_running_here(env: Env<'_>, pid: Word) -> bool {
     !process::may_wait() && env.own_pid().is_some_and(|own| own.raw() == pid)
 }
 
-/// Watches the owner and the heir of a new table. False if the owner is gone.
-fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
+/// Monitors the owner and the heir of a new table. False if the owner is gone.
+fn monitor_all(env: Env<'_>, shared: &Shared) -> bool {
     let mut admin = shared.admin();
     if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
-        && !shared.watch(env, &mut admin, heir.raw())
+        && !shared.monitor(env, &mut admin, heir.raw())
     {
         admin.heir = None;
     }
     let owner = shared.owner();
-    owner.is_none_or(|owner| shared.watch(env, &mut admin, owner.raw()))
+    owner.is_none_or(|owner| shared.monitor(env, &mut admin, owner.raw()))
 }
 
 /// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread
@@ -69,9 +69,9 @@ fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
-        shared.stop_watching();
-        if let Some(limited) = &shared.limited {
-            limited.end();
+        shared.stop_monitoring();
+        if let Some(snapshot) = &shared.limited_snapshot {
+            snapshot.end();
         }
     }
     left
@@ -80,8 +80,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
 /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
 /// gone. Any thread may call this at any time.
 #[cold]
-pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
-    let fate = shared.fate(env);
+pub fn inherit_or_end(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    let fate = shared.inherit_if_orphaned(env);
     if fate == Fate::Ended {
         delete(shared, guard);
     }
@@ -91,13 +91,13 @@ pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
 /// Returns `true` if a table that was found is still there. If its owner is dead it ends now, or
 /// its heir takes it.
 #[inline]
-pub fn goes_on(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
-    shared.has_living_owner(env) || end_or_inherit(env, shared, guard)
+pub fn ensure_alive(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    shared.has_living_owner(env) || inherit_or_end(env, shared, guard)
 }
 
 /// Returns `true` if there is a table with this name that goes on.
-fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
-    registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
+fn is_taken(env: Env<'_>, name: Word, guard: &Guard) -> bool {
+    registry::find(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
 }
 
 /// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is
@@ -111,7 +111,7 @@ pub fn rename(
 ) -> Renaming {
     loop {
         let renaming = registry::rename(shared, old, new, guard);
-        if renaming != Renaming::Taken || is_kept(env, new, guard) {
+        if renaming != Renaming::Taken || is_taken(env, new, guard) {
             return renaming;
         }
     }

@@ -12,11 +12,11 @@
 
 use crate::env::{Env, VmWord};
 use crate::handle::Handle;
+use crate::process_monitor::ProcessMonitor;
 use crate::query::Compiled;
 use crate::sys::{self, Word};
 use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::watch::Watch;
-use crate::{atoms, call, etf, ident, process, reference, release, resource};
+use crate::{atoms, call, etf, ident, otp_release, process, reference, resource};
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -120,7 +120,7 @@ fn prepare(env: Env<'_>) -> Result<(), String> {
         check_immediates(env)?;
         ident::load(env)?;
         reference::load(env);
-        release::load(env);
+        otp_release::load(env);
         open_resources(env)
     }));
     prepared.unwrap_or_else(|_| Err(format!("panic: {}", call::last_panic())))
@@ -131,7 +131,7 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     #[cfg(feature = "test-nifs")]
     crate::test_nifs::open_resources(env)?;
     resource::open::<Handle>(env)?;
-    resource::open::<Watch<Handle>>(env)?;
+    resource::open::<ProcessMonitor<Handle>>(env)?;
     #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::TakenObjects>(env)?;
     resource::open::<Compiled>(env)

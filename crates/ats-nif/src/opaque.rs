@@ -1,10 +1,10 @@
 //! Terms that the NIF interface does not show: closures, native records, and terms of kinds that this
 //! library does not know. They are read from the external term format.
 
-use crate::captured;
 use crate::env::{Env, VmWord};
+use crate::fun_environment;
 use ats_term::term::NativeRecord;
-use ats_term::walk::{FunIdent, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Opaque, TermRef};
 use ats_term::{Term, etf};
 
 /// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
@@ -17,7 +17,7 @@ pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         Ok((fun, _)) => fun,
         Err(_) => etf::decode_sealed_fun(etf, etf::Options::TRUSTED).expect("a fun of this VM"),
     };
-    (&captured::with_local_idents(&fun)).with_fun(f)
+    (&fun_environment::with_local_idents(&fun)).with_fun(f)
 }
 
 /// The native record that `etf` encodes, if it is one and this library knows all terms in it.
@@ -33,7 +33,7 @@ pub fn record(etf: &[u8]) -> Option<NativeRecord> {
 pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
     match record(etf) {
         Some(record) => {
-            let marked = captured::with_local_idents(&Term::NativeRecord(record));
+            let marked = fun_environment::with_local_idents(&Term::NativeRecord(record));
             (&marked).with_opaque(f)
         }
         None => f(Opaque::Unknown(etf)),

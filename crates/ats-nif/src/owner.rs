@@ -43,7 +43,7 @@ impl Heir {
     }
 
     /// Its pid and the word of the data for it, which lives as long as the heir; none if it will not inherit.
-    pub fn inheriting(&self) -> Option<(VmWord<'static>, Word)> {
+    pub fn inheritance(&self) -> Option<(VmWord<'static>, Word)> {
         (!self.is_gone).then_some((self.pid(), self.data))
     }
 

@@ -6,17 +6,17 @@
 use crate::atoms::{self, KnownAtom};
 use crate::call::NoReply;
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
-use crate::held::{self, HeldEnv};
 use crate::reference::{self, RefKind};
 use crate::resource::{Resource, ResourceRef, Slot};
+use crate::shared_env::{self, SharedEnv};
 use crate::sys::Word;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{ident, process, release, scratch};
+use crate::{ident, otp_release, process, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
-use ats_term::walk::has_part;
+use ats_term::term_ref::has_part;
 use ats_term::{Kind, Zeros, exact};
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -25,11 +25,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A compiled specification that terms refer to.
 pub struct Compiled {
-    program: Arc<Program<Vm>>,
+    program: Arc<Program<VmHost>>,
     /// The queries that it has become for the kinds of tables it was used for, the latest last.
-    queries: Mutex<Vec<Arc<Query<Vm>>>>,
+    queries: Mutex<Vec<Arc<Query<VmHost>>>>,
     /// The specification as the VM has compiled it, for running it on lists.
-    by_vm: Option<(Arc<HeldEnv>, Word)>,
+    by_vm: Option<(Arc<SharedEnv>, Word)>,
     /// `true` if it is not to be used for anything but its only query.
     only: bool,
 }
@@ -54,9 +54,9 @@ impl Compiled {
         // SAFETY: the words of these atoms in the VM are what they are in images.
         let words = unsafe { Words::new(true_, false_, exit) };
         let options = Options {
-            zeros: release::zeros(),
+            zeros: otp_release::zeros(),
             functions: functions(),
-            whole_bytes: release::otp_release() >= 27,
+            whole_bytes: otp_release::otp_release() >= 27,
             words,
         };
         let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {
@@ -73,7 +73,7 @@ impl Compiled {
 
     /// A query whose specification is to be run on nothing but what the query reads.
     #[must_use]
-    pub fn of_query(query: &Arc<Query<Vm>>) -> Self {
+    pub fn of_query(query: &Arc<Query<VmHost>>) -> Self {
         Compiled {
             program: Arc::clone(query.program()),
             queries: Mutex::new(vec![Arc::clone(query)]),
@@ -86,7 +86,7 @@ impl Compiled {
     #[must_use]
     pub fn with_vm_reference(self, reference: VmWord<'_>) -> Self {
         Compiled {
-            by_vm: Some(held::hold_alone(reference)),
+            by_vm: Some(shared_env::hold_alone(reference)),
             ..self
         }
     }
@@ -98,7 +98,7 @@ impl Compiled {
         Some(env.copy(unsafe { VmWord::new(*word) }))
     }
 
-    fn query(&self, table: &Table<Vm>) -> Option<Arc<Query<Vm>>> {
+    fn query(&self, table: &Table<VmHost>) -> Option<Arc<Query<VmHost>>> {
         // Entries are only added and removed as a whole.
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(query) = queries.iter().find(|query| query.fits(table)) {
@@ -118,7 +118,7 @@ impl Compiled {
 
 /// The functions that specifications may call in this VM.
 fn functions() -> FunctionSet {
-    match release::otp_release() {
+    match otp_release::otp_release() {
         ..=25 => FunctionSet::OTP_25,
         _ => FunctionSet::OTP_27,
     }
@@ -128,16 +128,16 @@ fn functions() -> FunctionSet {
 #[derive(Clone)]
 pub struct Prepared {
     /// For this kind of table.
-    pub query: Arc<Query<Vm>>,
+    pub query: Arc<Query<VmHost>>,
     /// For terms.
     pub compiled: ResourceRef<Compiled>,
 }
 
 /// A specification that this thread has met.
-struct Met {
+struct CachedSpec {
     /// A copy of the specification, if all terms that are the same as it are written like it, and the copy
     /// refers to nothing else in the VM.
-    term: Option<(Arc<HeldEnv>, Word)>,
+    term: Option<(Arc<SharedEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
     key: Box<[u8]>,
@@ -147,8 +147,8 @@ struct Met {
 }
 
 /// The specifications that a thread keeps.
-struct Kept {
-    specifications: Vec<Met>,
+struct SpecCache {
+    specifications: Vec<CachedSpec>,
     /// The index of the one that a term was at an address that ends like this. Most specifications
     /// are constants of a program, which stay where they are.
     by_address: [u8; ADDRESSES],
@@ -158,7 +158,7 @@ struct Kept {
 }
 
 /// A thread keeps so many specifications.
-const KEPT: usize = 64;
+const CACHED_SPECS: usize = 64;
 /// Number of different ends of addresses.
 const ADDRESSES: usize = 256;
 /// Specifications whose keys take more steps are compiled on a dirty scheduler.
@@ -167,7 +167,7 @@ const SLOW: usize = 1 << 16;
 const LONG: usize = 1 << 13;
 
 thread_local! {
-    static MET: RefCell<Kept> = RefCell::new(Kept {
+    static CACHE: RefCell<SpecCache> = RefCell::new(SpecCache {
         specifications: Vec::new(),
         by_address: [0; ADDRESSES],
         now: 0,
@@ -178,7 +178,7 @@ thread_local! {
 /// Does something with a specification for a table, which is either as it is written or a reference to a
 /// compiled one. Also says whether there was no need to compile it.
 pub fn with_prepared<T>(
-    table: &Table<Vm>,
+    table: &Table<VmHost>,
     spec: VmTerm<'_>,
     work: impl FnOnce(&Prepared, bool) -> Result<T, NoReply>,
 ) -> Result<T, NoReply> {
@@ -191,7 +191,7 @@ pub fn with_prepared<T>(
         return work(&Prepared { query, compiled }, true);
     }
     // The usual case is spared counting references, which other threads count as well.
-    let work = MET.with_borrow_mut(|met| match met.find_at_address(table, spec) {
+    let work = CACHE.with_borrow_mut(|met| match met.find_at_address(table, spec) {
         Some(prepared) => Ok(work(prepared, true)),
         None => Err(work),
     });
@@ -204,7 +204,7 @@ pub fn with_prepared<T>(
     }
 }
 
-fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
+fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
         let options = exact::Options {
@@ -220,12 +220,12 @@ fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoRe
         }
         Ok(match key.len() > LONG {
             true => (compile(table, spec)?, false),
-            false => MET.with_borrow_mut(|met| met.find(table, spec, key))?,
+            false => CACHE.with_borrow_mut(|met| met.find(table, spec, key))?,
         })
     })
 }
 
-fn compile(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<Prepared, KnownAtom> {
+fn compile(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<Prepared, KnownAtom> {
     let compiled = ResourceRef::new(Compiled::new(spec)?);
     let query = compiled.query(table).ok_or(KnownAtom::None)?;
     Ok(Prepared { query, compiled })
@@ -237,10 +237,10 @@ fn address(spec: VmTerm<'_>) -> usize {
     (spec.word().raw() >> 3) as usize % ADDRESSES
 }
 
-impl Kept {
+impl SpecCache {
     /// The specification, if one that is the same was met at this address.
     #[inline]
-    fn find_at_address(&mut self, table: &Table<Vm>, spec: VmTerm<'_>) -> Option<&Prepared> {
+    fn find_at_address(&mut self, table: &Table<VmHost>, spec: VmTerm<'_>) -> Option<&Prepared> {
         let index = self.by_address[address(spec)];
         let met = self.specifications.get_mut(usize::from(index))?;
         let (_held, word) = met.term.as_ref()?;
@@ -256,14 +256,15 @@ impl Kept {
 
     fn find(
         &mut self,
-        table: &Table<Vm>,
+        table: &Table<VmHost>,
         spec: VmTerm<'_>,
         key: &[u8],
     ) -> Result<(Prepared, bool), KnownAtom> {
         self.now += 1;
         let hash = self.hasher.hash_one(key);
-        let is_it =
-            |met: &&mut Met| met.hash == hash && met.prepared.query.fits(table) && *met.key == *key;
+        let is_it = |met: &&mut CachedSpec| {
+            met.hash == hash && met.prepared.query.fits(table) && *met.key == *key
+        };
         if let Some(index) = self
             .specifications
             .iter_mut()
@@ -279,15 +280,17 @@ impl Kept {
             // Not kept: the resources must not stay alive until this thread drops the specification.
             return Ok((prepared, false));
         }
-        if self.specifications.len() == KEPT {
+        if self.specifications.len() == CACHED_SPECS {
             let ages = self.specifications.iter().map(|met| met.at).enumerate();
             let (oldest, _) = ages.min_by_key(|(_, at)| *at).expect("there are some");
             self.specifications.swap_remove(oldest);
         }
         self.by_address[address(spec)] = self.specifications.len() as u8;
         let is_copied = !has_float_zero(spec) && !refers_to_node(spec);
-        self.specifications.push(Met {
-            term: is_copied.then(|| held::hold_copy(spec.word())).flatten(),
+        self.specifications.push(CachedSpec {
+            term: is_copied
+                .then(|| shared_env::hold_copy(spec.word()))
+                .flatten(),
             hash,
             key: key.into(),
             prepared: prepared.clone(),

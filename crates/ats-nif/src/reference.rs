@@ -9,7 +9,7 @@ use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
 use crate::ident;
 use crate::sys::{self, Word};
-use ats_term::walk::Ident;
+use ats_term::term_ref::Ident;
 use std::sync::OnceLock;
 
 /// Header word of ordinary references, if [`load`] found their layout to be the known one:

@@ -6,8 +6,8 @@
 
 use crate::handle::Shared;
 use crate::names::{Named, Names, Renaming};
+use crate::process_monitor::{Spread, shrink};
 use crate::sys::Word;
-use crate::watch::{Spread, shrink};
 use ats_sync::{CachePadded, Guard};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -42,7 +42,7 @@ fn lock(part: &'static Mutex<Tables>) -> MutexGuard<'static, Tables> {
 }
 
 /// The part of a table, whose lock is held.
-fn part_of(address: usize) -> MutexGuard<'static, Tables> {
+fn lock_part(address: usize) -> MutexGuard<'static, Tables> {
     let mut hash = Spread::default();
     hash.write_usize(address);
     // Sets use the low bits and the highest.
@@ -55,7 +55,7 @@ fn address(shared: &Shared) -> usize {
 
 /// The table with this name.
 #[inline]
-pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
+pub fn find(name: Word, guard: &Guard) -> Option<&Shared> {
     let shared = NAMES.get(name, guard)?;
     // SAFETY: a table's name goes before the table is retired (HA2 of `handle`), so a table found by
     // its name under a guard lives as long as the guard.
@@ -67,7 +67,7 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
 /// # Safety
 /// The table was not entered before. It is taken out of its handle by [`leave`] only.
 pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
-    let mut part = part_of(address(shared));
+    let mut part = lock_part(address(shared));
     // SAFETY: promised by the caller (HA2 of `handle`).
     if shared.named && !unsafe { NAMES.insert(shared, guard) } {
         return false;
@@ -77,7 +77,7 @@ pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
 
 /// Takes a table that was entered out of its handle: it does not exist any more. False if another thread has done so.
 pub fn leave(shared: &Shared, guard: &Guard) -> bool {
-    let mut part = part_of(address(shared));
+    let mut part = lock_part(address(shared));
     shared.id.end(guard, |shared| {
         part.remove(&address(shared));
         shrink(&mut part);
@@ -91,13 +91,13 @@ pub fn leave(shared: &Shared, guard: &Guard) -> bool {
 /// Gives a named table another name instead of the one it has, which must be `old` if that is given: a
 /// process that knows the table by its name does not know it under another.
 pub fn rename(shared: &Shared, old: Option<Word>, new: Word, guard: &Guard) -> Renaming {
-    let _part = part_of(address(shared));
+    let _part = lock_part(address(shared));
     // SAFETY: a named table has got its name, and lives as long as the guard.
     unsafe { NAMES.rename(shared, old, new, guard) }
 }
 
 /// Every table there is at one moment, with the word of its name.
-pub fn every(_guard: &Guard) -> Vec<(&Shared, Word)> {
+pub fn list_all(_guard: &Guard) -> Vec<(&Shared, Word)> {
     // Each other thread holds the lock of one part at most, so no circle is possible.
     let parts: Vec<_> = ALL.iter().map(|part| lock(part)).collect();
     let addresses = parts.iter().flat_map(|part| part.iter());

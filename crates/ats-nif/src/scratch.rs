@@ -6,9 +6,9 @@
 
 use crate::call::NoReply;
 use crate::env::VmWord;
-use crate::foreign::Vm;
+use crate::otp_release;
 use crate::process;
-use crate::release;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
 use ats::{Error, UnpackBuffer, Workspace};
@@ -20,18 +20,18 @@ use std::cell::RefCell;
 const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
-    static WORK: RefCell<Workspace<Vm>> = {
-        let mut work = Workspace::with_zeros(release::zeros());
+    static WORKSPACE: RefCell<Workspace<VmHost>> = {
+        let mut work = Workspace::with_zeros(otp_release::zeros());
         work.limit(limit());
         RefCell::new(work)
     };
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
-        RefCell::new(ImageBuilder::new(release::zeros()));
-    static READING: RefCell<Reading<VmWord<'static>>> = const {
-        RefCell::new(Reading { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
+        RefCell::new(ImageBuilder::new(otp_release::zeros()));
+    static READ_BUFFERS: RefCell<ReadBuffers<VmWord<'static>>> = const {
+        RefCell::new(ReadBuffers { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
     };
-    static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
-        runner: Runner::new(release::zeros()),
+    static SELECT_BUFFERS: RefCell<SelectBuffers<VmWord<'static>>> = RefCell::new(SelectBuffers {
+        runner: Runner::new(otp_release::zeros()),
         results: Results { scratch: Scratch::new(), writer: Writer::new() },
     });
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -52,10 +52,10 @@ pub fn limit() -> usize {
 /// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the
 /// key or the objects that it copies are larger than the [limit] of this scheduler.
 #[inline]
-pub fn with_work<R>(
-    operation: impl FnOnce(&mut Workspace<Vm>) -> Result<R, Error>,
+pub fn with_workspace<R>(
+    operation: impl FnOnce(&mut Workspace<VmHost>) -> Result<R, Error>,
 ) -> Result<R, NoReply> {
-    WORK.with_borrow_mut(|work| operation(work).map_err(NoReply::from))
+    WORKSPACE.with_borrow_mut(|work| operation(work).map_err(NoReply::from))
 }
 
 /// Lends the image builder of this thread.
@@ -72,7 +72,7 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
 }
 
 /// The buffers for reading objects and building terms of them.
-pub struct Reading<T> {
+pub struct ReadBuffers<T> {
     /// Stacks for building terms.
     pub scratch: Scratch<T>,
     /// Objects that cannot be read where they are.
@@ -81,10 +81,11 @@ pub struct Reading<T> {
 
 /// Lends what this thread reads with.
 #[inline]
-pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
-    READING.with_borrow_mut(|reading| {
+pub fn with_read_buffers<'e, R>(f: impl FnOnce(&mut ReadBuffers<VmWord<'e>>) -> R) -> R {
+    READ_BUFFERS.with_borrow_mut(|reading| {
         // SAFETY: as in `with_builder`; words have no destructor either.
-        let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
+        let reading: &mut ReadBuffers<VmWord<'e>> =
+            unsafe { &mut *std::ptr::from_mut(reading).cast() };
         let result = f(reading);
         reading.scratch.tidy();
         reading.unpacked.tidy();
@@ -93,9 +94,9 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
 }
 
 /// The buffers for running match specifications.
-pub struct Selecting<T> {
+pub struct SelectBuffers<T> {
     /// The runner of the specifications.
-    pub runner: Runner<Vm>,
+    pub runner: Runner<VmHost>,
     /// The builder of terms of their results.
     pub results: Results<T>,
 }
@@ -110,10 +111,10 @@ pub struct Results<T> {
 
 /// Lends what this thread runs match specifications with.
 #[inline]
-pub fn with_selecting<'e, R>(f: impl FnOnce(&mut Selecting<VmWord<'e>>) -> R) -> R {
-    SELECTING.with_borrow_mut(|selecting| {
-        // SAFETY: as in `with_reading`.
-        let selecting: &mut Selecting<VmWord<'e>> =
+pub fn with_select_buffers<'e, R>(f: impl FnOnce(&mut SelectBuffers<VmWord<'e>>) -> R) -> R {
+    SELECT_BUFFERS.with_borrow_mut(|selecting| {
+        // SAFETY: as in `with_read_buffers`.
+        let selecting: &mut SelectBuffers<VmWord<'e>> =
             unsafe { &mut *std::ptr::from_mut(selecting).cast() };
         let result = f(selecting);
         selecting.runner.tidy();

@@ -4,10 +4,10 @@
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{ident, nif, opaque, process, reference, release, scratch, sys, vm_sink};
+use crate::{ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{Kind, TermRef, order};
@@ -62,9 +62,9 @@ fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
             .map_err(|_| KnownAtom::Position)?;
         let image = builder.object();
         let tuple =
-            scratch::with_reading(|read| vm_sink::make_object(env, image, &mut read.scratch));
+            scratch::with_read_buffers(|read| vm_sink::make_object(env, image, &mut read.scratch));
         let element = VmTerm::of(env, tuple).element(0).word();
-        let direct = scratch::with_reading(|read| {
+        let direct = scratch::with_read_buffers(|read| {
             vm_sink::make_term(env, image.element(0), &mut read.scratch)
         });
         assert!(element.is_identical(direct), "element and object differ");
@@ -82,14 +82,14 @@ fn exact_key<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn order_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
     scratch::with_key(|key| {
-        order::order_key(term, key, release::zeros());
+        order::order_key(term, key, otp_release::zeros());
         env.binary(key)
     })
 }
 
 fn exact_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
     let options = exact::Options {
-        zeros: release::zeros(),
+        zeros: otp_release::zeros(),
         atoms: Atoms::Word,
     };
     scratch::with_key(|key| {
@@ -102,7 +102,7 @@ fn exact_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
 struct Stored(Box<[u64]>);
 
 impl Stored {
-    fn object(&self) -> Object<'_, Vm> {
+    fn object(&self) -> Object<'_, VmHost> {
         // SAFETY: the words were taken from a builder of this host, and are released when `self` is
         // dropped.
         unsafe { Object::from_words(&self.0) }
@@ -112,7 +112,7 @@ impl Stored {
 impl Drop for Stored {
     fn drop(&mut self) {
         // SAFETY: the words are those of an image whose units this object took.
-        unsafe { image::release_all::<Vm>(&self.0) }
+        unsafe { image::release_all::<VmHost>(&self.0) }
     }
 }
 
@@ -138,8 +138,8 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let copy: Box<[u64]> = stored.0.clone();
     // SAFETY: the words are those of an image that is alive; the copy owns what `retain_all` added.
     unsafe {
-        image::retain_all::<Vm>(&copy);
-        image::release_all::<Vm>(&copy);
+        image::retain_all::<VmHost>(&copy);
+        image::release_all::<VmHost>(&copy);
     }
     Ok(ResourceRef::new(stored).term(env))
 }
@@ -147,7 +147,7 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `image_fetch(Reference) -> Tuple`.
 fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let stored = resource::get::<Stored>(stored).ok_or(KnownAtom::Type)?;
-    Ok(scratch::with_reading(|read| {
+    Ok(scratch::with_read_buffers(|read| {
         vm_sink::make_object(env, stored.object(), &mut read.scratch)
     }))
 }
@@ -156,7 +156,7 @@ fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn image_same<'e>(_env: Env<'e>, [a, b]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let a = resource::get::<Stored>(a).ok_or(KnownAtom::Type)?;
     let b = resource::get::<Stored>(b).ok_or(KnownAtom::Type)?;
-    let same = image::image_eq(a.object(), b.object(), release::zeros());
+    let same = image::image_eq(a.object(), b.object(), otp_release::zeros());
     Ok(boolean(same))
 }
 
@@ -174,7 +174,7 @@ fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e
     let here = process::thread_type();
     if Some(i64::from(here)) == wanted.as_small() {
         return match LEFT.fetch_sub(1, Ordering::Relaxed) > 0 {
-            true => Err(NoReply::Again),
+            true => Err(NoReply::Retry),
             false => Ok(env.int(i64::from(here))),
         };
     }

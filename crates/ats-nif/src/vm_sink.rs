@@ -2,9 +2,9 @@
 
 use crate::env::{Env, VmWord};
 use crate::etf;
-use crate::foreign::{self, Vm};
+use crate::vm_host::{self, VmHost};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
-use ats_term::walk::TermSink;
+use ats_term::term_ref::TermSink;
 
 /// Builds terms in an environment.
 pub struct VmSink<'e> {
@@ -18,7 +18,7 @@ impl<'e> VmSink<'e> {
     }
 
     /// The term that was encoded because the NIF interface does not build it.
-    fn taken(&self, encoded: &[u8]) -> VmWord<'e> {
+    fn decode_encoded(&self, encoded: &[u8]) -> VmWord<'e> {
         self.env.from_etf(encoded).expect("a term")
     }
 }
@@ -36,7 +36,7 @@ impl<'e> TermSink for VmSink<'e> {
 
     fn big(&mut self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
         if magnitude.len() > 8 {
-            return self.taken(&etf::encode_integer(negative, magnitude));
+            return self.decode_encoded(&etf::encode_integer(negative, magnitude));
         }
         let mut bytes = [0; 8];
         bytes[..magnitude.len()].copy_from_slice(magnitude);
@@ -46,7 +46,7 @@ impl<'e> TermSink for VmSink<'e> {
         }
         match i64::try_from(-i128::from(magnitude_value)) {
             Ok(value) => self.env.int(value),
-            Err(_) => self.taken(&etf::encode_integer(negative, magnitude)),
+            Err(_) => self.decode_encoded(&etf::encode_integer(negative, magnitude)),
         }
     }
 
@@ -58,7 +58,7 @@ impl<'e> TermSink for VmSink<'e> {
         if bits.is_multiple_of(8) {
             self.env.binary(bytes)
         } else {
-            self.taken(&etf::encode_bitstring(bytes, bits))
+            self.decode_encoded(&etf::encode_bitstring(bytes, bits))
         }
     }
 
@@ -84,9 +84,9 @@ impl<'e> TermSink for VmSink<'e> {
     }
 }
 
-impl HostSink<Vm> for VmSink<'_> {
-    fn host_box(&mut self, host_box: HostBox<'_, Vm>) -> Self::Term {
-        foreign::make(self.env, host_box)
+impl HostSink<VmHost> for VmSink<'_> {
+    fn host_box(&mut self, host_box: HostBox<'_, VmHost>) -> Self::Term {
+        vm_host::make(self.env, host_box)
     }
 
     #[inline]
@@ -99,7 +99,7 @@ impl HostSink<Vm> for VmSink<'_> {
 #[inline]
 pub fn make_object<'e>(
     env: Env<'e>,
-    object: Object<'_, Vm>,
+    object: Object<'_, VmHost>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> VmWord<'e> {
     match image::all_immediate(object) {
@@ -112,7 +112,7 @@ pub fn make_object<'e>(
 #[inline]
 pub fn make_term<'e>(
     env: Env<'e>,
-    term: ImageRef<'_, Vm>,
+    term: ImageRef<'_, VmHost>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> VmWord<'e> {
     image::decode(term, &mut VmSink::new(env), scratch)

@@ -12,7 +12,7 @@ use crate::etf::{self, Etf};
 use crate::sys::{self, Word};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{ident, opaque, reference};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 use std::ffi::c_int;
 
 /// A term, and the environment to read it with.

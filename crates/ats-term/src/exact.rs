@@ -27,9 +27,9 @@
 //! these reach us as [`Term`](crate::Term)s, whose atoms are numbered by this crate.
 
 use crate::Zeros;
-use crate::keys::{self, Boundary, Format, Record};
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
-use crate::word::{Immediate, NIL, small_word};
+use crate::immediate::{Immediate, NIL, small_word};
+use crate::keys::{self, Boundary, Format, MapRecorder};
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 const INTEGER: u8 = 0x04;
 const FLOAT: u8 = 0x08;
@@ -94,7 +94,7 @@ pub fn exact_key_within<T: TermRef>(
 }
 
 /// Does what [`exact_key_within`] does, and tells `record` of the maps in the term.
-pub(crate) fn exact_key_recorded<T: TermRef, R: Record<T>>(
+pub(crate) fn exact_key_recorded<T: TermRef, R: MapRecorder<T>>(
     term: T,
     out: &mut Vec<u8>,
     options: Options,
@@ -282,7 +282,7 @@ impl Format for Exact {
 
     fn map_keys(&mut self, _: Boundary) {}
 
-    fn captured(&mut self, boundary: Boundary) {
+    fn note_boundary(&mut self, boundary: Boundary) {
         match boundary {
             Boundary::Enter => self.captured += 1,
             Boundary::Leave => self.captured -= 1,

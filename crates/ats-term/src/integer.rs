@@ -2,7 +2,7 @@
 //!
 //! Results are those of the Erlang VM, also in what it refuses to calculate.
 
-use crate::walk::{Kind, TermRef};
+use crate::term_ref::{Kind, TermRef};
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
@@ -109,7 +109,7 @@ impl Integer {
     }
 
     /// The integer with the other sign.
-    pub fn negated(&self) -> Integer {
+    pub fn negate(&self) -> Integer {
         match self {
             Integer::Small(value) if *value != i64::MIN => Integer::Small(-value),
             _ => (-self.to_big()).into(),
@@ -321,14 +321,14 @@ mod tests {
             Some(Integer::Small(-1))
         );
         assert_eq!(
-            shift(&power_of_two(70).negated(), i64::MIN),
+            shift(&power_of_two(70).negate(), i64::MIN),
             Some(Integer::Small(-1))
         );
         assert_eq!(shift(&one, i64::MAX), None);
         assert_eq!(shift(&Integer::Small(0), i64::MAX), Some(Integer::Small(0)));
         assert_eq!(one.checked_shl(&power_of_two(70)), None);
         assert_eq!(
-            one.checked_shl(&power_of_two(70).negated()),
+            one.checked_shl(&power_of_two(70).negate()),
             Some(Integer::Small(0))
         );
     }
@@ -356,7 +356,7 @@ mod tests {
             power_of_two(63)
         );
         assert_eq!(power_of_two(1024).to_float(), None);
-        assert_eq!(power_of_two(1024).negated().to_float(), None);
+        assert_eq!(power_of_two(1024).negate().to_float(), None);
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(huge.checked_add(&huge), None);
         assert!(huge.checked_add(&Integer::Small(1)).is_some());
         assert_eq!(huge.checked_mul(&Integer::Small(4)), None);
-        assert_eq!(huge.checked_sub(&huge.negated()), None);
+        assert_eq!(huge.checked_sub(&huge.negate()), None);
         assert_eq!(huge.checked_shl(&Integer::Small(1)), None);
     }
 }

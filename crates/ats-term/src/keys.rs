@@ -14,16 +14,16 @@
 //! without allocating anything but the output.
 
 mod folds;
-mod record;
+mod recorder;
 mod sorting;
 mod stack;
 
-pub(crate) use record::{NoRecord, Record};
+pub(crate) use recorder::{MapRecorder, NoRecorder};
 use sorting::{COMPARISON, Map, Sorting};
 use stack::Stack;
 
 use crate::term::Term;
-use crate::walk::{FunIdent, Kind, Opaque, TermRef};
+use crate::term_ref::{FunIdent, Kind, Opaque, TermRef};
 
 /// The bytes that a kind of key has for each term, without the parts of compound terms.
 pub(crate) trait Format {
@@ -45,7 +45,7 @@ pub(crate) trait Format {
     fn map_keys(&mut self, boundary: Boundary);
     /// Told before the first and after the last of the captured values of a fun, or of the values of
     /// a native record. Calls nest.
-    fn captured(&mut self, boundary: Boundary);
+    fn note_boundary(&mut self, boundary: Boundary);
 }
 
 /// One of the two ends of a part of a term that is written in a way of its own.
@@ -64,11 +64,11 @@ pub(crate) fn write<T: TermRef, F: Format>(
     out: &mut Vec<u8>,
     most: usize,
 ) -> Option<usize> {
-    write_recorded(term, format, out, most, &mut NoRecord)
+    write_recorded(term, format, out, most, &mut NoRecorder)
 }
 
 /// Does what [`write()`] does, and tells `record` of the maps, but for those that funs have captured.
-pub(crate) fn write_recorded<T: TermRef, F: Format, R: Record<T>>(
+pub(crate) fn write_recorded<T: TermRef, F: Format, R: MapRecorder<T>>(
     term: T,
     format: &mut F,
     out: &mut Vec<u8>,
@@ -113,7 +113,7 @@ enum Frame<T> {
     Values,
 }
 
-struct Walk<'a, T, F, R: Record<T>> {
+struct Walk<'a, T, F, R: MapRecorder<T>> {
     stack: Stack<Frame<T>>,
     /// There from the first map on: most terms have none.
     sorting: Option<Box<Sorting<T, R::Mark>>>,
@@ -132,7 +132,7 @@ struct Walk<'a, T, F, R: Record<T>> {
 /// Maps with more pairs are not sorted by insertion.
 const FLAT_PAIRS: usize = 16;
 
-impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
+impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
     /// Returns `true` if the work is more than it may be, or would be with so much more.
     #[inline]
     fn is_over(&self, more: usize) -> bool {
@@ -380,10 +380,10 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     /// Begins the values within a fun or a native record, and writes them if they cannot be walked in
     /// place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Frame<T> {
-        self.format.captured(Boundary::Enter);
+        self.format.note_boundary(Boundary::Enter);
         self.captured += 1;
         let count = values.len();
-        if of.captured(0).is_some() {
+        if of.captured_value(0).is_some() {
             return Frame::Captured { of, next: 0, count };
         }
         let most = self.limit.saturating_sub(self.out.len());
@@ -415,14 +415,14 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
                 }
                 Frame::Captured { of, next, count } => {
                     if *next < *count
-                        && let Some(value) = of.captured(*next)
+                        && let Some(value) = of.captured_value(*next)
                     {
                         *next += 1;
                         return Some(value);
                     }
                     self.stack.pop();
                     self.captured -= 1;
-                    self.format.captured(Boundary::Leave);
+                    self.format.note_boundary(Boundary::Leave);
                 }
                 Frame::Keys => {
                     if let Some(key) = self.next_key() {

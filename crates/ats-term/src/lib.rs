@@ -2,7 +2,7 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`walk`] | how a term is looked at ([`TermRef`]) and built ([`TermSink`]), wherever it lives |
+//! | [`term_ref`] | how a term is looked at ([`TermRef`]) and built ([`TermSink`]), wherever it lives |
 //! | [`term`] | [`Term`], an owned term of every Erlang type, and Erlang's standard order |
 //! | [`atom`] | [`Atom`], interned text |
 //! | [`order`] | keys whose byte order is Erlang's standard order and whose equality is `==` |
@@ -19,12 +19,12 @@ pub mod etf;
 pub mod exact;
 mod ident;
 pub mod image;
+mod immediate;
 pub mod integer;
 mod keys;
 pub mod order;
 pub mod term;
-pub mod walk;
-mod word;
+pub mod term_ref;
 mod zeros;
 
 #[cfg(feature = "proptest")]
@@ -33,5 +33,5 @@ pub mod arbitrary;
 pub use atom::Atom;
 pub use integer::Integer;
 pub use term::Term;
-pub use walk::{FunIdent, Ident, Kind, Opaque, TermRef, TermSink};
+pub use term_ref::{FunIdent, Ident, Kind, Opaque, TermRef, TermSink};
 pub use zeros::Zeros;

@@ -49,12 +49,12 @@ impl From<ats_store::Error> for Error {
     }
 }
 
-impl From<ats_merge::Refused> for Error {
-    fn from(refused: ats_merge::Refused) -> Self {
-        match refused {
-            ats_merge::Refused::Earlier => Error::Element,
-            ats_merge::Refused::Later => Error::Operand,
-            ats_merge::Refused::SystemLimit => Error::SystemLimit,
+impl From<ats_merge::MergeError> for Error {
+    fn from(error: ats_merge::MergeError) -> Self {
+        match error {
+            ats_merge::MergeError::Earlier => Error::Element,
+            ats_merge::MergeError::Later => Error::Operand,
+            ats_merge::MergeError::SystemLimit => Error::SystemLimit,
         }
     }
 }

@@ -135,7 +135,7 @@ check_exports(Module, Callbacks) ->
 %% In a process of its own, which the module can harm as it likes.
 -spec check_version(module()) -> {ok, version()} | {error, check_error()}.
 check_version(Module) ->
-    Ask = fun() -> exit({?MODULE, asked_version(Module)}) end,
+    Ask = fun() -> exit({?MODULE, call_version(Module)}) end,
     {Pid, Monitor} = spawn_monitor(Ask),
     receive
         {'DOWN', Monitor, process, Pid, {?MODULE, Answer}} ->
@@ -148,8 +148,8 @@ check_version(Module) ->
         {error, {failed, {Module, version, {took_longer, ?MS}}}}
     end.
 
--spec asked_version(module()) -> {ok, version()} | {error, check_error()}.
-asked_version(Module) ->
+-spec call_version(module()) -> {ok, version()} | {error, check_error()}.
+call_version(Module) ->
     try {ok, version(Module)}
     catch throw:{?MODULE, Failure} -> {error, {failed, Failure}}
     end.
@@ -240,10 +240,10 @@ format_failure({not_exported, Module, Missing}) ->
 format_failure({failed, Failure}) ->
     format_failure(Failure);
 format_failure({Module, Function, Cause}) ->
-    [called(Module, Function), $\s, format_cause(Function, Cause)].
+    [function_text(Module, Function), $\s, format_cause(Function, Cause)].
 
--spec called(module(), atom()) -> unicode:chardata().
-called(Module, Function) ->
+-spec function_text(module(), atom()) -> unicode:chardata().
+function_text(Module, Function) ->
     case lists:keyfind(Function, 1, ?CALLBACKS) of
         {_, Arity} -> io_lib:format("~tw:~tw/~b", [Module, Function, Arity]);
         false when Function =:= any -> io_lib:format("the merge ~tw", [Module]);

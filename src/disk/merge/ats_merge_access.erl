@@ -46,7 +46,7 @@ write(Table, Module, Version, Formats, Key, Value) ->
     StoredKey = ats_format:key(Formats, Key),
     case ats_merge_runner:ask(Module, Version, Key, Value) of
         {failed, Failure} ->
-            ats_merge_pending:failed(Module, Key, Failure);
+            ats_merge_pending:raise_failure(Module, Key, Failure);
         delete ->
             ats_nif:disk_delete_unread(Table, StoredKey);
         How ->
@@ -56,21 +56,21 @@ write(Table, Module, Version, Formats, Key, Value) ->
                     true;
                 {other_version, OfTable} ->
                     Failure = {Module, version, {other_version, OfTable, Version}},
-                    ats_merge_pending:failed(Module, Key, Failure);
+                    ats_merge_pending:raise_failure(Module, Key, Failure);
                 hot ->
                     ok = ats_merge_background:pending(Table),
                     true;
                 long ->
                     ok = ats_merge_background:pending(Table),
-                    ok = shortened(Table, StoredKey),
+                    ok = shorten(Table, StoredKey),
                     true
             end
     end.
 
 %% The others write faster than the values are merged in the background. If these cannot be merged,
 %% that is not the concern of the one who writes.
--spec shortened(ats:tid(), Key :: term()) -> ok.
-shortened(Table, Key) ->
+-spec shorten(ats:tid(), Key :: term()) -> ok.
+shorten(Table, Key) ->
     try settle(Table, ats_merge_pending:program(Table), Key)
     catch error:{ats_error, _Cause} -> ok
     end.
@@ -144,7 +144,7 @@ try_change(Table, Function, Arguments, Attempts) ->
         {refused, pending} ->
             Program = ats_merge_pending:program(Table),
             [Key | _] = Keys = keys(Function, Arguments),
-            _ = Attempts > 0 orelse written_meanwhile(Program, Key),
+            _ = Attempts > 0 orelse fail_written_meanwhile(Program, Key),
             lists:foreach(fun(Each) -> settle(Table, Program, Each) end, Keys),
             try_change(Table, Function, Arguments, Attempts - 1);
         Tried ->
@@ -162,9 +162,9 @@ keys(Function, [Objects])
 keys(_Function, [Key | _]) ->
     [Key].
 
--spec written_meanwhile(ats_merge_pending:program(), Key :: term()) -> no_return().
-written_meanwhile({{Module, _Version}, _Id}, Key) ->
-    ats_merge_pending:failed(Module, Key, {Module, any, written_meanwhile}).
+-spec fail_written_meanwhile(ats_merge_pending:program(), Key :: term()) -> no_return().
+fail_written_meanwhile({{Module, _Version}, _Id}, Key) ->
+    ats_merge_pending:raise_failure(Module, Key, {Module, any, written_meanwhile}).
 
 %% Replaces what was written to a key by what it is merged to.
 -spec settle(ats:tid(), ats_merge_pending:program(), Key :: term()) -> ok.
@@ -248,9 +248,9 @@ chunks({Keys, Continuation}, Change, Told) ->
 -spec decide(ats:tid(), ats_merge_pending:program(), Key :: term(),
              fun((tuple()) -> decision(Value)), non_neg_integer()) -> [Value].
 decide(_Table, Program, Key, _Decide, 0) ->
-    written_meanwhile(Program, Key);
+    fail_written_meanwhile(Program, Key);
 decide(Table, Program, Key, Decide, Attempts) ->
-    case current(Table, Program, Key) of
+    case read_current(Table, Program, Key) of
         undefined ->
             [];
         {Record, Object} ->
@@ -258,7 +258,7 @@ decide(Table, Program, Key, Decide, Attempts) ->
                 keep ->
                     [];
                 {What, Told} ->
-                    case replaced(Table, Record, What) of
+                    case try_replace(Table, Record, What) of
                         true -> [Told];
                         false -> decide(Table, Program, Key, Decide, Attempts - 1)
                     end
@@ -266,9 +266,9 @@ decide(Table, Program, Key, Decide, Attempts) ->
     end.
 
 %% The object of a key, and the record of the store that it was made of.
--spec current(ats:tid(), ats_merge_pending:program(), Key :: term()) ->
+-spec read_current(ats:tid(), ats_merge_pending:program(), Key :: term()) ->
           {ats_nif:disk_record(), tuple()} | undefined.
-current(Table, Program, Key) ->
+read_current(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
         none ->
             undefined;
@@ -278,12 +278,12 @@ current(Table, Program, Key) ->
         {pending, _} ->
             %% Merged once, however often it is tried.
             ok = settle(Table, Program, Key),
-            current(Table, Program, Key)
+            read_current(Table, Program, Key)
     end.
 
 %% Whether the object was still the one of this record.
--spec replaced(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
-replaced(Table, {Key, Chain}, remove) ->
+-spec try_replace(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
+try_replace(Table, {Key, Chain}, remove) ->
     ats_nif:disk_replace(Table, Key, Chain, missing, all);
-replaced(Table, {Key, Chain}, {replace, Object}) ->
+try_replace(Table, {Key, Chain}, {replace, Object}) ->
     ats_nif:disk_replace(Table, Key, Chain, ats_merge_operands:object(Object), all).

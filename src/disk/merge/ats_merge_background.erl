@@ -49,7 +49,7 @@ init(Tables) ->
 %% If there was such a process before, tables have told that one.
 -spec handle_continue({watch, {module(), atom()}}, #state{}) -> {noreply, #state{}}.
 handle_continue({watch, {Module, Function}}, State) ->
-    {noreply, lists:foldl(fun watched/2, State, Module:Function())}.
+    {noreply, lists:foldl(fun watch_table/2, State, Module:Function())}.
 
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok, #state{}}.
 handle_call(_Nothing, _From, State) ->
@@ -57,7 +57,7 @@ handle_call(_Nothing, _From, State) ->
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast({watch, Table}, State) ->
-    {noreply, watched(Table, State)};
+    {noreply, watch_table(Table, State)};
 handle_cast({pending, Table}, State) ->
     {noreply, work(Table, State)}.
 
@@ -74,8 +74,8 @@ handle_info({{ended, Table}, _Monitor, process, _, _}, #state{working = Working}
 handle_info(_Other, State) ->
     {noreply, State}.
 
--spec watched(ats:tid(), #state{}) -> #state{}.
-watched(Table, State) ->
+-spec watch_table(ats:tid(), #state{}) -> #state{}.
+watch_table(Table, State) ->
     try ats_merge_pending:program(Table) of
         none ->
             State;
@@ -91,13 +91,13 @@ watched(Table, State) ->
 work(Table, #state{working = Working}) when is_map_key(Table, Working) ->
     #state{working = Working#{Table := true}};
 work(Table, #state{working = Working}) ->
-    _ = spawn_opt(fun() -> batches(Table) end, [link, {monitor, [{tag, {ended, Table}}]}]),
+    _ = spawn_opt(fun() -> merge_batches(Table) end, [link, {monitor, [{tag, {ended, Table}}]}]),
     #state{working = Working#{Table => false}}.
 
 %% Ends without an error, so that the other process does not.
--spec batches(ats:tid()) -> ok.
-batches(Table) ->
-    try batches(Table, ats_merge_pending:program(Table), false)
+-spec merge_batches(ats:tid()) -> ok.
+merge_batches(Table) ->
+    try merge_batches(Table, ats_merge_pending:program(Table), false)
     catch
         %% It was closed, or is one that can only be read.
         error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
@@ -108,10 +108,10 @@ batches(Table) ->
     end.
 
 %% Warns once, however many keys are concerned.
--spec batches(ats:tid(), ats_merge_pending:program() | none, HasWarned :: boolean()) -> ok.
-batches(_Table, none, _HasWarned) ->
+-spec merge_batches(ats:tid(), ats_merge_pending:program() | none, HasWarned :: boolean()) -> ok.
+merge_batches(_Table, none, _HasWarned) ->
     ok;
-batches(Table, Program, HasWarned) ->
+merge_batches(Table, Program, HasWarned) ->
     case ats_nif:disk_noted(Table, ?BATCH) of
         [] ->
             ok;
@@ -119,7 +119,7 @@ batches(Table, Program, HasWarned) ->
             {Late, Failures} = merge(Table, Program, Records),
             All = lists:flatmap(fun(R) -> merge_late(Table, Program, R) end, Late) ++ Failures,
             _ = HasWarned orelse warn(Table, All),
-            batches(Table, Program, HasWarned orelse All =/= [])
+            merge_batches(Table, Program, HasWarned orelse All =/= [])
     end.
 
 %% The records that are not merged promptly, and what has failed at once.
@@ -130,7 +130,7 @@ merge(_Table, _Program, []) ->
 merge(Table, Program, Records) ->
     Outcomes = run(Table, Program, Records, true),
     {Tried, Left} = lists:split(length(Outcomes), Records),
-    Failures = replaced(Table, Tried, Outcomes),
+    Failures = replace_merged(Table, Tried, Outcomes),
     case Left of
         [] ->
             {[], Failures};
@@ -146,7 +146,7 @@ merge(Table, Program, Records) ->
 merge_late(Table, Program, Record) ->
     case run(Table, Program, [Record], false) of
         [] -> [];
-        Outcomes -> replaced(Table, [Record], Outcomes)
+        Outcomes -> replace_merged(Table, [Record], Outcomes)
     end.
 
 -spec run(ats:tid(), ats_merge_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
@@ -159,12 +159,12 @@ run(Table, {Merge, Id}, Records, IsPrompt) ->
         Outcomes -> Outcomes
     end.
 
--spec replaced(ats:tid(), [ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
+-spec replace_merged(ats:tid(), [ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
           [ats_merge:failure()].
-replaced(Table, Records, Outcomes) ->
+replace_merged(Table, Records, Outcomes) ->
     lists:append(
       lists:zipwith(fun({Key, Chain}, Outcome) ->
-                            _ = ats_merge_pending:replaced(Table, Key, Chain, Outcome),
+                            _ = ats_merge_pending:replace_merged(Table, Key, Chain, Outcome),
                             [Failure || {failed, Failure, _} <- [Outcome]]
                     end, Records, Outcomes)).
 

@@ -64,18 +64,18 @@ collapse(Merge, Chain, Tick) ->
 -spec collapse(ats_merge:merge(), ats_format:formats(), chain(), Tick :: fun(() -> term()),
                Told :: fun((part()) -> term())) -> outcome().
 collapse(Merge, Formats, Chain, Tick, Told) ->
-    try collapsed(Merge, Formats, Chain, Tick, Told)
+    try collapse_values(Merge, Formats, Chain, Tick, Told)
     catch
         throw:{ats_merge, Failure} -> {failed, Failure, none};
         error:{ats_error, {format_failed, Failure}} -> {failed, Failure, none};
         error:{ats_error, {value_format, Failure}} -> {failed, Failure, none}
     end.
 
--spec collapsed(ats_merge:merge(), ats_format:formats(), chain(), fun(() -> term()),
-                fun((part()) -> term())) -> outcome().
-collapsed({convert, Function}, Formats, Chain, _Tick, _Told) when is_function(Function) ->
+-spec collapse_values(ats_merge:merge(), ats_format:formats(), chain(), fun(() -> term()),
+                      fun((part()) -> term())) -> outcome().
+collapse_values({convert, Function}, Formats, Chain, _Tick, _Told) when is_function(Function) ->
     Objects = objects(Chain),
-    Key = ats_format:decoded_key(Formats, key(Chain)),
+    Key = ats_format:decode_key(Formats, key(Chain)),
     Values = [value(convert, Object, Formats) || Object <- Objects],
     case ats_merge:convert(Function, Key, Values) of
         {value, Value} ->
@@ -83,11 +83,11 @@ collapsed({convert, Function}, Formats, Chain, _Tick, _Told) when is_function(Fu
         delete ->
             missing
     end;
-collapsed({Module, Version}, Formats, Chain, Tick, Told) ->
+collapse_values({Module, Version}, Formats, Chain, Tick, Told) ->
     {Object, Rest} = next(Chain),
     Oldest = binary_to_term(Object),
     State = #state{module = Module, formats = Formats, tick = Tick, told = Told,
-                   key = ats_format:decoded_key(Formats, element(1, Oldest)),
+                   key = ats_format:decode_key(Formats, element(1, Oldest)),
                    last_key = element(1, Oldest), oldest = value(Module, Oldest, Formats),
                    oldest_bytes = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest))},
     _ = Tick(),
@@ -123,7 +123,7 @@ is_power(Count) ->
 %% The value of an object, which has none if it was inserted without a second element.
 -spec value(module(), tuple(), ats_format:formats()) -> term().
 value(_Module, Term, Formats) when tuple_size(Term) >= 2 ->
-    ats_format:decoded_value(Formats, element(2, Term));
+    ats_format:decode_value(Formats, element(2, Term));
 value(Module, _Term, _Formats) ->
     throw({ats_merge, {Module, any, no_value}}).
 
@@ -146,12 +146,12 @@ finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack} = Stat
     _ = (State#state.tick)(),
     case ats_merge:is(Module, delete, Key, Value) of
         true -> missing;
-        false -> {put, stored(Value, State)}
+        false -> {put, make_stored(Value, State)}
     end.
 
 %% The object with a value, as the table keeps it.
--spec stored(term(), #state{}) -> chain().
-stored(Value, #state{formats = Formats, last_key = Key}) ->
+-spec make_stored(term(), #state{}) -> chain().
+make_stored(Value, #state{formats = Formats, last_key = Key}) ->
     object({Key, ats_format:value(Formats, Value)}).
 
 -spec merge(term(), term(), #state{}) -> term().
@@ -165,7 +165,7 @@ part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(St
     none;
 part(Rest, Chain, #state{stack = Stack, oldest_bytes = Oldest} = State) ->
     Expected = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest)),
-    Operand = fun({_, Value}) -> [<<?UNKNOWN:32/little>>, stored(Value, State)] end,
+    Operand = fun({_, Value}) -> [<<?UNKNOWN:32/little>>, make_stored(Value, State)] end,
     Operands = lists:map(Operand, lists:reverse(Stack)),
     {Expected, iolist_to_binary([Oldest | Operands])}.
 

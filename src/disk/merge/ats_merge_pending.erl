@@ -7,7 +7,7 @@
 %% walk takes the memory of a few keys, however many are pending.
 -module(ats_merge_pending).
 
--export([program/1, resolve/1, read/3, replace/3, replaced/4, failed/3]).
+-export([program/1, resolve/1, read/3, replace/3, replace_merged/4, raise_failure/3]).
 
 -export_type([program/0]).
 
@@ -39,19 +39,19 @@ resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
         again ->
             resolve(Snapshot, Program, Records, Chain);
         [{failed, Failure, _} | _] ->
-            failed(Module, key(Snapshot, Chain), Failure);
+            raise_failure(Module, key(Snapshot, Chain), Failure);
         Outcomes ->
-            true = ats_nif:disk_resolve(Snapshot, known(Records, Outcomes)),
+            true = ats_nif:disk_resolve(Snapshot, outcome_values(Records, Outcomes)),
             ok
     end.
 
--spec known([ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
+-spec outcome_values([ats_nif:disk_record()], [ats_merge_operands:outcome()]) ->
           [{Key :: binary(), ats_merge_operands:chain() | missing}].
-known([{Key, _} | Records], [{put, Value} | Outcomes]) ->
-    [{Key, Value} | known(Records, Outcomes)];
-known([{Key, _} | Records], [missing | Outcomes]) ->
-    [{Key, missing} | known(Records, Outcomes)];
-known(_Records, []) ->
+outcome_values([{Key, _} | Records], [{put, Value} | Outcomes]) ->
+    [{Key, Value} | outcome_values(Records, Outcomes)];
+outcome_values([{Key, _} | Records], [missing | Outcomes]) ->
+    [{Key, missing} | outcome_values(Records, Outcomes)];
+outcome_values(_Records, []) ->
     [].
 
 %% @doc Returns the value of a pending key of a table. If nobody writes to it meanwhile, the store
@@ -66,7 +66,7 @@ read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
         again -> again;
         [{put, Value}] -> {ok, Value};
         [missing] -> missing;
-        [{failed, Failure, _}] -> failed(Module, key(Table, Chain), Failure)
+        [{failed, Failure, _}] -> raise_failure(Module, key(Table, Chain), Failure)
     end.
 
 %% @doc Replaces the values of a pending key by what they are merged to, if they are still there.
@@ -77,9 +77,9 @@ replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
         again ->
             again;
         [Outcome] ->
-            _ = replaced(Table, Key, Chain, Outcome),
+            _ = replace_merged(Table, Key, Chain, Outcome),
             case Outcome of
-                {failed, Failure, _} -> failed(Module, key(Table, Chain), Failure);
+                {failed, Failure, _} -> raise_failure(Module, key(Table, Chain), Failure);
                 _ -> ok
             end
     end.
@@ -88,30 +88,31 @@ replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
 -spec save(ats:tid(), binary(), ats_merge_operands:chain(), ats_merge_operands:outcome()) ->
           boolean().
 save(Table, Key, Chain, Outcome) ->
-    try replaced(Table, Key, Chain, Outcome)
+    try replace_merged(Table, Key, Chain, Outcome)
     catch error:{ats_error, _Cause} -> false
     end.
 
 %% @doc Replaces what was merged by what it is merged to. Whether it was still there.
--spec replaced(ats:tid(), binary(), ats_merge_operands:chain(), ats_merge_operands:outcome()) ->
+-spec replace_merged(ats:tid(), binary(), ats_merge_operands:chain(),
+                     ats_merge_operands:outcome()) ->
           boolean().
-replaced(Table, Key, Chain, {put, Value}) ->
+replace_merged(Table, Key, Chain, {put, Value}) ->
     ats_nif:disk_replace(Table, Key, Chain, Value, beginning);
-replaced(Table, Key, Chain, missing) ->
+replace_merged(Table, Key, Chain, missing) ->
     ats_nif:disk_replace(Table, Key, Chain, missing, beginning);
-replaced(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
+replace_merged(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
     ats_nif:disk_replace(Table, Key, Expected, New, beginning);
-replaced(_Table, _Key, _Chain, {failed, _, none}) ->
+replace_merged(_Table, _Key, _Chain, {failed, _, none}) ->
     false.
 
 %% The key of a chain, as the program has it.
 -spec key(ats:tid(), ats_merge_operands:chain()) -> term().
 key(Table, Chain) ->
-    ats_format:decoded_key(ats_format:of_table(Table), ats_merge_operands:key(Chain)).
+    ats_format:decode_key(ats_format:of_table(Table), ats_merge_operands:key(Chain)).
 
 %% @doc Raises what a call answers if the module has failed for a key.
--spec failed(ats_merge:program(), Key :: term(), ats_merge:failure()) -> no_return().
-failed(Module, Key, {Module, version, {other_version, OfTable, OfModule}}) ->
+-spec raise_failure(ats_merge:program(), Key :: term(), ats_merge:failure()) -> no_return().
+raise_failure(Module, Key, {Module, version, {other_version, OfTable, OfModule}}) ->
     erlang:error({ats_error, {merge_mismatch, Key, {Module, OfTable, OfModule}}});
-failed(_Module, Key, Failure) ->
+raise_failure(_Module, Key, Failure) ->
     erlang:error({ats_error, {merge_failed, Key, Failure}}).

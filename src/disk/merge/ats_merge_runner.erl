@@ -46,12 +46,12 @@
 %% or `again' if another process has merged the first of them meanwhile, who may have replaced it.
 -spec run(request()) -> [ats_merge_operands:outcome()] | again.
 run(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
-    case ats_merge_watchdog:known({Table, Key}, Merge, Chain) of
+    case ats_merge_watchdog:known_failure({Table, Key}, Merge, Chain) of
         {failed, Failure} ->
             [{failed, Failure, none}];
         unknown ->
             IsUnknown = fun({K, C}) ->
-                                ats_merge_watchdog:known({Table, K}, Merge, C) =:= unknown
+                                ats_merge_watchdog:known_failure({Table, K}, Merge, C) =:= unknown
                         end,
             start(Request#{jobs := [{Key, Chain} | lists:takewhile(IsUnknown, Others)]})
     end.
@@ -61,8 +61,8 @@ start(Request) ->
     {Ms, HeapWords} = ats_merge_watchdog:limits(),
     Calls = ats_merge_watchdog:new_calls(),
     {Client, Reply} = {self(), alias()},
-    {Worker, Monitor} = spawned(fun() -> work(Client, Reply, Calls, Ms, Request) end, HeapWords,
-                                maps:get(priority, Request, normal)),
+    {Worker, Monitor} = spawn_worker(fun() -> work(Client, Reply, Calls, Ms, Request) end,
+                                     HeapWords, maps:get(priority, Request, normal)),
     Patience = case Request of
                    #{prompt := true} -> ?PROMPT;
                    #{} -> infinity
@@ -77,17 +77,17 @@ first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
     {Key, Chain} = Job,
     receive
         {Reply, {busy, Other}} ->
-            ended(Reply, Monitor),
+            end_worker(Reply, Monitor),
             wait_for(Other),
             again;
         {Reply, {part, NewPart}} ->
             first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, NewPart);
         {Reply, Outcome} ->
             Outcomes = more(Others, [Outcome], Reply, Worker, Monitor),
-            ended(Reply, Monitor),
+            end_worker(Reply, Monitor),
             Outcomes;
         {'DOWN', Monitor, process, Worker, Reason} ->
-            ended(Reply, Monitor),
+            end_worker(Reply, Monitor),
             Failure = {Module, any, cause(Reason, Calls, Ms)},
             Outcome = {failed, Failure, Part},
             ok = ats_merge_watchdog:remember({Table, Key}, Merge, with_part(Chain, Part), Failure),
@@ -98,7 +98,7 @@ first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
             [Outcome]
     after Patience ->
         true = exit(Worker, kill),
-        ended(Reply, Monitor),
+        end_worker(Reply, Monitor),
         []
     end.
 
@@ -111,8 +111,8 @@ with_part(Chain, {Expected, New}) ->
     {_, Rest} = split_binary(Chain, byte_size(Expected)),
     <<New/binary, Rest/binary>>.
 
--spec spawned(fun(() -> term()), pos_integer(), low | normal) -> {pid(), reference()}.
-spawned(Work, HeapWords, Priority) ->
+-spec spawn_worker(fun(() -> term()), pos_integer(), low | normal) -> {pid(), reference()}.
+spawn_worker(Work, HeapWords, Priority) ->
     MaxHeap = #{size => HeapWords, kill => true, error_logger => false},
     spawn_opt(Work, [monitor, {priority, Priority}, {max_heap_size, MaxHeap}]).
 
@@ -124,8 +124,8 @@ cause(Reason, Calls, Ms) ->
     end.
 
 %% Nothing of the worker comes any more.
--spec ended(reference(), reference()) -> ok.
-ended(Reply, Monitor) ->
+-spec end_worker(reference(), reference()) -> ok.
+end_worker(Reply, Monitor) ->
     _ = unalias(Reply),
     true = demonitor(Monitor, [flush]),
     flush(Reply).
@@ -185,21 +185,21 @@ work(Client, Reply, Calls, Ms, #{merge := Merge, table := Table, jobs := Jobs} =
             Timer = ats_merge_watchdog:watch(Client, Calls, Ms, Remember),
             Saves = jobs(Reply, Calls, Request),
             ok = ats_merge_watchdog:unwatch(Timer),
-            ok = ats_merge_watchdog:done(Calls),
+            ok = ats_merge_watchdog:stop_timing(Calls),
             lists:foreach(fun(Save) -> Save() end, Saves),
             ats_merge_watchdog:leave(Lock)
     end.
 
 -spec jobs(reference(), ats_merge_watchdog:calls(), request()) -> [fun(() -> term())].
 jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
-    Tick = fun() -> ats_merge_watchdog:tick(Calls) end,
+    Tick = fun() -> ats_merge_watchdog:count_call(Calls) end,
     Formats = maps:get(formats, Request, none),
     lists:flatmap(fun({_, Chain} = Job) ->
                           Told = fun(Part) when Job =:= First -> Reply ! {Reply, {part, Part}};
                                     (_Part) -> ok
                                  end,
                           Outcome = ats_merge_operands:collapse(Merge, Formats, Chain, Tick, Told),
-                          ok = ats_merge_watchdog:told(Calls),
+                          ok = ats_merge_watchdog:count_outcome(Calls),
                           Reply ! {Reply, Outcome},
                           case Request of
                               #{save := Save} -> [fun() -> Save(Job, Outcome) end];
@@ -217,7 +217,7 @@ jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value) ->
     Lock = {{ask, Module}, Key},
-    case ats_merge_watchdog:known(Lock, {Module, Version}, <<>>) of
+    case ats_merge_watchdog:known_failure(Lock, {Module, Version}, <<>>) of
         unknown -> ask(Module, Version, Key, Value, Lock);
         {failed, _} -> undefined
     end.
@@ -229,10 +229,10 @@ ask(Module, Version, Key, Value, Lock) ->
     {Client, Reply} = {self(), make_ref()},
     Ask = fun() ->
                   Timer = ats_merge_watchdog:end_after(Ms),
-                  Client ! {Reply, asked(Module, Version, Key, Value)},
+                  Client ! {Reply, ask_module(Module, Version, Key, Value)},
                   ats_merge_watchdog:unwatch(Timer)
           end,
-    {Worker, Monitor} = spawned(Ask, HeapWords, normal),
+    {Worker, Monitor} = spawn_worker(Ask, HeapWords, normal),
     receive
         {Reply, Answer} ->
             true = demonitor(Monitor, [flush]),
@@ -243,12 +243,13 @@ ask(Module, Version, Key, Value, Lock) ->
             undefined
     end.
 
--spec asked(ats_merge:program(), ats_merge:version(), term(), term()) ->
+-spec ask_module(ats_merge:program(), ats_merge:version(), term(), term()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
-asked(Module, Version, Key, Value) ->
+ask_module(Module, Version, Key, Value) ->
     try
         ok = ats_merge:check_version(Module, Version),
-        Says = {says(Module, short_circuit, Key, Value), says(Module, delete, Key, Value)},
+        Says = {ask_predicate(Module, short_circuit, Key, Value),
+                ask_predicate(Module, delete, Key, Value)},
         ok = ats_merge:check_version(Module, Version),
         how(Says)
     catch
@@ -261,8 +262,9 @@ how({true, false}) -> object;
 how({_, false}) -> present;
 how({_, _}) -> undefined.
 
--spec says(ats_merge:program(), short_circuit | delete, term(), term()) -> boolean() | unknown.
-says(Module, Function, Key, Value) ->
+-spec ask_predicate(ats_merge:program(), short_circuit | delete, term(), term()) ->
+          boolean() | unknown.
+ask_predicate(Module, Function, Key, Value) ->
     try ats_merge:is(Module, Function, Key, Value)
     catch throw:{ats_merge, _Failure} -> unknown
     end.

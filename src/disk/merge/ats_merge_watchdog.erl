@@ -16,8 +16,8 @@
 
 -export([start_link/0, prepare/0, limits/0]).
 -export([new_calls/0, watch/4, end_after/1, unwatch/1]).
--export([tick/1, told/1, done/1, was_ended/1]).
--export([enter/1, leave/1, known/3, remember/4]).
+-export([count_call/1, count_outcome/1, stop_timing/1, was_ended/1]).
+-export([enter/1, leave/1, known_failure/3, remember/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([lock/0, calls/0]).
@@ -96,18 +96,18 @@ unwatch(Timer) ->
     ok.
 
 %% @doc Counts a call.
--spec tick(calls()) -> ok.
-tick(Calls) ->
+-spec count_call(calls()) -> ok.
+count_call(Calls) ->
     counters:add(Calls, ?CALLS, 1).
 
 %% @doc Counts an outcome.
--spec told(calls()) -> ok.
-told(Calls) ->
+-spec count_outcome(calls()) -> ok.
+count_outcome(Calls) ->
     counters:add(Calls, ?TOLD, 1).
 
 %% @doc For a worker that calls the module no more: from now on it may take as long as it likes.
--spec done(calls()) -> ok.
-done(Calls) ->
+-spec stop_timing(calls()) -> ok.
+stop_timing(Calls) ->
     counters:put(Calls, ?FATE, ?DONE).
 
 %% @doc Returns `true' if a worker was ended because it took too long.
@@ -145,8 +145,9 @@ leave(Lock) ->
     ok.
 
 %% @doc Returns the failure of a module for what was written to a key, if that is known.
--spec known(lock(), ats_merge:merge(), binary()) -> {failed, ats_merge:failure()} | unknown.
-known(Lock, Merge, Chain) ->
+-spec known_failure(lock(), ats_merge:merge(), binary()) ->
+          {failed, ats_merge:failure()} | unknown.
+known_failure(Lock, Merge, Chain) ->
     case ets:lookup(?HUNG, Lock) of
         [] -> unknown;
         [{_, Until, Code, Size, Checksum, Failure}] ->

@@ -2,7 +2,7 @@
 
 use super::survey::survey;
 use crate::arguments::Output;
-use crate::outcome::{Failure, Outcome, failed};
+use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::{bytes, print_json};
 use crate::progress::Bar;
 use ats_disk::offline::KeepOperands;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
-    let failed = || failed(directory.display().to_string());
+    let failure = || failure_in(directory.display().to_string());
     // The program has the operator; here, operands stay as they are.
     let operator = survey(directory)?.operator().map(|(name, version)| {
         let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
@@ -25,14 +25,14 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
         operator,
         ..Options::default()
     };
-    let store = DiskStore::open(directory, options).map_err(failed())?;
+    let store = DiskStore::open(directory, options).map_err(failure())?;
     let before = store.info();
     let bar = Bar::new("compacting", output);
     let compacted = store.compact_with(&mut |progress| bar.show(progress));
     drop(bar);
-    compacted.map_err(failed())?;
+    compacted.map_err(failure())?;
     let after = store.info();
-    store.close().map_err(failed())?;
+    store.close().map_err(failure())?;
     if output.json {
         let sizes = |info: &Info| json!({"runs": info.runs.len(), "bytes": info.file_bytes});
         print_json(&json!({"before": sizes(&before), "after": sizes(&after)}))?;

@@ -2,10 +2,10 @@
 
 use super::survey::survey;
 use crate::arguments::{Format, Output};
-use crate::outcome::{Failure, Outcome, failed};
+use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::print_faults;
 use crate::progress::Bar;
-use crate::text::shown;
+use crate::text::format_bytes;
 use ats_disk::offline::{Salvage, SalvagedRecord};
 use serde_json::{Map, json};
 use std::io::{self, BufWriter, Write};
@@ -18,17 +18,17 @@ pub(super) fn run(
     output: Output,
 ) -> Result<Outcome, Failure> {
     let survey = survey(directory)?;
-    let failed = || failed(directory.display().to_string());
+    let failure = || failure_in(directory.display().to_string());
     let bar = Bar::new("reading", output);
     let salvage = Salvage::with_progress(&survey, &mut |progress| bar.show(progress));
     drop(bar);
-    let Some(mut salvage) = salvage.map_err(failed())? else {
+    let Some(mut salvage) = salvage.map_err(failure())? else {
         return Ok(Outcome::Right);
     };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut left = limit.unwrap_or(u64::MAX);
     while left > 0
-        && let Some(record) = salvage.next().map_err(failed())?
+        && let Some(record) = salvage.next().map_err(failure())?
     {
         left -= 1;
         match output.json {
@@ -43,23 +43,29 @@ pub(super) fn run(
 }
 
 fn print(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> io::Result<()> {
-    write!(out, "{}", shown(&record.key, format))?;
+    write!(out, "{}", format_bytes(&record.key, format))?;
     if let Some(value) = &record.value {
-        write!(out, "\t{}", shown(value, format))?;
+        write!(out, "\t{}", format_bytes(value, format))?;
     }
     for operand in &record.operands {
-        write!(out, "\t+{}", shown(operand, format))?;
+        write!(out, "\t+{}", format_bytes(operand, format))?;
     }
     writeln!(out)
 }
 
 fn print_json(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> io::Result<()> {
     let mut object = Map::new();
-    object.insert("key".into(), json!(shown(&record.key, format)));
-    let value = record.value.as_ref().map(|value| shown(value, format));
+    object.insert("key".into(), json!(format_bytes(&record.key, format)));
+    let value = record
+        .value
+        .as_ref()
+        .map(|value| format_bytes(value, format));
     object.insert("value".into(), json!(value));
     if !record.operands.is_empty() {
-        let operands = record.operands.iter().map(|operand| shown(operand, format));
+        let operands = record
+            .operands
+            .iter()
+            .map(|operand| format_bytes(operand, format));
         object.insert("operands".into(), operands.collect());
     }
     serde_json::to_writer(&mut *out, &object)?;

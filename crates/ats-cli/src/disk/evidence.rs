@@ -1,7 +1,7 @@
 //! The records of a store, asked which table they are of.
 
 use crate::arguments::Output;
-use crate::outcome::{Failure, failed};
+use crate::outcome::{Failure, failure_in};
 use crate::progress::Bar;
 use ats::salvage::Evidence;
 use ats_disk::offline::{Salvage, Survey};
@@ -17,15 +17,15 @@ const SAMPLE: usize = 100;
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
     let mut evidence = Evidence::new(merge);
     // What keeps a store from being opened is named elsewhere. It takes much longer to find records in it then.
-    if meet_first(at, &mut evidence).is_err()
+    if add_first_records(at, &mut evidence).is_err()
         && let Ok(mut salvage) = Salvage::new(survey)
     {
-        let _unreadable = meet(&mut salvage, SAMPLE, &mut evidence);
+        let _unreadable = add_records(&mut salvage, SAMPLE, &mut evidence);
     }
     evidence
 }
 
-fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
+fn add_first_records(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
     let options = Options {
         create: false,
         read_only: true,
@@ -37,7 +37,7 @@ fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
         let Some((key, value)) = scan.next()? else {
             break;
         };
-        tell(evidence, key, value);
+        add_record(evidence, key, value);
     }
     Ok(())
 }
@@ -57,18 +57,18 @@ pub(super) fn all(
         let Some(mut salvage) = salvage else {
             return Ok(false);
         };
-        let mut has_operands = meet(&mut salvage, SAMPLE, &mut evidence)?;
+        let mut has_operands = add_records(&mut salvage, SAMPLE, &mut evidence)?;
         if is_table || !evidence.possible().is_empty() {
-            has_operands |= meet(&mut salvage, usize::MAX, &mut evidence)?;
+            has_operands |= add_records(&mut salvage, usize::MAX, &mut evidence)?;
         }
         Ok(has_operands)
     };
-    let has_operands = read().map_err(failed("reading the records"))?;
+    let has_operands = read().map_err(failure_in("reading the records"))?;
     Ok((evidence, has_operands))
 }
 
 /// Has a record tell what it is of.
-fn tell(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
+fn add_record(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
     match one_of_several(key, value) {
         Some((key, object)) => evidence.meet_alone(key, object),
         None => evidence.meet(key, value),
@@ -76,14 +76,14 @@ fn tell(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
 }
 
 /// Has the next records tell what they are of, as many at most. Whether they have operands.
-fn meet(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
+fn add_records(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
     let mut has_operands = false;
     for _ in 0..most {
         let Some(record) = salvage.next()? else {
             break;
         };
         for value in record.value.iter().chain(&record.operands) {
-            tell(evidence, &record.key, value);
+            add_record(evidence, &record.key, value);
         }
         has_operands |= !record.operands.is_empty();
     }

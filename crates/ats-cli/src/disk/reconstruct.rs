@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 pub(super) fn reconstruct(
     survey: &Survey,
     table: &Table,
-    told: &TableOptions,
-    operator_told: Option<&(String, u32)>,
+    options: &TableOptions,
+    operator_option: Option<&(String, u32)>,
     output: Output,
 ) -> Result<Option<Description>, Failure> {
-    let told_one = operator_told.map(|(name, version)| (&name[..], *version));
-    let operator = survey.operator().or(told_one);
+    let given_operator = operator_option.map(|(name, version)| (&name[..], *version));
+    let operator = survey.operator().or(given_operator);
     let of_operator = operator.and_then(|(name, version)| merge_of_operator(name, version));
-    let is_asked_for = told.is_any() || matches!(table, Table::Spoilt(_));
+    let is_asked_for = options.is_any() || matches!(table, Table::Spoilt(_));
     if let Some((name, version)) = operator
         && of_operator.is_none()
     {
@@ -34,7 +34,7 @@ pub(super) fn reconstruct(
     }
     let is_table = is_asked_for || of_operator.is_some();
     let key_position = of_operator.as_ref().and_then(|(_, position)| *position);
-    let merge = told.merge.as_ref().map(|merge| merge.0.clone());
+    let merge = options.merge.as_ref().map(|merge| merge.0.clone());
     let merge = merge.or(of_operator.map(|(merge, _)| merge));
     let merge = merge.unwrap_or_default();
     let (evidence, has_operands) = evidence::all(survey, merge.clone(), is_table, output)?;
@@ -49,7 +49,7 @@ pub(super) fn reconstruct(
             return Ok(None);
         }
         let (Some(table_type), Some(key_position)) =
-            (told.table_type, told.keypos.or(key_position))
+            (options.table_type, options.keypos.or(key_position))
         else {
             let why = "no record tells what the table was: tell it by --type and --keypos";
             return Err(Failure::Refused(why.into()));
@@ -64,7 +64,7 @@ pub(super) fn reconstruct(
         }));
     }
     let fits = |table: &Description| {
-        told.fits(table)
+        options.fits(table)
             && key_position.is_none_or(|position| position == table.key_position)
             && (merge.is_empty() || !table.table_type.is_bag())
             && mismatch(survey, table).is_none()
@@ -86,7 +86,7 @@ fn choose(
         let mut why = "the options do not fit the store".to_owned();
         if !by_records.is_empty() {
             why += "; its records are those of a table that is ";
-            why += &listed(by_records.iter().map(Description::to_string));
+            why += &join_alternatives(by_records.iter().map(Description::to_string));
         }
         return Err(Failure::Refused(why));
     };
@@ -102,8 +102,8 @@ fn choose(
         Table::Spoilt(why) => why,
         Table::Described(_) | Table::Missing => "it is missing",
     };
-    let types = listed(fitting.iter().map(|one| one.table_type.name().to_owned()));
-    let positions = listed(fitting.iter().map(|one| one.key_position.to_string()));
+    let types = join_alternatives(fitting.iter().map(|one| one.table_type.name().to_owned()));
+    let positions = join_alternatives(fitting.iter().map(|one| one.key_position.to_string()));
     Err(Failure::Refused(format!(
         "the file that describes the table, `{}`, says nothing: {why}. Tell what the table was: --type {types} and \
          --keypos {positions} fit the records",
@@ -112,7 +112,7 @@ fn choose(
 }
 
 /// Different texts in their order, as alternatives.
-fn listed(texts: impl Iterator<Item = String>) -> String {
+fn join_alternatives(texts: impl Iterator<Item = String>) -> String {
     let texts: BTreeSet<_> = texts.collect();
     let texts: Vec<_> = texts.into_iter().collect();
     texts.join(" or ")

@@ -4,7 +4,7 @@ use super::reconstruct::reconstruct;
 use super::survey::survey;
 use super::table::{self, Table};
 use crate::arguments::{Output, TableOptions};
-use crate::outcome::{Failure, Outcome, failed};
+use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::{json_faults, print_faults, print_json};
 use crate::progress::Bar;
 use ats::{Description, salvage};
@@ -20,7 +20,7 @@ pub(super) fn run(
     source: &Path,
     target: &Path,
     operator: Option<&(String, u32)>,
-    told: &TableOptions,
+    table_options: &TableOptions,
     output: Output,
 ) -> Result<Outcome, Failure> {
     if offline::is_within(target, source) {
@@ -28,9 +28,9 @@ pub(super) fn run(
         return Err(Failure::Refused(why.into()));
     }
     let survey = survey(source)?;
-    let (table, fault) = match told.no_table {
+    let (table, fault) = match table_options.no_table {
         true => (None, None),
-        false => described(&survey, told, operator, output)?,
+        false => find_table(&survey, table_options, operator, output)?,
     };
     let of_table = table.as_ref().and_then(salvage::operator);
     let options = options(of_table.as_ref().or(operator));
@@ -42,7 +42,7 @@ pub(super) fn run(
     let salvaged = offline::salvage(&survey, target, options, &beside, on_progress);
     drop(bar);
     let what = format!("{} to {}", source.display(), target.display());
-    let mut salvaged = salvaged.map_err(failed(what))?;
+    let mut salvaged = salvaged.map_err(failure_in(what))?;
     salvaged.faults.extend(fault);
     if output.json {
         print_json(&json!({
@@ -56,7 +56,7 @@ pub(super) fn run(
     } else {
         let mut out = io::stdout().lock();
         writeln!(out, "{} records were saved", salvaged.records)?;
-        writeln!(out, "table: {}", table::shown(table.as_ref(), false))?;
+        writeln!(out, "table: {}", table::describe(table.as_ref(), false))?;
         if salvaged.lost_entries > 0 {
             writeln!(
                 out,
@@ -78,22 +78,22 @@ pub(super) fn run(
 }
 
 /// The table of a store, if it has one; and the fault, if the file that describes it says nothing.
-fn described(
+fn find_table(
     survey: &Survey,
-    told: &TableOptions,
+    table_options: &TableOptions,
     operator: Option<&(String, u32)>,
     output: Output,
 ) -> Result<(Option<Description>, Option<Fault>), Failure> {
     let found = Table::read(survey)?;
     if let Table::Described(table) = found {
-        return match told.fits(&table) {
+        return match table_options.fits(&table) {
             true => Ok((Some(table), None)),
             false => Err(Failure::Refused(format!(
                 "the options do not fit the table, which is described: {table}"
             ))),
         };
     }
-    let table = reconstruct(survey, &found, told, operator, output)?;
+    let table = reconstruct(survey, &found, table_options, operator, output)?;
     let fault = table.as_ref().map(|_| match found {
         Table::Spoilt(why) => table::fault(why),
         Table::Described(_) | Table::Missing => table::fault("it is missing"),

@@ -5,7 +5,7 @@ use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome};
 use crate::output::{bytes, json_faults, print_faults, print_json};
-use crate::text::escaped;
+use crate::text::escape;
 use ats_disk::offline::{Fault, FileSurvey, RunSurvey, Survey};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
     let survey = survey(directory)?;
     let table = Table::read(&survey)?;
     let fault = table.fault(&survey);
-    let shown = table::shown(table.description(), fault.is_some());
+    let shown = table::describe(table.description(), fault.is_some());
     let mut faults = survey.faults().to_vec();
     faults.extend(fault);
     match output.json {
@@ -88,8 +88,8 @@ fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
             "range_deletes": file.range_deletes,
             "key_bytes": file.key_bytes,
             "value_bytes": file.value_bytes,
-            "first_key": keys.map(|(first, _)| escaped(first)),
-            "last_key": keys.map(|(_, last)| escaped(last)),
+            "first_key": keys.map(|(first, _)| escape(first)),
+            "last_key": keys.map(|(_, last)| escape(last)),
         })
     };
     let run = |run: RunSurvey| {

@@ -4,7 +4,7 @@
 //! there should be one.
 
 use super::evidence::sample;
-use crate::outcome::{Failure, failed};
+use crate::outcome::{Failure, failure_in};
 use ats::salvage::{merge_of_operator, operator};
 use ats::{Description, NoDescription, Zeros};
 use ats_disk::Error;
@@ -29,7 +29,7 @@ impl Table {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Table::Missing),
             Err(Error::Corrupt(why)) => return Ok(Table::Spoilt(why)),
-            Err(error) => return Err(failed(Description::FILE)(error)),
+            Err(error) => return Err(failure_in(Description::FILE)(error)),
         };
         match Description::decode(&bytes) {
             Ok(description) => Ok(match mismatch(survey, &description) {
@@ -94,7 +94,7 @@ pub(super) fn fault(why: impl std::fmt::Display) -> Fault {
 }
 
 /// Description of a table, for people. It is not described if that is a fault.
-pub(super) fn shown(description: Option<&Description>, has_fault: bool) -> String {
+pub(super) fn describe(description: Option<&Description>, has_fault: bool) -> String {
     match description {
         Some(description) => description.to_string(),
         None if has_fault => "not described".into(),

@@ -3,7 +3,7 @@
 use super::survey::survey;
 use super::table::{self, Table};
 use crate::arguments::Output;
-use crate::outcome::{Failure, Outcome, failed};
+use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::{bytes, json_faults, print_faults, print_json};
 use crate::progress::Bar;
 use ats_disk::offline::verify;
@@ -20,12 +20,12 @@ pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Ou
     let bar = Bar::new("verifying", output);
     let report = verify(&survey, &mut |progress| bar.show(progress));
     drop(bar);
-    let mut report = report.map_err(failed(directory.display().to_string()))?;
+    let mut report = report.map_err(failure_in(directory.display().to_string()))?;
     let fault = match no_table {
         true => None,
         false => table.fault_by_records(&survey, directory),
     };
-    let shown = table::shown(table.description(), fault.is_some());
+    let shown = table::describe(table.description(), fault.is_some());
     report.faults.extend(fault);
     if output.json {
         print_json(&json!({

@@ -51,7 +51,7 @@ impl<H: Host> Compiler<'_, H> {
         function: Function,
         arguments: Range<ExpressionId>,
     ) -> Option<(Function, (u32, u32), u64)> {
-        let mirrored = mirrored(function)?;
+        let mirrored = mirror(function)?;
         let (left, right) = (arguments.get(0), arguments.get(1));
         let parts = |part, word| Some((self.as_part(part)?, self.as_word(word)?));
         match (parts(left, right), parts(right, left)) {
@@ -168,7 +168,7 @@ fn postfix(parts: Range<ExpressionId>, op: Op, tasks: &mut Vec<Task>) {
 }
 
 /// The comparison that says the same with its arguments exchanged, if this is a comparison.
-fn mirrored(function: Function) -> Option<Function> {
+fn mirror(function: Function) -> Option<Function> {
     Some(match function {
         Function::Less => Function::Greater,
         Function::Greater => Function::Less,

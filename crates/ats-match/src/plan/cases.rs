@@ -1,6 +1,6 @@
 //! The keys that guards leave open, as a choice of cases.
 
-use super::planning::LIMIT;
+use super::context::LIMIT;
 use super::range::Ranges;
 use crate::spec::{PatternId, Slot};
 
@@ -69,7 +69,7 @@ impl Case {
         for (subject, ranges) in self.0 {
             while others.next_if(|entry| entry.0 < subject).is_some() {}
             if let Some((_, more)) = others.next_if(|entry| entry.0 == subject) {
-                joined.push((subject, ranges.union(more).coarsened(LIMIT)));
+                joined.push((subject, ranges.union(more).coarsen(LIMIT)));
             }
         }
         // One that is everything says nothing.
@@ -142,7 +142,7 @@ impl Cases {
             return other;
         }
         let other = if self.cases.len() * other.cases.len() > LIMIT {
-            other.merged()
+            other.join_all()
         } else {
             other
         };
@@ -184,12 +184,12 @@ impl Cases {
         self.size += case.size();
         self.cases.push(case);
         if self.cases.len() > LIMIT || self.size > 4 * LIMIT {
-            *self = std::mem::replace(self, Cases::nothing()).merged();
+            *self = std::mem::replace(self, Cases::nothing()).join_all();
         }
     }
 
     /// A single case that holds whenever one of these does.
-    fn merged(self) -> Cases {
+    fn join_all(self) -> Cases {
         let Some(case) = self.cases.into_iter().reduce(Case::join) else {
             return Cases::nothing();
         };

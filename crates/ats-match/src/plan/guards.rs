@@ -5,13 +5,13 @@
 //! In both cases its arguments had values, which tells the types of some of them.
 
 use super::cases::Cases;
+use super::context::PlanContext;
 use super::head::Head;
 use super::interval::Interval;
 use super::outline::Front;
-use super::planning::Planning;
 use super::range::Ranges;
 use super::relation::Relation;
-use super::types::{demanded, tested};
+use super::types::{argument_classes, test_classes};
 use crate::function::Function;
 use crate::spec::{Constant, Expression, ExpressionId, Range, Spec};
 use ats_term::image::Host;
@@ -34,7 +34,7 @@ const MOST_CALLS: usize = 32;
 /// Reads the guards of one clause.
 pub(super) struct Guards<'s, H: Host> {
     spec: &'s Spec<H>,
-    planning: &'s Planning<'s, H>,
+    context: &'s PlanContext<'s, H>,
     head: &'s Head<'s, H>,
 }
 
@@ -49,10 +49,10 @@ enum Form {
 }
 
 impl<'s, H: Host> Guards<'s, H> {
-    pub(super) fn new(planning: &'s Planning<'s, H>, head: &'s Head<'s, H>) -> Self {
+    pub(super) fn new(context: &'s PlanContext<'s, H>, head: &'s Head<'s, H>) -> Self {
         Guards {
-            spec: planning.spec(),
-            planning,
+            spec: context.spec(),
+            context,
             head,
         }
     }
@@ -77,7 +77,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 Form::Any(..) => self.any(vec![(expression, value)], depth + 1),
                 Form::Simple => self.simple(expression, value),
             };
-            if self.planning.spend_on_guards(cases.size() * CASE_STEPS) {
+            if self.context.spend_on_guards(cases.size() * CASE_STEPS) {
                 cases = cases.and(more);
             }
         }
@@ -99,10 +99,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 Form::All(..) => self.all(vec![(expression, value)], depth + 1),
                 Form::Simple => self.simple(expression, value),
             };
-            if !self
-                .planning
-                .spend_on_guards(cases.size() / RANGES_PER_STEP)
-            {
+            if !self.context.spend_on_guards(cases.size() / RANGES_PER_STEP) {
                 return Cases::everything();
             }
             cases = cases.or(more);
@@ -123,7 +120,7 @@ impl<'s, H: Host> Guards<'s, H> {
 
     /// The cases that must hold if the expression has this truth value.
     fn simple(&self, expression: ExpressionId, value: bool) -> Cases {
-        if !self.planning.spend_on_guards(CASE_STEPS) {
+        if !self.context.spend_on_guards(CASE_STEPS) {
             return Cases::everything();
         }
         match self.spec.expression(expression) {
@@ -141,7 +138,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 let relation = if value {
                     Relation::of(function)
                 } else {
-                    Relation::denied(function)
+                    Relation::of_negated(function)
                 };
                 cases.and(match relation {
                     Some(relation) => self.comparison(relation, arguments),
@@ -164,7 +161,7 @@ impl<'s, H: Host> Guards<'s, H> {
         if let Some(constant) = self.constant(right) {
             self.related(left, relation, constant, right)
         } else if let Some(constant) = self.constant(left) {
-            self.related(right, relation.flipped(), constant, left)
+            self.related(right, relation.flip(), constant, left)
         } else {
             Cases::everything()
         }
@@ -212,7 +209,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 break;
             };
             let mut front = Front::default();
-            front.cons(self.planning);
+            front.cons(self.context);
             ranges = ranges.behind(&front);
             expression = argument.get(0);
         }
@@ -221,7 +218,7 @@ impl<'s, H: Host> Guards<'s, H> {
 
     /// The cases that must hold if a call of something else than a comparison has this truth value.
     fn test(&self, function: Function, arguments: Range<ExpressionId>, value: bool) -> Cases {
-        let Some((classes, exact)) = tested(function) else {
+        let Some((classes, exact)) = test_classes(function) else {
             return Cases::everything();
         };
         let ranges = Ranges::classes(classes);
@@ -246,14 +243,14 @@ impl<'s, H: Host> Guards<'s, H> {
             return None;
         }
         let mut front = Front::default();
-        front.tuple(size, self.planning);
-        front.constant(tag, self.planning);
+        front.tuple(size, self.context);
+        front.constant(tag, self.context);
         Some(Ranges::one(Interval::prefix(&front)))
     }
 
     fn tuples(&self, size: usize) -> Ranges {
         let mut front = Front::default();
-        front.tuple(size, self.planning);
+        front.tuple(size, self.context);
         Ranges::one(Interval::prefix(&front))
     }
 
@@ -306,7 +303,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 continue;
             }
             for (at, argument) in arguments.iter().enumerate() {
-                if let Some(classes) = demanded(function, at) {
+                if let Some(classes) = argument_classes(function, at) {
                     cases = cases.and(self.limit(argument, Ranges::classes(classes)));
                 }
                 calls.push((argument, depth + 1));
@@ -325,13 +322,13 @@ impl<'s, H: Host> Guards<'s, H> {
         let mut todo = vec![Todo::Value(expression)];
         while let Some(next) = todo.pop() {
             let Todo::Value(expression) = next else {
-                front.cons(self.planning);
+                front.cons(self.context);
                 continue;
             };
             match self.spec.expression(expression) {
-                Expression::Constant(constant) => front.constant(constant, self.planning),
+                Expression::Constant(constant) => front.constant(constant, self.context),
                 Expression::Tuple(parts) => {
-                    front.tuple(parts.len(), self.planning);
+                    front.tuple(parts.len(), self.context);
                     todo.extend(parts.iter().rev().map(Todo::Value));
                 }
                 Expression::List { elements, tail } => {
@@ -341,7 +338,7 @@ impl<'s, H: Host> Guards<'s, H> {
                 }
                 Expression::Call(..) => {
                     let number = self.integer(expression, 0)?;
-                    front.number(Term::Int(number), self.planning);
+                    front.number(Term::Int(number), self.context);
                 }
                 _ => return None,
             }

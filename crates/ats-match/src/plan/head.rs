@@ -1,9 +1,9 @@
 //! From the head of a clause, and a case that its guards leave, to ranges of keys.
 
 use super::cases::{Case, Subject};
+use super::context::{LIMIT, PlanContext};
 use super::interval::Interval;
 use super::outline::Front;
-use super::planning::{LIMIT, Planning};
 use super::range::Ranges;
 use crate::function::Function;
 use crate::spec::{Clause, Expression, ExpressionId, Pattern, PatternId, Range, Slot, Spec};
@@ -26,7 +26,7 @@ enum Site {
 /// The head of a clause, as seen by code that looks for its key.
 pub(super) struct Head<'s, H: Host> {
     spec: &'s Spec<H>,
-    planning: &'s Planning<'s, H>,
+    context: &'s PlanContext<'s, H>,
     clause: &'s Clause,
     key_index: usize,
     /// The pattern of the key. `None` if the head is a variable or `'_'`.
@@ -72,11 +72,11 @@ enum Stop<'c> {
 impl<'s, H: Host> Head<'s, H> {
     /// `None` if no object that has a key can match.
     pub(super) fn new(
-        planning: &'s Planning<'s, H>,
+        context: &'s PlanContext<'s, H>,
         clause: &'s Clause,
         key_index: usize,
     ) -> Option<Self> {
-        let spec = planning.spec();
+        let spec = context.spec();
         let key = match spec.pattern(clause.head) {
             Pattern::Any | Pattern::Variable(_) => None,
             Pattern::Tuple(parts) if key_index < parts.len() => Some(parts.get(key_index)),
@@ -84,7 +84,7 @@ impl<'s, H: Host> Head<'s, H> {
         };
         Some(Head {
             spec,
-            planning,
+            context,
             clause,
             key_index,
             key,
@@ -210,7 +210,7 @@ impl<'s, H: Host> Head<'s, H> {
                 Stop::Limited(subject, ranges) => {
                     let size = state.front.size() + size_of_val(&*state.todo);
                     if !self
-                        .planning
+                        .context
                         .spend_on_head(ranges.len(), ranges.len() * size)
                     {
                         found.push(Interval::prefix(&state.front));
@@ -230,7 +230,7 @@ impl<'s, H: Host> Head<'s, H> {
         let mut size = 0;
         while let Some(todo) = state.todo.pop() {
             let grown = state.front.bytes.len() - size;
-            if !self.planning.spend_on_head(PART_STEPS, grown) {
+            if !self.context.spend_on_head(PART_STEPS, grown) {
                 return Stop::Open;
             }
             size = state.front.bytes.len();
@@ -241,7 +241,7 @@ impl<'s, H: Host> Head<'s, H> {
                     next,
                     tail,
                 } if next < elements.len() => {
-                    state.front.cons(self.planning);
+                    state.front.cons(self.context);
                     let next = next + 1;
                     state.todo.push(Todo::Elements {
                         elements,
@@ -254,11 +254,11 @@ impl<'s, H: Host> Head<'s, H> {
             };
             let subject = match self.spec.pattern(id) {
                 Pattern::Literal(constant) => {
-                    state.front.constant(constant, self.planning);
+                    state.front.constant(constant, self.context);
                     continue;
                 }
                 Pattern::Tuple(parts) => {
-                    state.front.tuple(parts.len(), self.planning);
+                    state.front.tuple(parts.len(), self.context);
                     state.todo.extend(parts.iter().rev().map(Todo::Pattern));
                     continue;
                 }

@@ -268,7 +268,7 @@ impl Interval {
         if self.is_same(&later) {
             // Two constants that are `==`, but may not be the same.
             if self.point && later.point && self.from.outline != later.from.outline {
-                self.from.outline = std::mem::take(&mut self.from.outline).loosened();
+                self.from.outline = std::mem::take(&mut self.from.outline).loosen();
             }
             self.point &= later.point;
         } else if self.compare_ends(&later).is_lt() {

@@ -1,7 +1,7 @@
 //! The front of a term, as it is known from head and guards.
 
+use super::context::PlanContext;
 use super::number::equal_numbers;
-use super::planning::Planning;
 use crate::show::show;
 use crate::spec::{Constant, Spec};
 use ats_term::image::{Host, ImageRef};
@@ -52,7 +52,7 @@ impl Outline {
     }
 
     /// The outline in which all that was `=:=` is `==`.
-    pub(super) fn loosened(mut self) -> Outline {
+    pub(super) fn loosen(mut self) -> Outline {
         for token in &mut self.0 {
             if let Token::Constant(_, equality) | Token::Number(_, equality) = token {
                 *equality = Equality::Equal;
@@ -266,29 +266,29 @@ pub(super) struct Front {
 }
 
 impl Front {
-    pub(super) fn tuple<H: Host>(&mut self, arity: usize, planning: &Planning<'_, H>) {
+    pub(super) fn tuple<H: Host>(&mut self, arity: usize, context: &PlanContext<'_, H>) {
         self.bytes
-            .extend_from_slice(Prefix::new(planning.spec().zeros()).tuple(arity).as_bytes());
+            .extend_from_slice(Prefix::new(context.spec().zeros()).tuple(arity).as_bytes());
         self.outline.0.push(Token::Tuple(arity));
     }
 
-    pub(super) fn cons<H: Host>(&mut self, planning: &Planning<'_, H>) {
+    pub(super) fn cons<H: Host>(&mut self, context: &PlanContext<'_, H>) {
         self.bytes
-            .extend_from_slice(Prefix::new(planning.spec().zeros()).cons().as_bytes());
+            .extend_from_slice(Prefix::new(context.spec().zeros()).cons().as_bytes());
         self.outline.0.push(Token::Cons);
     }
 
-    pub(super) fn constant<H: Host>(&mut self, constant: Constant, planning: &Planning<'_, H>) {
-        let constant = planning.name_of(constant);
-        let spec = planning.spec();
+    pub(super) fn constant<H: Host>(&mut self, constant: Constant, context: &PlanContext<'_, H>) {
+        let constant = context.name_of(constant);
+        let spec = context.spec();
         order_key(spec.constant(constant), &mut self.bytes, spec.zeros());
         self.outline
             .0
             .push(Token::Constant(constant, Equality::Same));
     }
 
-    pub(super) fn number<H: Host>(&mut self, number: Term, planning: &Planning<'_, H>) {
-        order_key(&number, &mut self.bytes, planning.spec().zeros());
+    pub(super) fn number<H: Host>(&mut self, number: Term, context: &PlanContext<'_, H>) {
+        order_key(&number, &mut self.bytes, context.spec().zeros());
         self.outline.0.push(Token::Number(number, Equality::Same));
     }
 

@@ -121,7 +121,7 @@ impl Ranges {
     }
 
     /// The same or more, with at most so many intervals, at least one.
-    pub(super) fn coarsened(mut self, most: usize) -> Ranges {
+    pub(super) fn coarsen(mut self, most: usize) -> Ranges {
         while self.0.len() > most.max(1) {
             let mut pairs = self.0.into_iter();
             let mut merged = Vec::with_capacity(pairs.len() / 2 + 1);

@@ -34,7 +34,7 @@ impl Relation {
     }
 
     /// The relation if the comparison is false.
-    pub(super) fn denied(function: Function) -> Option<Relation> {
+    pub(super) fn of_negated(function: Function) -> Option<Relation> {
         Some(match function {
             Function::Less => Relation::AtLeast,
             Function::LessOrEqual => Relation::Greater,
@@ -48,7 +48,7 @@ impl Relation {
     }
 
     /// The relation with both sides exchanged.
-    pub(super) fn flipped(self) -> Relation {
+    pub(super) fn flip(self) -> Relation {
         match self {
             Relation::Less => Relation::Greater,
             Relation::AtMost => Relation::AtLeast,
@@ -71,7 +71,7 @@ impl Relation {
             Relation::Greater => Interval::after(constant),
             Relation::Same => Interval::point(&constant),
             Relation::Equal => {
-                constant.outline = constant.outline.loosened();
+                constant.outline = constant.outline.loosen();
                 Interval::point(&constant)
             }
             Relation::Different => Interval::everything(),

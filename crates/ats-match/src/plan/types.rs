@@ -7,7 +7,7 @@ const LIST: &[Class] = &[Class::Nil, Class::Cons];
 
 /// The classes of the first argument of a test that is `true`, and `true` if the test is `true` of
 /// all such terms.
-pub(super) fn tested(function: Function) -> Option<(&'static [Class], bool)> {
+pub(super) fn test_classes(function: Function) -> Option<(&'static [Class], bool)> {
     Some(match function {
         Function::IsAtom => (&[Class::Atom], true),
         Function::IsBoolean => (&[Class::Atom], false),
@@ -29,7 +29,7 @@ pub(super) fn tested(function: Function) -> Option<(&'static [Class], bool)> {
 }
 
 /// The classes that argument `at`, from 0, must be of, or the function raises an exception.
-pub(super) fn demanded(function: Function, at: usize) -> Option<&'static [Class]> {
+pub(super) fn argument_classes(function: Function, at: usize) -> Option<&'static [Class]> {
     Some(match (function, at) {
         (Function::Hd | Function::Tl, _) => &[Class::Cons],
         (Function::Length, _) => LIST,

@@ -4,7 +4,7 @@
 //! meanwhile. Only files of tables are touched. The file that describes a table is removed last and
 //! copied last: what a crash leaves can be removed by the same call.
 
-use super::described::{description, of_directory};
+use super::description_file::{decode_description, directory_failure};
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
 use ats::salvage::{self, Evidence, merge_of_operator};
@@ -27,23 +27,24 @@ pub enum Side {
 
 /// Files of a table that are not those of its store, in the order in which they are removed. The
 /// first one is what a crash has left of the second.
-const BESIDE: [&str; 2] = ["table.new", Description::FILE];
+const TABLE_FILES: [&str; 2] = ["table.new", Description::FILE];
 
-type OfTwo<T> = Result<T, (Side, Failure)>;
+type TwoDirectoryResult<T> = Result<T, (Side, Failure)>;
 
-fn of_source(failure: impl Into<Failure>) -> (Side, Failure) {
+fn source_failure(failure: impl Into<Failure>) -> (Side, Failure) {
     (Side::Source, failure.into())
 }
 
-fn of_target(failure: impl Into<Failure>) -> (Side, Failure) {
+fn target_failure(failure: impl Into<Failure>) -> (Side, Failure) {
     (Side::Target, failure.into())
 }
 
 /// Locks the directory of a table, whose description may be spoilt.
-fn hold(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
-    let held = StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(of_directory)?;
-    match is_table(&held.names()?) {
-        true => Ok(held),
+fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
+    let locked =
+        StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(directory_failure)?;
+    match is_table(&locked.names()?) {
+        true => Ok(locked),
         false => Err(Failure::new(
             KnownAtom::NotADatsTable,
             "there is no table in the directory",
@@ -57,10 +58,10 @@ fn is_table(names: &[String]) -> bool {
 }
 
 /// Names of files that are not those of a table.
-fn foreign(held: &StoreDirectory) -> Result<Vec<String>, Failure> {
+fn list_foreign_files(locked: &StoreDirectory) -> Result<Vec<String>, Failure> {
     let is_foreign =
-        |name: &String| !BESIDE.contains(&name.as_str()) && !offline::is_of_store(name);
-    Ok(held.names()?.into_iter().filter(is_foreign).collect())
+        |name: &String| !TABLE_FILES.contains(&name.as_str()) && !offline::is_of_store(name);
+    Ok(locked.names()?.into_iter().filter(is_foreign).collect())
 }
 
 /// Removes a table, and its directory unless other files are there, whose names are returned.
@@ -68,12 +69,12 @@ fn foreign(held: &StoreDirectory) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// [`Failure`]; the call can be made again.
 pub fn destroy(directory: &Path) -> Result<Vec<String>, Failure> {
-    let held = hold(directory, Sharing::Exclusive)?;
-    destroy_held(&held, directory)
+    let locked = lock_table(directory, Sharing::Exclusive)?;
+    destroy_locked(&locked, directory)
 }
 
-fn destroy_held(held: &StoreDirectory, directory: &Path) -> Result<Vec<String>, Failure> {
-    let foreign = held.remove_store(&BESIDE)?;
+fn destroy_locked(locked: &StoreDirectory, directory: &Path) -> Result<Vec<String>, Failure> {
+    let foreign = locked.remove_store(&TABLE_FILES)?;
     if foreign.is_empty() {
         offline::remove_dir(directory)?;
     }
@@ -86,25 +87,33 @@ fn destroy_held(held: &StoreDirectory, directory: &Path) -> Result<Vec<String>, 
 /// # Errors
 /// [`Failure`] with the directory that it is about. Either both are what they were, or the second one
 /// is the renamed table already, and the first one has what is left of the other.
-pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
-    let _held = hold(source, Sharing::Exclusive).map_err(of_source)?;
+pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
+    let _locked = lock_table(source, Sharing::Exclusive).map_err(source_failure)?;
     let replaced = match StoreDirectory::open(Arc::new(RealFs), target, Sharing::Exclusive) {
         Err(Error::Missing) => None,
-        replaced => Some(replaced.map_err(of_directory).map_err(of_target)?),
+        replaced => Some(
+            replaced
+                .map_err(directory_failure)
+                .map_err(target_failure)?,
+        ),
     };
     let Some(replaced) = replaced else {
-        return offline::rename(source, target).map_err(of_source);
+        return offline::rename(source, target).map_err(source_failure);
     };
-    let names = replaced.names().map_err(of_target)?;
+    let names = replaced.names().map_err(target_failure)?;
     if names.is_empty() {
-        return offline::rename(source, target).map_err(of_source);
+        return offline::rename(source, target).map_err(source_failure);
     }
-    if !is_table(&names) || !foreign(&replaced).map_err(of_target)?.is_empty() {
+    if !is_table(&names)
+        || !list_foreign_files(&replaced)
+            .map_err(target_failure)?
+            .is_empty()
+    {
         let text = "the directory has other files than those of a table";
-        return Err(of_target(Failure::new(KnownAtom::NotADatsTable, text)));
+        return Err(target_failure(Failure::new(KnownAtom::NotADatsTable, text)));
     }
-    offline::exchange(source, target).map_err(of_target)?;
-    destroy_held(&replaced, source).map_err(of_source)?;
+    offline::exchange(source, target).map_err(target_failure)?;
+    destroy_locked(&replaced, source).map_err(source_failure)?;
     Ok(())
 }
 
@@ -112,46 +121,47 @@ pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
 ///
 /// # Errors
 /// [`Failure`] with the directory that it is about. Then there is no copy.
-pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
-    let held = hold(source, Sharing::Shared).map_err(of_source)?;
+pub fn copy(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
+    let locked = lock_table(source, Sharing::Shared).map_err(source_failure)?;
     let Some(parent) = target.parent().filter(|parent| parent.is_dir()) else {
         let text = "the directory in which it shall be is not there";
-        return Err(of_target(Failure::new(KnownAtom::Enoent, text)));
+        return Err(target_failure(Failure::new(KnownAtom::Enoent, text)));
     };
     if offline::is_within(parent, source) {
         let text = "a table cannot be copied into its own directory";
-        return Err(of_target(Failure::new(KnownAtom::Einval, text)));
+        return Err(target_failure(Failure::new(KnownAtom::Einval, text)));
     }
     let was_there = target.is_dir();
     let made = StoreDirectory::make(Arc::new(RealFs), target);
-    let made = made.map_err(of_directory).map_err(of_target)?;
-    if !made.names().map_err(of_target)?.is_empty() {
+    let made = made.map_err(directory_failure).map_err(target_failure)?;
+    if !made.names().map_err(target_failure)?.is_empty() {
         let text = "there are files in the directory";
-        return Err(of_target(Failure::new(KnownAtom::Eexist, text)));
+        return Err(target_failure(Failure::new(KnownAtom::Eexist, text)));
     }
-    held.copy_store(&made, &[Description::FILE])
+    locked
+        .copy_store(&made, &[Description::FILE])
         .map_err(|error| {
             // What cannot be removed is no table: the file that describes it comes last.
-            let _left = made.remove_store(&BESIDE);
+            let _left = made.remove_store(&TABLE_FILES);
             if !was_there {
                 let _left = offline::remove_dir(target);
             }
-            of_target(error)
+            target_failure(error)
         })
 }
 
-/// Description of a table, told for the case that its file does not say it any more.
-pub struct Told {
+/// Description of a table, given by the caller for the case that its file does not say it any more.
+pub struct DescriptionHint {
     /// Its type.
     pub table_type: TableType,
     /// The position of the key in objects, from 1.
     pub key_position: usize,
-    /// The merge of values, if that is told.
+    /// The merge of values, if the caller gives it.
     pub merge: Option<Vec<u8>>,
 }
 
 /// The outcome of a repair.
-pub struct Repaired {
+pub struct RepairOutcome {
     /// The numbers of what was saved and what was lost, and the faults.
     pub salvaged: Salvaged,
     /// The directory that has the damaged files now, unless nothing was lost.
@@ -163,20 +173,20 @@ pub struct Repaired {
 ///
 /// # Errors
 /// [`Failure`]; then the table is what it was.
-pub fn repair(directory: &Path, told: Option<&Told>) -> Result<Repaired, Failure> {
-    let held = StoreDirectory::open(Arc::new(RealFs), directory, Sharing::Exclusive);
-    let held = held.map_err(of_directory)?;
-    if let Some(other) = foreign(&held)?.first() {
+pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<RepairOutcome, Failure> {
+    let locked = StoreDirectory::open(Arc::new(RealFs), directory, Sharing::Exclusive);
+    let locked = locked.map_err(directory_failure)?;
+    if let Some(other) = list_foreign_files(&locked)?.first() {
         let text = format!("the directory has other files than those of a table, such as {other}");
         return Err(Failure::new(KnownAtom::NotADatsTable, text));
     }
-    let survey = Survey::of(held).map_err(|error| match error {
+    let survey = Survey::of(locked).map_err(|error| match error {
         Error::Missing => Failure::new(KnownAtom::Damaged, "all files of the store are missing"),
-        error => of_directory(error),
+        error => directory_failure(error),
     })?;
-    let description = described(&survey, told)?;
-    let new = beside(directory, ".repair");
-    remove_left(&new)?;
+    let description = find_description(&survey, hint)?;
+    let new = with_suffix(directory, ".repair");
+    remove_unfinished_repair(&new)?;
     let operator = salvage::operator(&description).map(|(name, version)| {
         let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(&name, version));
         operator
@@ -193,29 +203,29 @@ pub fn repair(directory: &Path, told: Option<&Told>) -> Result<Repaired, Failure
     offline::exchange(directory, &new)?;
     let kept = match is_whole {
         true => {
-            destroy_held(&old, &new)?;
+            destroy_locked(&old, &new)?;
             None
         }
         false => {
-            let kept = unused(directory);
+            let kept = find_free_name(directory);
             offline::rename(&new, &kept)?;
             Some(kept)
         }
     };
-    Ok(Repaired { salvaged, kept })
+    Ok(RepairOutcome { salvaged, kept })
 }
 
 /// The path with an end.
-fn beside(directory: &Path, end: &str) -> PathBuf {
+fn with_suffix(directory: &Path, end: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(end);
     path.into()
 }
 
 /// A name for the damaged files.
-fn unused(directory: &Path) -> PathBuf {
-    let numbered = |number: u64| beside(directory, &format!(".damaged-{number}"));
-    let names = std::iter::once(beside(directory, ".damaged")).chain((2..).map(numbered));
+fn find_free_name(directory: &Path) -> PathBuf {
+    let numbered = |number: u64| with_suffix(directory, &format!(".damaged-{number}"));
+    let names = std::iter::once(with_suffix(directory, ".damaged")).chain((2..).map(numbered));
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
     names
         .into_iter()
@@ -224,13 +234,13 @@ fn unused(directory: &Path) -> PathBuf {
 }
 
 /// Removes what a repair has left that was broken off.
-fn remove_left(new: &Path) -> Result<(), Failure> {
+fn remove_unfinished_repair(new: &Path) -> Result<(), Failure> {
     match StoreDirectory::open(Arc::new(RealFs), new, Sharing::Exclusive) {
         Err(Error::Missing) => Ok(()),
-        held => {
-            let held = held.map_err(of_directory)?;
-            match foreign(&held)?.is_empty() {
-                true => destroy_held(&held, new).map(|_none| ()),
+        locked => {
+            let locked = locked.map_err(directory_failure)?;
+            match list_foreign_files(&locked)?.is_empty() {
+                true => destroy_locked(&locked, new).map(|_none| ()),
                 false => Err(Failure::new(
                     KnownAtom::Eexist,
                     format!("{} has other files than those of a table", new.display()),
@@ -240,10 +250,13 @@ fn remove_left(new: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The description of the table: what its file says, if that fits the store; else what is told, if
+/// The description of the table: what its file says, if that fits the store; else the hint, if
 /// that fits the records.
-fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failure> {
-    match description(survey.read(Description::FILE)) {
+fn find_description(
+    survey: &Survey,
+    hint: Option<&DescriptionHint>,
+) -> Result<Description, Failure> {
+    match decode_description(survey.read(Description::FILE)) {
         Ok(Some(description)) if fits(survey, &description) => return Ok(description),
         Err(failure) if failure.cause != KnownAtom::Damaged => return Err(failure),
         _ => {}
@@ -254,8 +267,8 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
         let text = "the store has a merge operator that is not that of a table";
         return Err(Failure::new(KnownAtom::NotADatsTable, text));
     }
-    let told_merge = told.and_then(|told| told.merge.clone());
-    let merge = told_merge.or(of_operator.map(|(merge, _)| merge));
+    let hinted_merge = hint.and_then(|hint| hint.merge.clone());
+    let merge = hinted_merge.or(of_operator.map(|(merge, _)| merge));
     let merge = merge.unwrap_or_default();
     let mut evidence = Evidence::new(merge.clone());
     let mut salvage = Salvage::new(survey)?;
@@ -272,9 +285,9 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
             }
         }
     }
-    let is_told = |one: &&Description| {
-        told.is_none_or(|told| {
-            (one.table_type, one.key_position) == (told.table_type, told.key_position)
+    let fits_hint = |one: &&Description| {
+        hint.is_none_or(|hint| {
+            (one.table_type, one.key_position) == (hint.table_type, hint.key_position)
         })
     };
     let possible: Vec<_> = evidence
@@ -282,8 +295,8 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
         .iter()
         .filter(|one| fits(survey, one))
         .collect();
-    let fitting: Vec<_> = possible.iter().copied().filter(is_told).collect();
-    match (&fitting[..], told) {
+    let fitting: Vec<_> = possible.iter().copied().filter(fits_hint).collect();
+    match (&fitting[..], hint) {
         // Where both rules for zeros will do, nothing is lost by keeping zeros apart.
         ([first, ..], _) if fitting.iter().all(|one| is_same(one, first)) => {
             let distinct = fitting.iter().find(|one| one.zeros == ats::Zeros::Distinct);
@@ -294,13 +307,13 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
                 ..made
             })
         }
-        ([], Some(told)) if evidence.possible().is_empty() => Ok(Description {
-            table_type: told.table_type,
-            key_position: told.key_position,
-            zeros: crate::release::zeros(),
+        ([], Some(hint)) if evidence.possible().is_empty() => Ok(Description {
+            table_type: hint.table_type,
+            key_position: hint.key_position,
+            zeros: crate::otp_release::zeros(),
             merge,
             format: Vec::new(),
-            has_shared: told.table_type.is_bag(),
+            has_shared: hint.table_type.is_bag(),
         }),
         _ => {
             let shown: Vec<_> = possible.iter().map(ToString::to_string).collect();

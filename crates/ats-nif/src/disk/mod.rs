@@ -2,24 +2,24 @@
 //! waiting for it.
 
 mod closed;
-mod described;
+mod description_file;
 mod failure;
-mod merging;
-mod opened;
+mod open_table;
 mod pending;
 mod replace;
-#[cfg(feature = "forcing")]
-mod restless;
 mod settings;
+#[cfg(feature = "forcing")]
+mod stress_store;
+mod table_merge;
 mod table_store;
 
-pub use closed::{Side, Told, copy, destroy, rename, repair};
-pub use described::describe;
+pub use closed::{DescriptionHint, Side, copy, destroy, rename, repair};
+pub use description_file::describe;
 pub use failure::{Failure, word_of};
-pub use opened::{Frozen, Opened};
+pub use open_table::{OpenTable, TableSnapshot};
 pub use pending::{Pending, Record};
 pub use replace::{Expected, Replace};
-#[cfg(feature = "forcing")]
-pub use restless::Restless;
 pub use settings::{Access, Settings};
+#[cfg(feature = "forcing")]
+pub use stress_store::StressStore;
 pub use table_store::TableStore;

@@ -1,8 +1,8 @@
 //! Options of opening a table.
 
-use super::described::of_directory;
+use super::description_file::directory_failure;
 use super::failure::Failure;
-use super::merging::Merging;
+use super::table_merge::TableMerge;
 use crate::atoms::KnownAtom;
 use ats::program_merge::is_same;
 use ats::{Description, TableType};
@@ -58,14 +58,14 @@ pub struct Settings {
 
 impl Settings {
     /// Opens and locks the directory, which is made if that is wanted, in one that is there.
-    pub(super) fn hold(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
+    pub(super) fn lock_directory(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
         let sharing = match self.access {
             Access::Read => Sharing::Shared,
             Access::ReadWrite => Sharing::Exclusive,
         };
-        let held = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
+        let locked = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
             Err(Error::Missing) if self.create => {
-                Merging::of(&self.description())?;
+                TableMerge::of(&self.description())?;
                 // A name with a slip of the pen must not make directories.
                 if !directory.parent().is_some_and(Path::is_dir) {
                     let text = "the directory in which it shall be is not there";
@@ -73,9 +73,9 @@ impl Settings {
                 }
                 StoreDirectory::make(Arc::new(RealFs), directory)
             }
-            held => held,
+            locked => locked,
         };
-        held.map_err(of_directory)
+        locked.map_err(directory_failure)
     }
 
     /// The description of a table that is made.

@@ -10,22 +10,22 @@ use ats_sync::Guard;
 
 /// The table that a term names or identifies, whether its owner is alive or not.
 #[inline]
-fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
+fn resolve<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     if term.is_atom() {
-        return registry::named(term.word().raw(), guard).ok_or(KnownAtom::Id);
+        return registry::find(term.word().raw(), guard).ok_or(KnownAtom::Id);
     }
     let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
     handle.shared(guard).ok_or(KnownAtom::Id)
 }
 
 /// The table that a term names or identifies, if there is one.
-pub(super) fn existing<'g>(
+pub(super) fn find_table<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<Option<&'g Shared>, KnownAtom> {
-    match look_up(term, guard) {
-        Ok(shared) => Ok(lifetime::goes_on(env, shared, guard).then_some(shared)),
+    match resolve(term, guard) {
+        Ok(shared) => Ok(lifetime::ensure_alive(env, shared, guard).then_some(shared)),
         Err(KnownAtom::Id) => Ok(None),
         Err(cause) => Err(cause),
     }
@@ -33,12 +33,12 @@ pub(super) fn existing<'g>(
 
 /// A table that the caller may read.
 #[inline]
-pub(super) fn readable<'g>(
+pub(super) fn find_readable<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let shared = look_up(term, guard)?;
+    let shared = resolve(term, guard)?;
     let for_all = shared.protection() != Protection::Private;
     if is_allowed(env, shared, for_all) {
         return Ok(shared);
@@ -48,12 +48,12 @@ pub(super) fn readable<'g>(
 
 /// A table that the caller may write.
 #[inline]
-pub(super) fn writable<'g>(
+pub(super) fn find_writable<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let shared = look_up(term, guard)?;
+    let shared = resolve(term, guard)?;
     let for_all = shared.protection() == Protection::Public;
     if is_allowed(env, shared, for_all) {
         return Ok(shared);
@@ -71,11 +71,11 @@ pub(super) fn with_writable<R>(
     work: impl FnOnce(&Shared, Option<&Guard>) -> Result<R, NoReply>,
 ) -> Result<R, NoReply> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     if process::on_dirty_scheduler() {
-        let held = shared.hold();
+        let shared = shared.to_arc();
         drop(guard);
-        return work(&held, None);
+        return work(&shared, None);
     }
     work(shared, Some(&guard))
 }
@@ -99,7 +99,7 @@ fn refuse<'g>(
     for_all: bool,
     guard: &Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    if !lifetime::end_or_inherit(env, shared, guard) {
+    if !lifetime::inherit_or_end(env, shared, guard) {
         Err(KnownAtom::Id)
     } else if is_allowed(env, shared, for_all) {
         Ok(shared)
@@ -109,7 +109,7 @@ fn refuse<'g>(
 }
 
 /// The same table, unless it may have several objects with a key.
-pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
+pub(super) fn check_not_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
     match shared.table.table_type().is_bag() {
         true => Err(KnownAtom::TableType),
         false => Ok(shared),

@@ -1,8 +1,8 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
-use super::access::{not_a_bag, with_writable};
+use super::access::{check_not_bag, with_writable};
 use super::arguments::{ListTerms, is_long_list, position, proper_length, with_default};
-use super::reading::found;
+use super::object_terms::look_up;
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -11,7 +11,7 @@ use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
 use ats::{CounterOp, Integer};
-use ats_term::walk::TermSink;
+use ats_term::term_ref::TermSink;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -39,7 +39,7 @@ fn change<'e>(
     work: impl FnOnce(Target<'_, 'e>, VmTerm<'e>) -> NifResult<'e>,
 ) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        let shared = not_a_bag(shared)?;
+        let shared = check_not_bag(shared)?;
         let target = Target {
             shared,
             key,
@@ -55,7 +55,7 @@ pub(super) fn update_counter<'e, const N: usize>(
     args: [VmTerm<'e>; N],
 ) -> NifResult<'e> {
     let (args, default) = with_default(&args);
-    change(env, args, default, |target, ops| target.count(env, ops))
+    change(env, args, default, |target, ops| target.update(env, ops))
 }
 
 #[inline]
@@ -68,10 +68,10 @@ pub(super) fn update_element<'e, const N: usize>(
 }
 
 impl<'e> Target<'_, 'e> {
-    fn count(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
+    fn update(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
         let values = match is_list(ops) {
-            true => self.count_several(env, ops),
-            false => self.count_one(env, ops),
+            true => self.update_several(env, ops),
+            false => self.update_one(env, ops),
         };
         values.map_err(|no_reply| match self.lacks_key(no_reply) {
             Ok(true) => KnownAtom::BadKey.into(),
@@ -80,7 +80,7 @@ impl<'e> Target<'_, 'e> {
         })
     }
 
-    fn count_one(self, env: Env<'e>, op: VmTerm<'e>) -> NifResult<'e> {
+    fn update_one(self, env: Env<'e>, op: VmTerm<'e>) -> NifResult<'e> {
         let table = &self.shared.table;
         let op = match Integer::from_term(op) {
             Some(increment) => CounterOp {
@@ -90,16 +90,18 @@ impl<'e> Target<'_, 'e> {
             },
             None => counter_op(op)?,
         };
-        let value =
-            scratch::with_work(|work| table.update_one_counter(self.key, &op, self.default, work))?;
+        let value = scratch::with_workspace(|work| {
+            table.update_one_counter(self.key, &op, self.default, work)
+        })?;
         Ok(integer(env, &value))
     }
 
-    fn count_several(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
-        let ops = checked(ops, counter_op)?;
+    fn update_several(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
+        let ops = parse_list(ops, counter_op)?;
         let table = &self.shared.table;
-        let values =
-            scratch::with_work(|work| table.update_counter(self.key, &ops, self.default, work))?;
+        let values = scratch::with_workspace(|work| {
+            table.update_counter(self.key, &ops, self.default, work)
+        })?;
         let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
         Ok(env.list(&values))
     }
@@ -107,13 +109,15 @@ impl<'e> Target<'_, 'e> {
     fn replace(self, specs: VmTerm<'e>) -> NifResult<'e> {
         let table = &self.shared.table;
         let values = match is_list(specs) {
-            true => checked(specs, element_spec),
+            true => parse_list(specs, element_spec),
             false => element_spec(specs)
                 .map(|spec| vec![spec])
                 .map_err(NoReply::from),
         };
         let replaced = values.and_then(|values| {
-            scratch::with_work(|work| table.update_element(self.key, &values, self.default, work))
+            scratch::with_workspace(|work| {
+                table.update_element(self.key, &values, self.default, work)
+            })
         });
         match replaced {
             Ok(replaced) => Ok(boolean(replaced)),
@@ -131,12 +135,12 @@ impl<'e> Target<'_, 'e> {
         if self.default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
             return Ok(false);
         }
-        Ok(found(self.shared, self.key, &ats_sync::pin())?.is_none())
+        Ok(look_up(self.shared, self.key, &ats_sync::pin())?.is_none())
     }
 }
 
 /// Checks the terms of a proper list; [`NoReply::DirtyCpu`] if they are many.
-fn checked<'e, T>(
+fn parse_list<'e, T>(
     list: VmTerm<'e>,
     read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,
 ) -> Result<Vec<T>, NoReply> {

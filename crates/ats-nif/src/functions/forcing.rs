@@ -1,11 +1,11 @@
 //! Events that tests force on tables. Only in builds with the feature `forcing`.
 
-use super::access::writable;
+use super::access::find_writable;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::Restless;
+use crate::disk::StressStore;
 use crate::env::{Env, VmWord};
-use crate::portable::VmCodec;
+use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::select::Slice;
@@ -27,7 +27,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// `force_adaptation(Table, Splits, Joins)`: see [`ats::Table::force_adaptation`].
 fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     shared
         .table
         .force_adaptation(number(splits)?, number(joins)?);
@@ -60,7 +60,7 @@ pub(super) fn store_of(
     let identity = kind
         .is_bag()
         .then(|| Arc::new(identity()) as Arc<dyn BagValues>);
-    let store = Restless::new(Path::new(OsStr::from_bytes(directory)), identity);
+    let store = StressStore::new(Path::new(OsStr::from_bytes(directory)), identity);
     let store = store.map_err(|_| KnownAtom::Storage)?;
     Ok(Some(Box::new(store)))
 }

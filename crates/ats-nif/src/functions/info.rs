@@ -1,6 +1,6 @@
 //! The description of a table, and its adaptation.
 
-use super::access::existing;
+use super::access::find_table;
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// writers may have to wait for.
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = existing(env, table, &guard)? else {
+    let Some(shared) = find_table(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     let reported = &shared.reported;
@@ -82,7 +82,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `size(Table)`: `undefined`, or how many objects there are.
 fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    Ok(match existing(env, table, &guard)? {
+    Ok(match find_table(env, table, &guard)? {
         Some(shared) => env.int(shared.table.len()? as i64),
         None => KnownAtom::Undefined.word(),
     })
@@ -91,7 +91,7 @@ fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `memory(Table)`: `undefined`, or how many words of memory the table takes.
 fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    Ok(match existing(env, table, &guard)? {
+    Ok(match find_table(env, table, &guard)? {
         Some(shared) => env.int(shared.table.bytes()?.div_ceil(size_of::<usize>()) as i64),
         None => KnownAtom::Undefined.word(),
     })
@@ -101,7 +101,7 @@ fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// looks at every base node of an `ordered_set`, and at every lock of the other types.
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = existing(env, table, &guard)? else {
+    let Some(shared) = find_table(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     let (shape, contended, uncontended) = if let Some(tree) = shared.table.adaptation() {

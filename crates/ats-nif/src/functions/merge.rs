@@ -1,20 +1,20 @@
 //! Merging values into elements of objects.
 
-use super::access::{not_a_bag, with_writable};
+use super::access::{check_not_bag, with_writable};
 use super::arguments::{position, with_default};
-use super::reading::found;
+use super::object_terms::look_up;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::handle::Shared;
-use crate::scratch::Reading;
+use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
 use ats::{Locking, Merge, Merging, Value};
 use ats_sync::Guard;
 use ats_term::TermRef;
-use ats_term::walk::{Kind, is_larger};
+use ats_term::term_ref::{Kind, is_larger};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("merge", merge, 4), nif!("merge", merge, 5)]
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
     let ([table, key, operand, how], default) = with_default(&args);
     with_writable(env, table, |shared, guard| {
-        let shared = not_a_bag(shared)?;
+        let shared = check_not_bag(shared)?;
         if guard.is_some() && is_larger(how, LONG) {
             return Err(NoReply::DirtyCpu);
         }
@@ -48,11 +48,13 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
             default,
             locking,
         };
-        scratch::with_work(|work| {
+        scratch::with_workspace(|work| {
             shared.table.merge(merging, work, |value| match value {
                 Value::Small(value) => env.int(value),
                 Value::Term(term) => {
-                    scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
+                    scratch::with_read_buffers(|ReadBuffers { scratch, .. }| {
+                        make_term(env, term, scratch)
+                    })
                 }
             })
         })
@@ -85,16 +87,16 @@ fn is_long(
     guard: &Guard,
 ) -> bool {
     // What has no parts is easily compared, whatever it is compared with.
-    let can_be = merge.is_of_collections() || (merge.compares() && has_parts(operand));
+    let can_be = merge.is_of_collections() || (merge.needs_comparison() && has_parts(operand));
     if !can_be || is_larger(operand, LONG) {
         return can_be;
     }
-    let found = match found(shared, key, guard) {
+    let found = match look_up(shared, key, guard) {
         Ok(Some(found)) => found,
         Ok(None) => return false,
         Err(_) => return true,
     };
-    scratch::with_reading(|Reading { unpacked, .. }| {
+    scratch::with_read_buffers(|ReadBuffers { unpacked, .. }| {
         let value = at.checked_sub(1);
         let value = value.and_then(|at| found.element(at, unpacked));
         value.is_some_and(|value| is_larger(value, LONG))

@@ -3,7 +3,7 @@
 //! All begin alike: pin, find the table, check that the caller may do this, and only then look at the
 //! other arguments. `ets` checks in this order, and it decides which cause an error names.
 //!
-//! What they share is in [`access`], [`arguments`], [`reading`] and [`slices`].
+//! What they share is in [`access`], [`arguments`], [`object_terms`] and [`slices`].
 
 mod access;
 mod arguments;
@@ -13,11 +13,11 @@ mod disk;
 mod forcing;
 mod info;
 mod merge;
+mod object_terms;
 mod objects;
-mod places;
+mod order_statistics;
 mod pop;
 mod range;
-mod reading;
 #[cfg(feature = "rivals")]
 mod rival;
 mod select;
@@ -41,7 +41,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(walks::functions());
     functions.extend(select::functions());
     functions.extend(range::functions());
-    functions.extend(places::functions());
+    functions.extend(order_statistics::functions());
     functions.extend(take_all::functions());
     functions.extend(unprotected::functions());
     functions.extend(pop::functions());

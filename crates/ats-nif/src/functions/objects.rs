@@ -1,17 +1,17 @@
 //! Reading and writing objects.
 
-use super::access::{readable, with_writable, writable};
+use super::access::{find_readable, find_writable, with_writable};
 use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length, with_default};
-use super::reading::{
-    EachObject, LONG_BAG, all_objects, element_term, found, has_many, kept_objects, list_of,
-    object_list,
+use super::object_terms::{
+    EachObject, LONG_BAG, element_term, has_many, kept_object_list, list_of, look_up, object_list,
+    object_list_unlimited,
 };
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
-use crate::scratch::Reading;
+use crate::scratch::ReadBuffers;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::{Error, ExistingKey, UnpackBuffer};
@@ -72,7 +72,7 @@ fn insert_all(
 }
 
 fn insert_one(shared: &Shared, object: VmTerm<'_>, existing: ExistingKey) -> Result<bool, NoReply> {
-    scratch::with_work(|work| match existing {
+    scratch::with_workspace(|work| match existing {
         ExistingKey::Refused => shared.table.insert_new(object, work),
         ExistingKey::Accepted => shared.table.insert(object, work).map(|()| true),
     })
@@ -90,7 +90,7 @@ fn insert_list(
     for object in ListTerms(objects) {
         shared.table.check_object(object)?;
     }
-    scratch::with_work(|work| match existing {
+    scratch::with_workspace(|work| match existing {
         ExistingKey::Refused => shared.table.insert_many_new(ListTerms(objects), work),
         ExistingKey::Accepted => shared
             .table
@@ -101,8 +101,8 @@ fn insert_list(
 
 fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
-    let Some(found) = found(shared, key, &guard)? else {
+    let shared = find_readable(env, table, &guard)?;
+    let Some(found) = look_up(shared, key, &guard)? else {
         return Ok(VmWord::NIL);
     };
     if found.is_large()
@@ -110,7 +110,7 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         && let Some(kept) = found.keep()
     {
         drop(guard);
-        return kept_objects(env, &kept);
+        return kept_object_list(env, &kept);
     }
     object_list(env, &found)
 }
@@ -118,8 +118,8 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 #[inline]
 pub(super) fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
-    let found = found(shared, key, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
+    let found = look_up(shared, key, &guard)?;
     Ok(boolean(found.is_some()))
 }
 
@@ -130,9 +130,9 @@ pub(super) fn lookup_element<'e, const N: usize>(
 ) -> NifResult<'e> {
     let ([table, key, position], default) = with_default(&args);
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let index = index(position)?;
-    let Some(found) = found(shared, key, &guard)? else {
+    let Some(found) = look_up(shared, key, &guard)? else {
         return default.map(VmTerm::word).ok_or(KnownAtom::BadKey.into());
     };
     if has_many(&found) {
@@ -140,7 +140,7 @@ pub(super) fn lookup_element<'e, const N: usize>(
     }
     let words = found.len_words();
     if !shared.table.table_type().is_bag() {
-        return scratch::with_reading(|Reading { scratch, unpacked }| {
+        return scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
             let element = found.element(index, unpacked).ok_or(KnownAtom::Position)?;
             element_term(env, words, element, scratch)
         });
@@ -163,7 +163,7 @@ fn elements<'e>(
     words: usize,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
 ) -> NifResult<'e> {
-    scratch::with_reading(|reading| {
+    scratch::with_read_buffers(|reading| {
         list_of(env, reading, each, |object, scratch| {
             let element = object.get(index).ok_or(KnownAtom::Position)?;
             element_term(env, words, element, scratch)
@@ -180,12 +180,12 @@ pub(super) fn lookup_elements<'e>(
     [table, key, positions]: [VmTerm<'e>; 3],
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     proper_length(positions, usize::MAX).ok_or(KnownAtom::None)?;
     let indices = ListTerms(positions)
         .map(index)
         .collect::<Result<Vec<usize>, KnownAtom>>()?;
-    let found = found(shared, key, &guard)?.ok_or(KnownAtom::BadKey)?;
+    let found = look_up(shared, key, &guard)?.ok_or(KnownAtom::BadKey)?;
     let wanted = found.count().saturating_mul(indices.len());
     if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
         return Err(NoReply::DirtyCpu);
@@ -193,7 +193,7 @@ pub(super) fn lookup_elements<'e>(
     let words = found.len_words();
     let mut elements = Vec::new();
     let mut elements_of =
-        |object: Object<'_, Vm>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
+        |object: Object<'_, VmHost>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
             // To find one takes as long as the elements before it; to find where they are, as long as all.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
@@ -207,7 +207,7 @@ pub(super) fn lookup_elements<'e>(
             }
             Ok(env.list(&elements))
         };
-    scratch::with_reading(|reading| {
+    scratch::with_read_buffers(|reading| {
         if shared.table.table_type().is_bag() {
             return list_of(
                 env,
@@ -225,28 +225,28 @@ pub(super) fn lookup_elements<'e>(
 #[inline]
 pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     if shared.table.table_type().is_bag() {
         // What has been taken must be returned, on whichever scheduler; so one looks before.
-        let found = found(shared, key, &guard)?;
+        let found = look_up(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
             return Err(NoReply::DirtyCpu);
         }
     }
-    let Some(taken) = scratch::with_work(|work| shared.table.take(key, work, &guard))? else {
+    let Some(taken) = scratch::with_workspace(|work| shared.table.take(key, work, &guard))? else {
         return Ok(VmWord::NIL);
     };
     if let Some(kept) = taken.keep() {
         drop(guard);
-        return kept_objects(env, &kept);
+        return kept_object_list(env, &kept);
     }
-    all_objects(env, &taken)
+    object_list_unlimited(env, &taken)
 }
 
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
-    scratch::with_work(|work| shared.table.delete(key, work))?;
+    let shared = find_writable(env, table, &guard)?;
+    scratch::with_workspace(|work| shared.table.delete(key, work))?;
     Ok(KnownAtom::True.word())
 }
 
@@ -255,7 +255,8 @@ pub(super) fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) 
     with_writable(env, table, |shared, guard| {
         // More objects take long on a normal scheduler.
         let most = guard.map_or(usize::MAX, |_| LONG_LIST);
-        match scratch::with_work(|work| shared.table.delete_object_if_few(object, most, work))? {
+        match scratch::with_workspace(|work| shared.table.delete_object_if_few(object, most, work))?
+        {
             true => Ok(KnownAtom::True.word()),
             false => Err(NoReply::DirtyCpu),
         }

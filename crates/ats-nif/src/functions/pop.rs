@@ -1,9 +1,9 @@
 //! Taking objects from the ends of a table.
 
-use super::access::writable;
+use super::access::find_writable;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::scratch::Reading;
+use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
@@ -26,10 +26,10 @@ pub(super) fn take_last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult
 
 fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
-    let taken = scratch::with_work(|work| shared.table.take_end(end, work, &guard))?;
+    let shared = find_writable(env, table, &guard)?;
+    let taken = scratch::with_workspace(|work| shared.table.take_end(end, work, &guard))?;
     Ok(taken.map_or(VmWord::NIL, |taken| {
-        scratch::with_reading(|Reading { scratch, unpacked }| {
+        scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
             let object = make_object(env, taken.object(unpacked), scratch);
             env.cons(object, VmWord::NIL)
         })

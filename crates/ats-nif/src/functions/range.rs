@@ -1,6 +1,6 @@
 //! Ranges of keys, given by their ends.
 
-use super::slices::{How, Work, allowed};
+use super::slices::{Operation, Work, find_for};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -8,10 +8,10 @@ use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
-use crate::{nif, release, sys};
+use crate::{nif, otp_release, sys};
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
-use ats_term::walk::{has_part, is_larger};
+use ats_term::term_ref::{has_part, is_larger};
 use ats_term::{Kind, TermRef};
 use std::sync::Arc;
 
@@ -19,14 +19,17 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("range_start", range_start, 5)]
 }
 
-/// `range_start(Table, MatchSpec | keys, From, To, How)`: as `select_start`, but reads the keys between two
+/// `range_start(Table, MatchSpec | keys, From, To, Operation)`: as `select_start`, but reads the keys between two
 /// cuts, and no more, whatever the specification says; `keys` is the one that makes the key of each object. A
 /// cut is `none`, `{before, Key}`, `{behind, Key}`, or `{prefix, Pattern}`, before or behind all keys that
 /// match the pattern; or `{bytes, Key}`, before a key as the store has it.
-fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) -> NifResult<'e> {
+fn range_start<'e>(
+    env: Env<'e>,
+    [table, spec, from, to, operation]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let how = How::of(env, how)?;
-    let shared = allowed(env, table, how, &guard)?;
+    let operation = Operation::of(env, operation)?;
+    let shared = find_for(env, table, operation, &guard)?;
     let table = &shared.table;
     if !table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
@@ -43,7 +46,7 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     let query = Arc::new(Query::within(program, table, from, to));
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared { query, compiled };
-    Work::new(env, how, VmWord::NIL).go_on(shared, &prepared, how.start(), &guard)
+    Work::new(env, operation, VmWord::NIL).go_on(shared, &prepared, operation.start(), &guard)
 }
 
 /// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
@@ -82,7 +85,7 @@ pub(super) fn cut<'e>(
         let bytes = key.as_bytes().ok_or(KnownAtom::None)?;
         return Ok(Some(bytes.to_vec()));
     }
-    let mut front = Prefix::new(release::zeros());
+    let mut front = Prefix::new(otp_release::zeros());
     if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {
             return Err(NoReply::DirtyCpu);

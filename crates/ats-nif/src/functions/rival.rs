@@ -2,7 +2,7 @@
 
 use crate::atoms::{self, KnownAtom};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use ats::{Rival, Table, TableType, Zeros};
 
@@ -13,7 +13,7 @@ pub(super) fn on_rival<'e>(
     kind: TableType,
     position: usize,
     zeros: Zeros,
-) -> Result<Table<Vm>, KnownAtom> {
+) -> Result<Table<VmHost>, KnownAtom> {
     if !VmTerm::of(env, backend).is_atom() {
         return Err(KnownAtom::None);
     }
@@ -24,7 +24,7 @@ pub(super) fn on_rival<'e>(
 }
 
 /// The name of the store for comparison that a table is in, if it is in one.
-pub(super) fn name<'e>(env: Env<'e>, table: &Table<Vm>) -> Option<VmWord<'e>> {
+pub(super) fn name<'e>(env: Env<'e>, table: &Table<VmHost>) -> Option<VmWord<'e>> {
     let rival = table.rival()?;
     atoms::of_text(env, rival.name())
 }

@@ -1,7 +1,7 @@
 //! Match specifications.
 
-use super::access::readable;
-use super::slices::{How, Work, allowed, cursor_of};
+use super::access::find_readable;
+use super::slices::{Operation, Work, cursor_of, find_for};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -25,7 +25,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag
+/// `select_start(Table, MatchSpec, Operation) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag
 /// is `more` if there is more to do; and `done` if a chunk has too much in it, but nothing is left to do. It
 /// is `part` if the slice ended among the objects of a key, which come oldest first. Then the result is
 /// `{Part, Result}`, with what this slice found of this key, and the list of what was found of others. The
@@ -38,34 +38,36 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
 /// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then the query
 /// is run.
-fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let how = match How::of(env, how) {
-        Ok(how) => how,
+    let operation = match Operation::of(env, operation) {
+        Ok(operation) => operation,
         // Whatever is wrong with the table counts more.
         Err(cause) => {
-            readable(env, table, &guard)?;
+            find_readable(env, table, &guard)?;
             return Err(cause.into());
         }
     };
-    let shared = allowed(env, table, how, &guard)?;
+    let shared = find_for(env, table, operation, &guard)?;
     let is_distinct = shared.table.table_type().is_distinct_bag();
-    if matches!(how, How::Replace) && is_distinct {
+    if matches!(operation, Operation::Replace) && is_distinct {
         return Err(KnownAtom::TableType.into());
     }
     if spec.is_nil() {
-        return Ok(Work::new(env, how, VmWord::NIL).result());
+        return Ok(Work::new(env, operation, VmWord::NIL).result());
     }
     query::with_prepared(&shared.table, spec, |prepared, _known| {
         let is_full = prepared.query.access() == Access::Everything;
-        if is_full && !how.is_meant_to_be_full() && shared.full_scan.judge()? == Verdict::WarnFirst
+        if is_full
+            && !operation.is_meant_to_be_full()
+            && shared.full_scan.judge()? == Verdict::WarnFirst
         {
             return Ok(KnownAtom::Warn.word());
         }
-        if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
+        if matches!(operation, Operation::Replace) && !keeps_key(shared, prepared) {
             return Err(KnownAtom::None.into());
         }
-        Work::new(env, how, VmWord::NIL).go_on(shared, prepared, how.start(), &guard)
+        Work::new(env, operation, VmWord::NIL).go_on(shared, prepared, operation.start(), &guard)
     })
 }
 
@@ -74,25 +76,25 @@ fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
     spec.keeps_key(shared.table.key_position())
 }
 
-/// `select_more(Table, Compiled, Position, How, Result)`, of which the last is what there is so far: goes on.
+/// `select_more(Table, Compiled, Position, Operation, Result)`, of which the last is what there is so far: goes on.
 fn select_more<'e>(
     env: Env<'e>,
-    [table, compiled, position, how, so_far]: [VmTerm<'e>; 5],
+    [table, compiled, position, operation, so_far]: [VmTerm<'e>; 5],
 ) -> NifResult<'e> {
-    let how = How::of(env, how)?;
+    let operation = Operation::of(env, operation)?;
     let guard = ats_sync::pin();
-    let shared = allowed(env, table, how, &guard)?;
+    let shared = find_for(env, table, operation, &guard)?;
     if resource::get::<Compiled>(compiled).is_none() {
         return Err(KnownAtom::None.into());
     }
     let cursor = cursor_of(env, position).ok_or(KnownAtom::None)?;
     query::with_prepared(&shared.table, compiled, |prepared, _known| {
-        if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
+        if matches!(operation, Operation::Replace) && !keeps_key(shared, prepared) {
             return Err(KnownAtom::None.into());
         }
         let again = [table.word(), compiled.word()];
-        Work::new(env, how, so_far.word())
-            .called_with(again)
+        Work::new(env, operation, so_far.word())
+            .with_call_terms(again)
             .go_on(shared, prepared, cursor, &guard)
     })
 }
@@ -101,7 +103,7 @@ fn select_more<'e>(
 /// boolean, whether the specification was known, with the time that it took to find that out.
 fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let begun = Instant::now();
     query::with_prepared(&shared.table, spec, |prepared, known| {
         let nanos = begun.elapsed().as_nanos();

@@ -5,16 +5,16 @@
 //! plain terms, so a process that stops calling, for whatever reason, leaves nothing behind; and a
 //! position is all there is to a continuation, too.
 
-use super::access::{readable, writable};
+use super::access::{find_readable, find_writable};
 use super::arguments::{direction, direction_word};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::process;
 use crate::query::{Caller, Prepared};
-use crate::scratch::{self, Results, Selecting};
+use crate::scratch::{self, Results, SelectBuffers};
+use crate::vm_host::VmHost;
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use ats::select::{At, Cursor, Progress, Selection, Slice};
@@ -25,7 +25,7 @@ use std::ops::ControlFlow;
 
 /// The use of the objects that match.
 #[derive(Clone, Copy)]
-pub(super) enum How {
+pub(super) enum Operation {
     /// List all results; of a table with order in this direction.
     List(Direction),
     /// List as above, and do so if queries must not read everything: this is how everything is read.
@@ -44,71 +44,79 @@ pub(super) enum How {
     Rows,
 }
 
-impl How {
+impl Operation {
     /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
             let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
-            return Ok(How::Chunk {
+            return Ok(Operation::Chunk {
                 most: most as usize,
                 direction: direction(*word).ok_or(KnownAtom::None)?,
             });
         }
         Ok(match term.word() {
-            word if KnownAtom::Count.is(word) => How::Count,
-            word if KnownAtom::Objects.is(word) => How::Objects,
-            word if KnownAtom::Delete.is(word) => How::Delete,
-            word if KnownAtom::Take.is(word) => How::Take,
-            word if KnownAtom::Replace.is(word) => How::Replace,
-            word if KnownAtom::Rows.is(word) => How::Rows,
-            word => How::List(direction(word).ok_or(KnownAtom::None)?),
+            word if KnownAtom::Count.is(word) => Operation::Count,
+            word if KnownAtom::Objects.is(word) => Operation::Objects,
+            word if KnownAtom::Delete.is(word) => Operation::Delete,
+            word if KnownAtom::Take.is(word) => Operation::Take,
+            word if KnownAtom::Replace.is(word) => Operation::Replace,
+            word if KnownAtom::Rows.is(word) => Operation::Rows,
+            word => Operation::List(direction(word).ok_or(KnownAtom::None)?),
         })
     }
 
     fn writes(self) -> bool {
-        matches!(self, How::Delete | How::Take | How::Replace)
+        matches!(
+            self,
+            Operation::Delete | Operation::Take | Operation::Replace
+        )
     }
 
     /// Returns `true` if the result is one list.
     fn lists(self) -> bool {
-        matches!(self, How::List(_) | How::Objects | How::Take)
+        matches!(
+            self,
+            Operation::List(_) | Operation::Objects | Operation::Take
+        )
     }
 
     /// Returns `true` if the operation always reads the whole table. The option `full_scan` does
     /// not apply to it.
     pub(super) fn is_meant_to_be_full(self) -> bool {
-        matches!(self, How::Objects | How::Rows)
+        matches!(self, Operation::Objects | Operation::Rows)
     }
 
     /// The place at which to begin. A list is made from its end, so what shall come first is read
     /// last.
     pub(super) fn start(self) -> Cursor {
         Cursor::new(match self {
-            How::List(Direction::Up) | How::Objects | How::Take => Direction::Down,
-            How::Chunk { direction, .. } => direction,
+            Operation::List(Direction::Up) | Operation::Objects | Operation::Take => {
+                Direction::Down
+            }
+            Operation::Chunk { direction, .. } => direction,
             _ => Direction::Up,
         })
     }
 }
 
 /// A table that the caller may do this with.
-pub(super) fn allowed<'g>(
+pub(super) fn find_for<'g>(
     env: Env<'_>,
     table: VmTerm<'g>,
-    how: How,
+    operation: Operation,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    match how.writes() {
-        true => writable(env, table, guard),
-        false => readable(env, table, guard),
+    match operation.writes() {
+        true => find_writable(env, table, guard),
+        false => find_readable(env, table, guard),
     }
 }
 
 /// Work on its way.
 pub(super) struct Work<'e> {
     env: Env<'e>,
-    how: How,
+    operation: Operation,
     /// Results that are already a list.
     list: VmWord<'e>,
     /// Results in the order in which they were found: of a chunk all, of the list of a bag without order those
@@ -124,7 +132,7 @@ pub(super) struct Work<'e> {
 }
 
 impl<'e> Work<'e> {
-    pub(super) fn new(env: Env<'e>, how: How, so_far: VmWord<'e>) -> Self {
+    pub(super) fn new(env: Env<'e>, operation: Operation, so_far: VmWord<'e>) -> Self {
         let number = |word| VmTerm::of(env, word).as_unsigned().unwrap_or(0);
         let (read, count) = match VmTerm::of(env, so_far).tuple_words() {
             Some(&[read, count]) => (number(read), number(count)),
@@ -132,7 +140,7 @@ impl<'e> Work<'e> {
         };
         Work {
             env,
-            how,
+            operation,
             list: so_far,
             found: Vec::new(),
             key: 0,
@@ -144,7 +152,7 @@ impl<'e> Work<'e> {
 
     /// With these terms of what is read and of the specification, to be called with once more. References
     /// made anew for each slice are binaries to the garbage collector, which comes when there are many.
-    pub(super) fn called_with(self, again: [VmWord<'e>; 2]) -> Self {
+    pub(super) fn with_call_terms(self, again: [VmWord<'e>; 2]) -> Self {
         Work {
             again: Some(again),
             ..self
@@ -167,7 +175,7 @@ impl<'e> Work<'e> {
     /// and the term of the specification.
     pub(super) fn go_on_with(
         mut self,
-        table: &Table<Vm>,
+        table: &Table<VmHost>,
         terms: &dyn Fn() -> [VmWord<'e>; 2],
         prepared: &Prepared,
         mut cursor: Cursor,
@@ -176,16 +184,17 @@ impl<'e> Work<'e> {
         let (env, slice) = (self.env, Slice::new());
         #[cfg(feature = "forcing")]
         let slice = super::forcing::forced_slice().unwrap_or(slice);
-        let progress = scratch::with_selecting(|selecting| {
+        let progress = scratch::with_select_buffers(|selecting| {
             self.run(table, prepared, &mut cursor, &slice, selecting, guard)
         })?;
         // All of the caller's time is about two slices.
         process::consume(env, u128::from(slice.percent() / 2));
         self.read += slice.objects();
-        let is_part = self.how.lists()
+        let is_part = self.operation.lists()
             && !table.table_type().is_ordered()
             && matches!(cursor.at, At::Within(..));
-        let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
+        let is_too_much =
+            matches!(self.operation, Operation::Chunk { most, .. } if self.found.len() > most);
         let tag = match progress {
             Progress::Done if is_too_much => KnownAtom::Done,
             Progress::Done => return Ok(self.result()),
@@ -210,7 +219,7 @@ impl<'e> Work<'e> {
     /// Takes what was found of a bag without order. The objects of a key come oldest first, so they are not put
     /// before each other.
     #[inline]
-    fn found_of_key(&mut self, key: u64, result: VmWord<'e>) {
+    fn add_to_key(&mut self, key: u64, result: VmWord<'e>) {
         if key != self.key {
             self.key = key;
             self.list = self.env.list_before(&self.found, self.list);
@@ -221,10 +230,12 @@ impl<'e> Work<'e> {
 
     /// The result so far.
     pub(super) fn result(&self) -> VmWord<'e> {
-        match self.how {
-            How::Chunk { .. } => self.env.list(&self.found),
-            how if how.lists() => self.env.list_before(&self.found, self.list),
-            How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
+        match self.operation {
+            Operation::Chunk { .. } => self.env.list(&self.found),
+            operation if operation.lists() => self.env.list_before(&self.found, self.list),
+            Operation::Rows => {
+                (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)])
+            }
             _ => self.env.uint(self.count),
         }
     }
@@ -232,14 +243,14 @@ impl<'e> Work<'e> {
     /// Does a slice.
     fn run(
         &mut self,
-        table: &Table<Vm>,
+        table: &Table<VmHost>,
         prepared: &Prepared,
         cursor: &mut Cursor,
         slice: &Slice,
-        selecting: &mut Selecting<VmWord<'e>>,
+        selecting: &mut SelectBuffers<VmWord<'e>>,
         guard: &Guard,
     ) -> Result<Progress, NoReply> {
-        let Selecting { runner, results } = selecting;
+        let SelectBuffers { runner, results } = selecting;
         let selection = &mut Selection {
             query: &*prepared.query,
             cursor,
@@ -250,20 +261,20 @@ impl<'e> Work<'e> {
         };
         let table_type = table.table_type();
         let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());
-        let changed = match self.how {
-            How::List(_) | How::Objects if !by_key => {
+        let changed = match self.operation {
+            Operation::List(_) | Operation::Objects if !by_key => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.list = env.cons(results.build(env, outcome), self.list);
                     ControlFlow::Continue(())
                 })?);
             }
-            How::List(_) | How::Objects => {
+            Operation::List(_) | Operation::Objects => {
                 return Ok(table.select(selection, &mut |outcome| {
-                    self.found_of_key(slice.key(), results.build(env, outcome));
+                    self.add_to_key(slice.key(), results.build(env, outcome));
                     ControlFlow::Continue(())
                 })?);
             }
-            How::Chunk { most, .. } => {
+            Operation::Chunk { most, .. } => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.found.push(results.build(env, outcome));
                     match self.found.len() >= most {
@@ -272,27 +283,27 @@ impl<'e> Work<'e> {
                     }
                 })?);
             }
-            How::Count => {
+            Operation::Count => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.count += u64::from(outcome.is_true());
                     ControlFlow::Continue(())
                 })?);
             }
-            How::Rows => {
+            Operation::Rows => {
                 return Ok(table.select(selection, &mut |_| {
                     self.count += 1;
                     ControlFlow::Continue(())
                 })?);
             }
-            How::Delete => table.select_delete(selection)?,
-            How::Take => table.select_take(selection, &mut |object| {
+            Operation::Delete => table.select_delete(selection)?,
+            Operation::Take => table.select_take(selection, &mut |object| {
                 let object = make_object(env, object, &mut results.scratch);
                 match by_key {
-                    true => self.found_of_key(slice.key(), object),
+                    true => self.add_to_key(slice.key(), object),
                     false => self.list = env.cons(object, self.list),
                 }
             })?,
-            How::Replace => table.select_replace(selection)?,
+            Operation::Replace => table.select_replace(selection)?,
         };
         self.count += changed.objects as u64;
         Ok(changed.progress)
@@ -301,7 +312,7 @@ impl<'e> Work<'e> {
 
 impl<'e> Results<VmWord<'e>> {
     #[inline]
-    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, Vm>) -> VmWord<'e> {
+    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, VmHost>) -> VmWord<'e> {
         match outcome.as_object() {
             Some(object) => make_object(env, object, &mut self.scratch),
             None => outcome.write(&mut VmSink::new(env), &mut self.writer),

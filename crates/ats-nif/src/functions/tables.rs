@@ -1,21 +1,21 @@
 //! Tables as a whole: making, deleting, naming, fixing, giving away.
 
-use super::access::{existing, readable, writable};
+use super::access::{find_readable, find_table, find_writable};
 use super::arguments::index;
 #[cfg(feature = "rivals")]
 use super::rival::on_rival;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
-use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::handle::{Protection, Recipe, ReportedOptions, WriteConcurrency};
 use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
-use crate::portable::VmCodec;
-use crate::succession::Changes;
+use crate::ownership::Changes;
+use crate::vm_codec::VmCodec;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{lifetime, nif, process, registry, release, sys};
+use crate::{lifetime, nif, otp_release, process, registry, sys};
 use ats::{BTreeStore, Table, TableType, Zeros};
 use ats_store::StoreRef;
 use std::sync::Arc;
@@ -68,17 +68,17 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             table: empty(env, table_type(kind)?, position, backend)?
                 .compressed(compressed.boolean()),
             disk: None,
-            frozen: None,
-            limited: None,
+            pending_snapshot: None,
+            limited_snapshot: None,
             name: name.word().raw(),
             named,
             protection: protection_of(protection)?,
-            reported: Reported {
+            reported: ReportedOptions {
                 write_concurrency: write_concurrency(env, wc)?,
                 read_concurrency: rc.boolean(),
                 decentralized_counters: dc.boolean(),
             },
-            full_scan: full_scan::Watch::new(full_scan_of(scans)?),
+            full_scan: full_scan::FullScanPolicy::new(full_scan_of(scans)?),
             owner: owner_of(env, owner)?,
             heir: heir_of(env, heir, data),
         },
@@ -97,8 +97,8 @@ fn empty<'e>(
     kind: TableType,
     position: usize,
     backend: Term<'e>,
-) -> Result<Table<Vm>, KnownAtom> {
-    let zeros = release::zeros();
+) -> Result<Table<VmHost>, KnownAtom> {
+    let zeros = otp_release::zeros();
     if let Some(store) = store_for_tests(env, backend, kind, zeros)? {
         return Ok(Table::on_store(
             store,
@@ -134,7 +134,7 @@ fn on_rival(
     _kind: TableType,
     _position: usize,
     _zeros: Zeros,
-) -> Result<Table<Vm>, KnownAtom> {
+) -> Result<Table<VmHost>, KnownAtom> {
     Err(KnownAtom::Backend)
 }
 
@@ -241,7 +241,7 @@ fn owner_of(env: Env<'_>, owner: Term<'_>) -> Result<Owner, KnownAtom> {
 /// `give_away(Table, Pid, Gift, GroupLeader)`, with the group leader of the caller.
 fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     if !to.is_local_pid() {
         return Err(KnownAtom::None.into());
     }
@@ -253,7 +253,7 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
 /// or instead of the options anything else, if they are wrong, for the table is to blame first.
 fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
     let words: &[VmWord<'e>; 4] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [heir, data, protection, owner] = words.map(Term);
@@ -269,7 +269,7 @@ fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifRe
 
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     if lifetime::delete(shared, &guard) {
         Ok(KnownAtom::True.word())
     } else {
@@ -279,14 +279,14 @@ fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    writable(env, table, &guard)?.table.delete_all()?;
+    find_writable(env, table, &guard)?.table.delete_all()?;
     Ok(KnownAtom::True.word())
 }
 
 /// `clear(Table) -> N`: deletes all objects, as one step, and counts them.
 fn clear<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let objects = writable(env, table, &guard)?.table.clear()?;
+    let objects = find_writable(env, table, &guard)?.table.clear()?;
     Ok(env.uint(objects as u64))
 }
 
@@ -295,7 +295,7 @@ fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         return Err(KnownAtom::None.into());
     }
     let guard = ats_sync::pin();
-    Ok(match existing(env, name, &guard)? {
+    Ok(match find_table(env, name, &guard)? {
         Some(shared) => shared.id.term(env),
         None => KnownAtom::Undefined.word(),
     })
@@ -303,7 +303,7 @@ fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
+    let shared = find_writable(env, table, &guard)?;
     if !name.is_atom() {
         return Err(KnownAtom::None.into());
     }
@@ -325,15 +325,15 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
-    for (shared, name) in registry::every(&guard) {
+    for (shared, name) in registry::list_all(&guard) {
         // Those on disk are known by other names, and to another module.
-        if shared.disk.is_none() && lifetime::goes_on(env, shared, &guard) {
-            let known_as = match shared.named {
+        if shared.disk.is_none() && lifetime::ensure_alive(env, shared, &guard) {
+            let user_term = match shared.named {
                 // SAFETY: the word of an atom, which is an immediate.
                 true => unsafe { VmWord::new(name) },
                 false => shared.id.term(env),
             };
-            list = env.cons(known_as, list);
+            list = env.cons(user_term, list);
         }
     }
     Ok(list)
@@ -341,7 +341,7 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 
 fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     match on.word() {
         on if KnownAtom::True.is(on) => shared.fix(env)?,
         on if KnownAtom::False.is(on) => shared.unfix(env)?,

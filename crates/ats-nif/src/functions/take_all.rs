@@ -3,13 +3,13 @@
 //! A table whose objects are taken leaves a resource with its objects, to which only the process refers that
 //! took them. If that is killed the objects go with it, whether writers have finished or not.
 
-use super::access::writable;
-use super::slices::{How, Work, cursor_of};
+use super::access::find_writable;
+use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
 use ats::{Direction, DrainedTable};
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// The objects of a table from which all were taken.
-pub(crate) struct TakenObjects(DrainedTable<Vm>);
+pub(crate) struct TakenObjects(DrainedTable<VmHost>);
 
 impl Resource for TakenObjects {
     const NAME: &'static CStr = c"ats_taken";
@@ -37,7 +37,7 @@ impl Resource for TakenObjects {
 /// `take_all_start(Table) -> Taken`: takes all objects out of a table, as one step.
 fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let taken = writable(env, table, &guard)?.table.take_all()?;
+    let taken = find_writable(env, table, &guard)?.table.take_all()?;
     Ok(ResourceRef::new(TakenObjects(taken)).term(env))
 }
 
@@ -53,13 +53,13 @@ fn take_all_more<'e>(
         return Ok(KnownAtom::Wait.word());
     };
     let guard = ats_sync::pin();
-    let how = How::List(Direction::Up);
+    let operation = Operation::List(Direction::Up);
     let cursor = match KnownAtom::Start.is(position.word()) {
-        true => how.start(),
+        true => operation.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
     query::with_prepared(table, spec, |prepared, _known| {
         let terms = || -> [VmWord<'e>; 2] { [taken_term.word(), prepared.compiled.term(env)] };
-        Work::new(env, how, so_far.word()).go_on_with(table, &terms, prepared, cursor, &guard)
+        Work::new(env, operation, so_far.word()).go_on_with(table, &terms, prepared, cursor, &guard)
     })
 }

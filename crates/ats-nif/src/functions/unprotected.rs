@@ -1,7 +1,7 @@
 //! Reading a table whatever its protection, for a report about it.
 
-use super::access::existing;
-use super::slices::{How, Work, cursor_of};
+use super::access::find_table;
+use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -18,15 +18,15 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// what it reads to itself, and reports no more than `ets` would.
 fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = existing(env, table, &guard)? else {
+    let Some(shared) = find_table(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
-    let how = How::List(Direction::Down);
+    let operation = Operation::List(Direction::Down);
     let cursor = match KnownAtom::Start.is(position.word()) {
-        true => how.start(),
+        true => operation.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
     query::with_prepared(&shared.table, spec, |prepared, _known| {
-        Work::new(env, how, VmWord::NIL).go_on(shared, prepared, cursor, &guard)
+        Work::new(env, operation, VmWord::NIL).go_on(shared, prepared, cursor, &guard)
     })
 }

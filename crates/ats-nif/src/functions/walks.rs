@@ -1,14 +1,14 @@
 //! Walking over keys.
 
-use super::access::readable;
-use super::places::{self, Reached};
-use super::reading::{is_long, key_term, object_list, write_key};
+use super::access::find_readable;
+use super::object_terms::{is_long, key_term, object_list, write_key};
+use super::order_statistics::{self, Reached};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
-use crate::scratch::Reading;
+use crate::scratch::ReadBuffers;
+use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
@@ -66,25 +66,29 @@ pub(super) fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> Ni
 }
 
 /// The form in which the key that was found is returned.
-type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, Vm>) -> NifResult<'e>;
+type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, VmHost>) -> NifResult<'e>;
 
-fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
+fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
     Ok(key_term(env, shared, found))
 }
 
-fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
+fn with_objects<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    found: &LookupResult<'_, VmHost>,
+) -> NifResult<'e> {
     let objects = object_list(env, found)?;
     Ok(env.tuple(&[key_term(env, shared, found), objects]))
 }
 
 fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let found = match direction {
         Up => shared.table.first(&guard)?,
         Down => shared.table.last(&guard)?,
     };
-    shaped(env, shared, found, shape)
+    apply_shape(env, shared, found, shape)
 }
 
 /// A step after which only the key is wanted.
@@ -118,7 +122,7 @@ fn walkable<'e, 'g>(
 where
     'e: 'g,
 {
-    let shared = readable(env, table, guard)?;
+    let shared = find_readable(env, table, guard)?;
     let is_ordered = shared.table.table_type().is_ordered();
     if is_ordered && KnownAtom::EndOfTable.is(key.word()) {
         return Err(KnownAtom::None.into());
@@ -143,13 +147,13 @@ fn step_to_objects<'e>(
             Down => table.prev(bytes, &guard)?,
         })
     });
-    shaped(env, shared, found?, with_objects)
+    apply_shape(env, shared, found?, with_objects)
 }
 
-fn shaped<'e>(
+fn apply_shape<'e>(
     env: Env<'e>,
     shared: &Shared,
-    found: Option<LookupResult<'_, Vm>>,
+    found: Option<LookupResult<'_, VmHost>>,
     shape: Shape,
 ) -> NifResult<'e> {
     match found {
@@ -160,14 +164,14 @@ fn shaped<'e>(
 
 pub(super) fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let index = index
         .as_small()
         .and_then(|index| usize::try_from(index).ok());
     let index = index.ok_or(KnownAtom::None)?;
     if shared.table.table_type().is_ordered() {
         drop(guard);
-        return match places::skip(env, table, (None, None), Up, index)? {
+        return match order_statistics::skip(env, table, (None, None), Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
             Reached::End(len) if len == index => Ok(KnownAtom::EndOfTable.word()),
             Reached::End(_) => Err(KnownAtom::None.into()),
@@ -175,7 +179,7 @@ pub(super) fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResu
     }
     let mut objects = Vec::new();
     let mut long = false;
-    let answer = scratch::with_reading(|Reading { scratch, unpacked }| {
+    let answer = scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
         shared.table.slot(index, &guard, &mut |found| {
             long |= is_long(&found);
             if long {
@@ -248,8 +252,8 @@ impl<'e> Chunk<'e> {
     /// Adds the objects of a key. If that are many, and not all, where to go on with the others.
     fn add(
         &mut self,
-        found: &LookupResult<'_, Vm>,
-        reading: &mut Reading<VmWord<'e>>,
+        found: &LookupResult<'_, VmHost>,
+        reading: &mut ReadBuffers<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         if found.is_large() {
             return self.add_from(found, 0, reading);
@@ -266,9 +270,9 @@ impl<'e> Chunk<'e> {
     /// visited were added then; if it was removed meanwhile, so were they.
     fn add_from(
         &mut self,
-        found: &LookupResult<'_, Vm>,
+        found: &LookupResult<'_, VmHost>,
         position: u64,
-        reading: &mut Reading<VmWord<'e>>,
+        reading: &mut ReadBuffers<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         let mut rest = None;
         let _part = found.each_from(position, &mut reading.unpacked, |position, object| {
@@ -294,7 +298,7 @@ impl<'e> Chunk<'e> {
 /// all in one chunk, unless there are many.
 fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let most = most
         .as_small()
         .filter(|most| *most > 0)
@@ -331,14 +335,14 @@ fn fill<'e>(
     if let Position::Within(key, position) = from
         && let Some(found) = shared.table.lookup_bytes(bytes, guard)?
     {
-        let added = scratch::with_reading(|reading| chunk.add_from(&found, position, reading));
+        let added = scratch::with_read_buffers(|reading| chunk.add_from(&found, position, reading));
         if let ControlFlow::Break(rest) = added {
             return Ok(chunk.with(within(key.word(), rest)));
         }
     }
     let mut stopped = None;
     let after = from.key().is_some().then_some(bytes);
-    scratch::with_reading(|reading| {
+    scratch::with_read_buffers(|reading| {
         shared.table.scan(after, guard, &mut |found| {
             let added = chunk.add(&found, reading);
             if added.is_break() || chunk.is_full() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tag::{self, VERSION};
 use crate::term::Term;
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 /// A part of a term is too large for the 32-bit lengths of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
                 },
                 Job::Part(part) => self.begin(part)?,
                 Job::Captured { of, next } => {
-                    if let Some(value) = of.captured(next) {
+                    if let Some(value) = of.captured_value(next) {
                         let next = next + 1;
                         self.jobs.push(Job::Captured { of, next });
                         self.begin(value)?;
@@ -245,7 +245,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
 
     /// Begins the values within a fun or a native record, or writes them if they cannot be walked in place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Result<(), TooLarge> {
-        if of.captured(0).is_some() {
+        if of.captured_value(0).is_some() {
             self.jobs.push(Job::Captured { of, next: 0 });
             return Ok(());
         }

@@ -187,7 +187,7 @@ fn leaf<H: Host, S: HostSink<H>>(term: ImageRef<'_, H>, sink: &mut S) -> S::Term
     }
 }
 
-fn build<S: crate::walk::TermSink>(tag: u8, parts: &[S::Term], sink: &mut S) -> S::Term {
+fn build<S: crate::term_ref::TermSink>(tag: u8, parts: &[S::Term], sink: &mut S) -> S::Term {
     match tag {
         TUPLE => sink.tuple(parts),
         MAP => {

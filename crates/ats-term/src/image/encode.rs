@@ -6,8 +6,8 @@ use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_b
 use super::map_order::MapSorter;
 use super::object::Object;
 use crate::Zeros;
-use crate::walk::Kind;
-use crate::word::small_word;
+use crate::immediate::small_word;
+use crate::term_ref::Kind;
 
 /// The reason why there is no image of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

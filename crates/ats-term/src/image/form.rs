@@ -58,7 +58,7 @@ pub const LARGE_WORD: u64 = header(LARGE, 0);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::word::{NIL, small_word};
+    use crate::immediate::{NIL, small_word};
 
     #[test]
     fn the_first_word_tells() {

@@ -7,7 +7,7 @@
 //! must remember is global to the process, as the VM is.
 
 use super::layout::{HOST, HOST_OWNING};
-use crate::walk::{FunIdent, Ident, Opaque, TermRef, TermSink};
+use crate::term_ref::{FunIdent, Ident, Opaque, TermRef, TermSink};
 use std::fmt;
 use std::marker::PhantomData;
 

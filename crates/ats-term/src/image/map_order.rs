@@ -7,8 +7,8 @@
 
 use crate::Zeros;
 use crate::exact::{Options, exact_key_recorded};
-use crate::keys::Record;
-use crate::walk::TermRef;
+use crate::keys::MapRecorder;
+use crate::term_ref::TermRef;
 use std::ops::Range;
 
 /// Sorts the pairs of maps; keeps its buffers.
@@ -194,7 +194,7 @@ impl<T> Recorded<T> {
     }
 }
 
-impl<T: TermRef> Record<T> for Recorded<T> {
+impl<T: TermRef> MapRecorder<T> for Recorded<T> {
     type Mark = usize;
 
     fn mark(&self) -> usize {

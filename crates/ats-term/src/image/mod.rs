@@ -100,7 +100,7 @@ mod term_ref;
 mod tests;
 mod view;
 
-pub use crate::word::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
+pub use crate::immediate::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use draft::Built;
 pub use encode::{ImageBuilder, NoImage};

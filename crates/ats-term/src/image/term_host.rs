@@ -16,7 +16,7 @@
 use super::host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 use crate::atom::Atom;
 use crate::term::{ExternalFun, Identifier, Term, TermBuilder};
-use crate::walk::{FunIdent, Ident, Opaque, TermRef};
+use crate::term_ref::{FunIdent, Ident, Opaque, TermRef};
 use std::sync::Arc;
 
 const PID: HostTag = HostTag::plain(0);

@@ -3,8 +3,8 @@
 use super::host::{Host, HostKind};
 use super::layout::{is_immediate, slot_offset};
 use super::view::{ImageRef, View, i64_of_big};
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
-use crate::word::Immediate;
+use crate::immediate::Immediate;
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl<H: Host> ImageRef<'_, H> {
     fn wrong_kind(self, wanted: &str) -> ! {

@@ -5,7 +5,7 @@ use super::layout::{
     BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, bytes_of, content_words, header_n, header_tag,
     is_immediate, slot_offset,
 };
-use crate::word::Immediate;
+use crate::immediate::Immediate;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ pub struct Place {
 
 /// A term inside an image.
 ///
-/// It is also a [`TermRef`](crate::walk::TermRef), so that keys and codecs can be made from it.
+/// It is also a [`TermRef`](crate::term_ref::TermRef), so that keys and codecs can be made from it.
 pub struct ImageRef<'a, H> {
     pub(super) words: &'a [u64],
     pub(super) slot: u64,

@@ -7,7 +7,7 @@ use super::format::{
 use super::key::{order_key, order_key_within};
 use crate::Zeros;
 use crate::keys::Format;
-use crate::walk::TermRef;
+use crate::term_ref::TermRef;
 
 /// The keys that begin with a [prefix](Prefix): from the first bound, inclusive, to the second,
 /// exclusive. The empty prefix gives bounds around all keys.

@@ -1,9 +1,9 @@
 //! The bytes of order keys, as [`order`](super) describes them.
 
 use crate::Zeros;
+use crate::immediate::NIL as NIL_WORD;
 use crate::keys::{Boundary, Format};
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
-use crate::word::NIL as NIL_WORD;
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 /// The tag of zero; integers of `n` bytes have the tag `ZERO + n` or `ZERO - n`.
 const ZERO: u8 = 0x10;
@@ -200,7 +200,7 @@ impl Format for Order {
         }
     }
 
-    fn captured(&mut self, _: Boundary) {}
+    fn note_boundary(&mut self, _: Boundary) {}
 }
 
 #[inline]

@@ -2,8 +2,8 @@
 
 use super::format::{MAX_INT_KEY, Order, push_int};
 use crate::Zeros;
-use crate::keys::{self, Boundary, Format, Record};
-use crate::walk::TermRef;
+use crate::keys::{self, Boundary, Format, MapRecorder};
+use crate::term_ref::TermRef;
 
 /// Appends the order key of a term. O(n log n) at most, where n is the size of the term, and O(n) for
 /// a term without maps; without recursion.
@@ -54,7 +54,7 @@ struct Visitor<T, F> {
     visit: F,
 }
 
-impl<T: TermRef, F: FnMut(T, &[(T, T)])> Record<T> for Visitor<T, F> {
+impl<T: TermRef, F: FnMut(T, &[(T, T)])> MapRecorder<T> for Visitor<T, F> {
     type Mark = usize;
 
     fn mark(&self) -> usize {

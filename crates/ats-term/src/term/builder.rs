@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{Bits, Float, List, Map, Term, Tuple};
 use crate::atom::Atom;
-use crate::walk::TermSink;
-use crate::word::Immediate;
+use crate::immediate::Immediate;
+use crate::term_ref::TermSink;
 
 /// A term inside a [`TermBuilder`]. Another builder, or the same one after [`TermBuilder::finish`],
 /// knows nothing of it.

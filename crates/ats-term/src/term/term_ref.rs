@@ -1,8 +1,8 @@
 //! Owned terms as [`TermRef`].
 
 use super::node::{ExternalFun, LocalFun, NativeRecord, Term};
-use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
-use crate::word::{NIL, atom_word, small_word};
+use crate::immediate::{NIL, atom_word, small_word};
+use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl LocalFun {
     /// The identity as [`TermRef`](crate::TermRef) lends it.
@@ -135,7 +135,7 @@ impl TermRef for &Term {
         }
     }
 
-    fn captured(self, i: usize) -> Option<Self> {
+    fn captured_value(self, i: usize) -> Option<Self> {
         match self {
             Term::LocalFun(fun) => fun.free().get(i),
             Term::NativeRecord(record) => record.values().get(i),

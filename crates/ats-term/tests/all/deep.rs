@@ -1,6 +1,6 @@
 //! Terms nested very deep, through everything that walks terms, on a small stack.
 
-use crate::common::foreign::Foreign;
+use crate::common::other_host::OtherHostTerm;
 use crate::common::{exact_key, order_key};
 use ats_term::etf::{Options, decode, encode, encode_into};
 use ats_term::image::ImageBuilder;
@@ -124,7 +124,7 @@ fn funs() {
         let bytes = encode(&a).unwrap();
         assert_eq!(decode(&bytes, Options::default()).unwrap(), a);
         let mut from_another_host = Vec::new();
-        encode_into(Foreign(&a), &mut from_another_host).unwrap();
+        encode_into(OtherHostTerm(&a), &mut from_another_host).unwrap();
         assert_eq!(from_another_host, bytes);
         let shared = a.clone();
         drop(a);

@@ -1,6 +1,6 @@
 //! The external term format: what is written can be read, and nothing else makes harm.
 
-use crate::common::foreign::Foreign;
+use crate::common::other_host::OtherHostTerm;
 use ats_term::arbitrary::any_term;
 use ats_term::etf::{
     Atoms, DecodeErrorKind as Kind, Node, Options, decode, decode_first, decode_sealed_fun, encode,
@@ -8,7 +8,7 @@ use ats_term::etf::{
 };
 use ats_term::image::ImageBuilder;
 use ats_term::term::{Bits, ExternalFun, Identifier, LocalFun, Map, NativeRecord, Tuple};
-use ats_term::walk::{Kind as TermKind, TermRef, has_part};
+use ats_term::term_ref::{Kind as TermKind, TermRef, has_part};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
         written(term),
         from_whole,
         from_image,
-        written(Foreign(term)),
+        written(OtherHostTerm(term)),
     ]
 }
 
@@ -387,7 +387,7 @@ fn identifiers_of_the_running_node_can_be_written_under_its_present_name() {
     let read_on_node = |term: &Term| {
         let (mut owned, mut foreign) = (Vec::new(), Vec::new());
         encode_on_node(term, node, &mut owned).unwrap();
-        encode_on_node(Foreign(term), node, &mut foreign).unwrap();
+        encode_on_node(OtherHostTerm(term), node, &mut foreign).unwrap();
         assert_eq!(owned, foreign);
         read(&owned)
     };

@@ -1,12 +1,12 @@
 //! How the work of keys, images and their comparison grows with the size of terms, in all shapes. The work is
 //! counted, not timed.
 
-use crate::common::foreign::Foreign;
+use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{self, exact_key_within};
 use ats_term::image::{HostTerm, ImageBuilder, NoImage};
 use ats_term::order::order_key_within;
 use ats_term::term::{Map, Tuple};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros, etf};
 
 fn map(pairs: Vec<(Term, Term)>) -> Term {
@@ -168,7 +168,9 @@ fn check(name: &str, shape: fn(usize) -> Term, what: &str, steps: impl Fn(&Term)
 fn order_keys_grow_as_their_terms() {
     for &(name, shape) in SHAPES {
         check(name, shape, "order keys", |term| order_steps(term));
-        check(name, shape, "order keys", |term| order_steps(Foreign(term)));
+        check(name, shape, "order keys", |term| {
+            order_steps(OtherHostTerm(term))
+        });
     }
 }
 
@@ -176,7 +178,9 @@ fn order_keys_grow_as_their_terms() {
 fn exact_keys_grow_as_their_terms() {
     for &(name, shape) in SHAPES {
         check(name, shape, "exact keys", |term| exact_steps(term));
-        check(name, shape, "exact keys", |term| exact_steps(Foreign(term)));
+        check(name, shape, "exact keys", |term| {
+            exact_steps(OtherHostTerm(term))
+        });
     }
 }
 
@@ -184,7 +188,9 @@ fn exact_keys_grow_as_their_terms() {
 fn images_grow_as_their_terms() {
     for &(name, shape) in SHAPES {
         check(name, shape, "images", |term| image_steps(term));
-        check(name, shape, "images", |term| image_steps(Foreign(term)));
+        check(name, shape, "images", |term| {
+            image_steps(OtherHostTerm(term))
+        });
     }
 }
 
@@ -195,18 +201,18 @@ fn work_stops_at_its_limit() {
     for &(name, shape) in SHAPES {
         let object = tuple(vec![Term::from(1), shape(1 << 13)]);
         let mut key = b"before".to_vec();
-        for most in [0, 100, order_steps(Foreign(&object)) * 9 / 10] {
-            let none = order_key_within(Foreign(&object), &mut key, zeros, most);
+        for most in [0, 100, order_steps(OtherHostTerm(&object)) * 9 / 10] {
+            let none = order_key_within(OtherHostTerm(&object), &mut key, zeros, most);
             assert_eq!((none, &key[..]), (None, &b"before"[..]), "{name}, {most}");
         }
-        for most in [0, 100, exact_steps(Foreign(&object)) * 9 / 10] {
-            let none = exact_key_within(Foreign(&object), &mut key, options, most);
+        for most in [0, 100, exact_steps(OtherHostTerm(&object)) * 9 / 10] {
+            let none = exact_key_within(OtherHostTerm(&object), &mut key, options, most);
             assert_eq!((none, &key[..]), (None, &b"before"[..]), "{name}, {most}");
         }
         let steps = image_steps(&object);
         let mut builder = ImageBuilder::new(zeros);
         for most in [0, 100, steps / 2] {
-            let built = builder.encode_object_within(Foreign(&object), most);
+            let built = builder.encode_object_within(OtherHostTerm(&object), most);
             // A large binary is shared and has no words.
             let is_small = steps < 100 && most == 100;
             let expected = if is_small {
@@ -217,7 +223,7 @@ fn work_stops_at_its_limit() {
             assert_eq!(built, expected, "{name}, {most} of {steps}");
         }
         assert_eq!(
-            builder.encode_object_within(Foreign(&object), 2 * steps),
+            builder.encode_object_within(OtherHostTerm(&object), 2 * steps),
             Ok(()),
             "{name}"
         );

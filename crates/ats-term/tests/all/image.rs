@@ -9,7 +9,7 @@ use ats_term::image::{
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
-use ats_term::walk::{Kind, TermRef};
+use ats_term::term_ref::{Kind, TermRef};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 

@@ -11,7 +11,7 @@ use ats_term::image::{
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! Order keys and exact keys against the comparison that walks both terms.
 
-use crate::common::foreign::Foreign;
+use crate::common::other_host::OtherHostTerm;
 use crate::common::{ALL_ZEROS, as_seen, exact_key, order_key};
 use ats_term::arbitrary::{any_term, finite_float, integer, near_term};
 use ats_term::term::{Bits, Tuple};
@@ -51,11 +51,11 @@ proptest! {
     fn keys_do_not_depend_on_the_host(term in prop_oneof![any_term(), near_term()]) {
         for zeros in ALL_ZEROS {
             let mut key = Vec::new();
-            order::order_key(Foreign(&term), &mut key, zeros);
+            order::order_key(OtherHostTerm(&term), &mut key, zeros);
             prop_assert_eq!(&key, &order_key(&term, zeros), "{}", &term);
             key.clear();
             let options = exact::Options { zeros, atoms: exact::Atoms::Word };
-            exact::exact_key(Foreign(&term), &mut key, options);
+            exact::exact_key(OtherHostTerm(&term), &mut key, options);
             prop_assert_eq!(&key, &exact_key(&term, zeros, options.atoms), "{}", &term);
         }
     }
@@ -388,7 +388,7 @@ fn map_pairs_are_sorted() {
     let map = Term::Map(ats_term::term::Map::new(pairs).unwrap());
     let outer = Term::from((map.clone(), Term::from(vec![map])));
     let mut key = Vec::new();
-    order::order_key(Foreign(&outer), &mut key, Zeros::Distinct);
+    order::order_key(OtherHostTerm(&outer), &mut key, Zeros::Distinct);
     assert_eq!(key, order_key(&outer, Zeros::Distinct));
 }
 

@@ -1,11 +1,11 @@
 //! Maps within keys of maps within keys of maps: keys and images of them are those of their definition.
 
-use crate::common::foreign::Foreign;
+use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{ImageBuilder, ImageRef, Scratch, TermHost, View, decode_object, image_eq};
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
-use ats_term::walk::TermRef;
+use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros};
 use proptest::prelude::*;
 
@@ -93,10 +93,10 @@ proptest! {
     fn keys_are_those_of_the_definition(a in nested(), b in nested()) {
         for term in [&a, &b] {
             prop_assert_eq!(exact_of(term), defined(term), "{}", term);
-            prop_assert_eq!(exact_of(Foreign(term)), defined(term), "{}", term);
-            prop_assert_eq!(order_of(Foreign(term)), order_of(term), "{}", term);
+            prop_assert_eq!(exact_of(OtherHostTerm(term)), defined(term), "{}", term);
+            prop_assert_eq!(order_of(OtherHostTerm(term)), order_of(term), "{}", term);
         }
-        prop_assert_eq!(order_of(&a).cmp(&order_of(Foreign(&b))), a.compare(&b), "{} and {}", a, b);
+        prop_assert_eq!(order_of(&a).cmp(&order_of(OtherHostTerm(&b))), a.compare(&b), "{} and {}", a, b);
     }
 
     #[test]
@@ -104,7 +104,7 @@ proptest! {
         let object = Term::from((1, a, b.clone(), b));
         let (mut one, mut other) = (ImageBuilder::new(Zeros::Distinct), ImageBuilder::new(Zeros::Distinct));
         one.encode_object(&object).unwrap();
-        other.encode_object(Foreign(&object)).unwrap();
+        other.encode_object(OtherHostTerm(&object)).unwrap();
         prop_assert_eq!(one.object().words(), other.object().words(), "{}", object);
         prop_assert!(image_eq(one.object(), other.object(), Zeros::Distinct));
         check_order(one.object().term())?;

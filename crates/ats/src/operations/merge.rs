@@ -19,7 +19,7 @@ use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
-use ats_term::walk::is_larger;
+use ats_term::term_ref::is_larger;
 use ats_term::{Kind, TermRef, Zeros};
 
 /// The value of an element, on its way to the caller.
@@ -133,10 +133,10 @@ impl<H: Host> Table<H> {
         let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
         let most = work.words_left;
         work.second.replace_elements_within(pair, &parts, most)?;
-        if !merge.takes(work.second.object().element(1), self.zeros) {
+        if !merge.accepts(work.second.object().element(1), self.zeros) {
             return Err(Error::Operand);
         }
-        if merge.spells_out() {
+        if merge.has_short_forms() {
             spell_out(merge, self.zeros, &mut work.second, &mut work.third, most)?;
         }
         let place = Place { index, merge };
@@ -328,7 +328,7 @@ fn spell_out<T: HostTerm>(
     let spelled_out = {
         let mut lent = lent.recycle::<MergedTerm<'_, T::Host>>();
         let object = pair.object();
-        let value = merge.spelled_out(object.element(1));
+        let value = merge.expand(object.element(1));
         lent.replace_elements_within(object, &[(1, NewValue::Term(value.term()))], most)?;
         lent.with_terms()
     };
@@ -352,7 +352,8 @@ struct Place<'a> {
 impl Place<'_> {
     /// Returns `true` if it may take long to merge this value with another one.
     fn is_long_with<H: Host>(&self, value: ImageRef<'_, H>) -> bool {
-        (self.merge.is_of_collections() || self.merge.compares()) && is_larger(value, SHORT_WORDS)
+        (self.merge.is_of_collections() || self.merge.needs_comparison())
+            && is_larger(value, SHORT_WORDS)
     }
 }
 

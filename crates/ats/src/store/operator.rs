@@ -63,7 +63,7 @@ impl PortableMerge {
     }
 
     /// The bytes that are to be written for a value, so that it is right also when nothing is
-    /// merged with it: the value itself, but the [statistics](Merge::spelled_out) of a number.
+    /// merged with it: the value itself, but the [statistics](Merge::expand) of a number.
     /// `None` if the merge does not take the value. O(size).
     #[must_use]
     pub fn value<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
@@ -71,10 +71,10 @@ impl PortableMerge {
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
         image.encode_object(&object).ok()?;
         let object: Object<'_, TermHost> = image.object();
-        if !self.merge.takes(object.element(0), self.zeros) {
+        if !self.merge.accepts(object.element(0), self.zeros) {
             return None;
         }
-        Some(match self.merge.spelled_out(object.element(0)) {
+        Some(match self.merge.expand(object.element(0)) {
             Merged::Earlier(_) | Merged::Later(_) => Cow::Borrowed(value),
             made => {
                 let mut bytes = Vec::with_capacity(value.len());

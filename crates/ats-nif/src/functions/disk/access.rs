@@ -2,9 +2,9 @@
 
 use crate::atoms::KnownAtom;
 use crate::call::NoReply;
-use crate::disk::Opened;
+use crate::disk::OpenTable;
 use crate::env::Env;
-use crate::functions::access::existing;
+use crate::functions::access::find_table;
 use crate::handle::Shared;
 use crate::process;
 use crate::vm_term::VmTerm;
@@ -17,12 +17,15 @@ pub(super) fn on_dirty_io() -> Result<MayBlock, NoReply> {
 }
 
 /// The open directory of a table.
-pub(super) fn opened(shared: &Shared) -> Result<Arc<Opened>, KnownAtom> {
+pub(super) fn open_table_of(shared: &Shared) -> Result<Arc<OpenTable>, KnownAtom> {
     shared.disk.clone().ok_or(KnownAtom::TableType)
 }
 
 /// The open directory of a table, for a call that takes long.
-pub(super) fn held(env: Env<'_>, table: VmTerm<'_>) -> Result<Arc<Opened>, KnownAtom> {
+pub(super) fn find_open_table(
+    env: Env<'_>,
+    table: VmTerm<'_>,
+) -> Result<Arc<OpenTable>, KnownAtom> {
     let guard = ats_sync::pin();
-    opened(existing(env, table, &guard)?.ok_or(KnownAtom::Id)?)
+    open_table_of(find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?)
 }

@@ -1,10 +1,10 @@
 //! Tables in directories that are not open.
 
 use super::access::on_dirty_io;
-use super::terms::{failed, given, path, size};
+use super::terms::{failure_term, path, read_optional, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::{Failure, Side, Told, copy, destroy, rename, repair};
+use crate::disk::{DescriptionHint, Failure, Side, copy, destroy, rename, repair};
 use crate::env::{Env, VmWord};
 use crate::functions::tables::{Term, table_type};
 use crate::vm_term::VmTerm;
@@ -29,12 +29,12 @@ fn disk_destroy<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e>
             let names: Vec<_> = names.collect();
             env.tuple(&[KnownAtom::Ok.word(), env.list(&names)])
         }
-        Err(failure) => failed(env, &failure),
+        Err(failure) => failure_term(env, &failure),
     })
 }
 
 /// `ok`, or `{error, source | target, Cause, Text}`.
-fn of_two<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
+fn side_result_term<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
     let Err((side, failure)) = done else {
         return KnownAtom::Ok.word();
     };
@@ -54,23 +54,23 @@ fn of_two<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
 /// `disk_rename(From, To)`.
 fn disk_rename<'e>(env: Env<'e>, [from, to]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
-    Ok(of_two(env, rename(path(from)?, path(to)?)))
+    Ok(side_result_term(env, rename(path(from)?, path(to)?)))
 }
 
 /// `disk_copy(From, To)`.
 fn disk_copy<'e>(env: Env<'e>, [from, to]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
-    Ok(of_two(env, copy(path(from)?, path(to)?)))
+    Ok(side_result_term(env, copy(path(from)?, path(to)?)))
 }
 
 /// `disk_repair(Directory, default | {Type, KeyPos, Merge})`: `{ok, Records, LostEntries, Outdated,
 /// Faults, Kept}`; the last is `default` if nothing was damaged.
-fn disk_repair<'e>(env: Env<'e>, [directory, told]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+fn disk_repair<'e>(env: Env<'e>, [directory, hint]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
-    let told = given(told, told_of)?;
-    let repaired = match repair(path(directory)?, told.as_ref()) {
+    let hint = read_optional(hint, read_hint)?;
+    let repaired = match repair(path(directory)?, hint.as_ref()) {
         Ok(repaired) => repaired,
-        Err(failure) => return Ok(failed(env, &failure)),
+        Err(failure) => return Ok(failure_term(env, &failure)),
     };
     let salvaged = &repaired.salvaged;
     let faults = salvaged.faults.iter();
@@ -91,15 +91,15 @@ fn disk_repair<'e>(env: Env<'e>, [directory, told]: [VmTerm<'e>; 2]) -> NifResul
     ]))
 }
 
-fn told_of(told: VmTerm<'_>) -> Option<Told> {
-    let env = told.env();
-    let [kind, position, merge] = *told.tuple_words()? else {
+fn read_hint(hint: VmTerm<'_>) -> Option<DescriptionHint> {
+    let env = hint.env();
+    let [kind, position, merge] = *hint.tuple_words()? else {
         return None;
     };
-    Some(Told {
+    Some(DescriptionHint {
         table_type: table_type(Term(kind)).ok()?,
         key_position: size(VmTerm::of(env, position))?,
-        merge: given(VmTerm::of(env, merge), |merge| {
+        merge: read_optional(VmTerm::of(env, merge), |merge| {
             merge.as_bytes().map(<[u8]>::to_vec)
         })
         .ok()?,

@@ -1,11 +1,11 @@
 //! Descriptions of tables on disk, and the memory that they share.
 
-use super::access::opened;
+use super::access::open_table_of;
 use super::terms::size;
 use crate::atoms::{self, KnownAtom};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
-use crate::functions::access::{existing, readable};
+use crate::functions::access::{find_readable, find_table};
 use crate::functions::info::{fixed, type_word};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
@@ -26,7 +26,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// `disk_kind(Table)`: `{Type, KeyPos, Fixed}`, the last as in `info(Table)`.
 fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let table = &shared.table;
     Ok(env.tuple(&[
         type_word(table.table_type()),
@@ -38,7 +38,7 @@ fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `disk_size(Table)`: the number of objects.
 fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let objects = readable(env, table, &guard)?.table.len()?;
+    let objects = find_readable(env, table, &guard)?.table.len()?;
     Ok(env.uint(objects as u64))
 }
 
@@ -46,7 +46,7 @@ fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `none` if it does not.
 fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     Ok(match &opened.description().format[..] {
         [] => KnownAtom::None.word(),
@@ -57,8 +57,8 @@ fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `disk_stats(Table)`: what the store tells of itself, as a map of integers.
 fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
-    let info = opened(shared)?.info();
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let info = open_table_of(shared)?.info();
     Ok(map_of(env, &numbers(&info)))
 }
 

@@ -1,13 +1,13 @@
 //! Programs that merge the values of a table on disk: what they are asked, and what they say.
 
-use super::access::{held, on_dirty_io};
+use super::access::{find_open_table, on_dirty_io};
 use super::read::with_value;
-use super::terms::{check_length, record, size, told, value_bytes};
+use super::terms::{check_length, record_term, result_term, size, value_bytes};
 use crate::atoms::{self, KnownAtom};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::etf::Etf;
-use crate::functions::access::{existing, readable};
+use crate::functions::access::{find_readable, find_table};
 use crate::functions::tables::{Term, one_of};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
@@ -32,7 +32,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// table and a number of the table; `none` if none does.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     let Some(program) = opened.program() else {
         return Ok(KnownAtom::None.word());
@@ -74,16 +74,16 @@ pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
 fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
-    let Some(frozen) = shared.frozen.clone() else {
+    let shared = find_readable(env, table, &guard)?;
+    let Some(snapshot) = shared.pending_snapshot.clone() else {
         return Ok(KnownAtom::None.word());
     };
     drop(guard);
-    let records = frozen.next_window(Some(may_block));
+    let records = snapshot.next_window(Some(may_block));
     let records = records.map_err(Error::from)?;
     let words: Vec<_> = records
         .iter()
-        .map(|(key, value)| record(env, key, value))
+        .map(|(key, value)| record_term(env, key, value))
         .collect();
     Ok(env.list(&words))
 }
@@ -92,8 +92,11 @@ fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// Values that were said before are forgotten.
 fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
-    let frozen = shared.frozen.as_ref().ok_or(KnownAtom::TableType)?;
+    let shared = find_readable(env, table, &guard)?;
+    let snapshot = shared
+        .pending_snapshot
+        .as_ref()
+        .ok_or(KnownAtom::TableType)?;
     let (mut list, mut known, mut bytes) = (values, BTreeMap::new(), 0);
     while let Some((pair, rest)) = list.as_cons() {
         let Some(&[key, value]) = pair.tuple_words() else {
@@ -107,7 +110,7 @@ fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult
         known.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         list = rest;
     }
-    frozen.resolve(known);
+    snapshot.resolve(known);
     Ok(KnownAtom::True.word())
 }
 
@@ -118,7 +121,7 @@ fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;
-    let opened = held(env, table)?;
+    let opened = find_open_table(env, table)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     while found.len() < most && bytes < MOST_BYTES {
@@ -128,7 +131,7 @@ fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         let pending = with_value(&opened, &key, |value| {
             merged(value).is_none().then(|| {
                 bytes += key.len() + value.len();
-                record(env, &key, value)
+                record_term(env, &key, value)
             })
         });
         // What reading it has noted: else a key that cannot be merged would come again and again.
@@ -141,7 +144,7 @@ fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 /// `disk_watch(Table, Pid)`: has a process told, by `{pending, Table}`, when keys are pending.
 fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
     if !pid.is_local_pid() {
@@ -164,7 +167,7 @@ fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     on_dirty_io()?;
     let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];
     let is_closed = one_of(Term(gate.word()), &gates)?;
-    let opened = held(env, table)?;
+    let opened = find_open_table(env, table)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
     program.close_gate(is_closed);
     Ok(KnownAtom::True.word())
@@ -179,7 +182,7 @@ fn disk_set_program<'e>(env: Env<'e>, [table, name, version]: [VmTerm<'e>; 3]) -
         name: name.map_err(|_| KnownAtom::None)?,
         version: version_of(version)?,
     };
-    let opened = held(env, table)?;
+    let opened = find_open_table(env, table)?;
     let merge = opened.program().ok_or(KnownAtom::TableType)?;
-    Ok(told(env, opened.set_program(merge, program)))
+    Ok(result_term(env, opened.set_program(merge, program)))
 }

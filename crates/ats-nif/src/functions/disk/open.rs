@@ -1,20 +1,20 @@
 //! Opening a directory as a table, and closing it.
 
-use super::access::{on_dirty_io, opened};
-use super::terms::{failed, given, path, size, told};
+use super::access::{on_dirty_io, open_table_of};
+use super::terms::{failure_term, path, read_optional, result_term, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::{Access, Failure, Opened, Settings, describe};
+use crate::disk::{Access, Failure, OpenTable, Settings, describe};
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
-use crate::functions::access::existing;
+use crate::functions::access::find_table;
 use crate::functions::info::type_word;
 use crate::functions::tables::{Term, one_of, table_type};
-use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::handle::{Protection, Recipe, ReportedOptions, WriteConcurrency};
 use crate::owner::Owner;
-use crate::portable::VmCodec;
+use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
-use crate::{lifetime, nif, process, release, sys};
+use crate::{lifetime, nif, otp_release, process, sys};
 use ats::Table;
 use ats_disk::{Compression, Durability};
 use ats_store::StoreRef;
@@ -44,12 +44,12 @@ impl<'e> Options<'e> {
     }
 
     /// The same of an option that may be `default`.
-    fn given<T>(
+    fn get_optional<T>(
         &self,
         key: KnownAtom,
         read: impl FnOnce(VmTerm<'e>) -> Option<T>,
     ) -> Result<Option<T>, KnownAtom> {
-        self.get(key, |value| given(value, read).ok())
+        self.get(key, |value| read_optional(value, read).ok())
     }
 
     fn settings(&self) -> Result<Settings, KnownAtom> {
@@ -64,15 +64,16 @@ impl<'e> Options<'e> {
                 ];
                 one_of(Term(access.word()), &accesses).ok()
             })?,
-            table_type: self.given(KnownAtom::Type, |kind| table_type(Term(kind.word())).ok())?,
-            key_position: self.given(KnownAtom::KeyPos, size)?,
-            merge: self.given(KnownAtom::Merge, bytes)?,
-            format: self.given(KnownAtom::Formats, bytes)?,
-            zeros: release::zeros(),
+            table_type: self
+                .get_optional(KnownAtom::Type, |kind| table_type(Term(kind.word())).ok())?,
+            key_position: self.get_optional(KnownAtom::KeyPos, size)?,
+            merge: self.get_optional(KnownAtom::Merge, bytes)?,
+            format: self.get_optional(KnownAtom::Formats, bytes)?,
+            zeros: otp_release::zeros(),
             durability: self.get(KnownAtom::Durability, durability)?,
-            block_bytes: self.given(KnownAtom::BlockSize, size)?,
-            memory: self.given(KnownAtom::Memory, size)?,
-            memtable_keys: self.given(KnownAtom::MemtableKeys, size)?,
+            block_bytes: self.get_optional(KnownAtom::BlockSize, size)?,
+            memory: self.get_optional(KnownAtom::Memory, size)?,
+            memtable_keys: self.get_optional(KnownAtom::MemtableKeys, size)?,
             compression: match self.get(KnownAtom::Compressed, boolean)? {
                 true => Compression::Lz4,
                 false => Compression::None,
@@ -115,9 +116,9 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
     if !owner.is_local_pid() {
         return Err(KnownAtom::None.into());
     }
-    let opened = match Opened::open(path(directory)?, &settings) {
+    let opened = match OpenTable::open(path(directory)?, &settings) {
         Ok(opened) => Arc::new(opened),
-        Err(failure) => return Ok(failed(env, &failure)),
+        Err(failure) => return Ok(failure_term(env, &failure)),
     };
     let protection = match settings.access {
         Access::Read => Protection::Protected,
@@ -137,7 +138,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
 
 /// The parts of a table on the store of an open directory, or on a moment of one.
 pub(super) fn recipe(
-    opened: &Arc<Opened>,
+    opened: &Arc<OpenTable>,
     store: Box<dyn StoreRef>,
     protection: Protection,
     owner: VmWord<'_>,
@@ -153,17 +154,17 @@ pub(super) fn recipe(
             description.zeros,
         ),
         disk: Some(Arc::clone(opened)),
-        frozen: None,
-        limited: None,
+        pending_snapshot: None,
+        limited_snapshot: None,
         name: KnownAtom::Dats.word().raw(),
         named: false,
         protection,
-        reported: Reported {
+        reported: ReportedOptions {
             write_concurrency: WriteConcurrency::True,
             read_concurrency: true,
             decentralized_counters: false,
         },
-        full_scan: full_scan::Watch::new(FullScan::Allow),
+        full_scan: full_scan::FullScanPolicy::new(FullScan::Allow),
         owner: Owner::Process(owner.raw()),
         heir: None,
     }
@@ -174,8 +175,8 @@ pub(super) fn recipe(
 fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let guard = ats_sync::pin();
-    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
-    let opened = opened(shared)?;
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = open_table_of(shared)?;
     if !lifetime::delete(shared, &guard) {
         return Err(KnownAtom::Id.into());
     }
@@ -183,7 +184,7 @@ fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let (closed, files) = (opened.close(), opened.files());
     drop(opened);
     files.wait();
-    Ok(told(env, closed))
+    Ok(result_term(env, closed))
 }
 
 /// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge, Format}`, or why there is no table.
@@ -202,6 +203,6 @@ fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e
             env.binary(&description.merge),
             env.binary(&description.format),
         ]),
-        Err(failure) => failed(env, &failure),
+        Err(failure) => failure_term(env, &failure),
     })
 }

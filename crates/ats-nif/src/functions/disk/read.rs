@@ -1,12 +1,12 @@
 //! Reading a key of a table on disk.
 
-use super::terms::{check_length, tagged};
+use super::terms::{check_length, tagged_record_term};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
-use crate::disk::Opened;
+use crate::disk::OpenTable;
 use crate::env::Env;
-use crate::functions::access::readable;
-use crate::functions::reading::write_key;
+use crate::functions::access::find_readable;
+use crate::functions::object_terms::write_key;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
@@ -35,7 +35,7 @@ fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
 /// `disk_record` does.
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
@@ -49,7 +49,7 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
                 };
                 found = Some(match object {
                     Some(value) => terms(env, value),
-                    None => tagged(env, KnownAtom::Pending, bytes, value),
+                    None => tagged_record_term(env, KnownAtom::Pending, bytes, value),
                 });
             });
         read.map_err(Error::from)?;
@@ -59,7 +59,7 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
 
 /// Does something with the value of a key in the store, if there is one.
 pub(super) fn with_value<R>(
-    opened: &Opened,
+    opened: &OpenTable,
     key: &[u8],
     work: impl FnOnce(&[u8]) -> R,
 ) -> Result<Option<R>, NoReply> {
@@ -76,7 +76,7 @@ pub(super) fn with_value<R>(
 /// be merged, of which the record is one of `disk_pending`; `none` if there is none.
 fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
@@ -85,7 +85,7 @@ fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
                 Some(_) => KnownAtom::Object,
                 None => KnownAtom::Pending,
             };
-            tagged(env, tag, bytes, value)
+            tagged_record_term(env, tag, bytes, value)
         });
         found?.unwrap_or_else(|| Ok(KnownAtom::None.word()))
     })

@@ -1,12 +1,12 @@
 //! Snapshots: tables that are what a table on disk was at a moment.
 
-use super::access::opened;
+use super::access::open_table_of;
 use super::open::recipe;
-use super::terms::{given, size};
+use super::terms::{read_optional, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::Env;
-use crate::functions::access::readable;
+use crate::functions::access::find_readable;
 use crate::handle::{Protection, Recipe};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
@@ -20,18 +20,18 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// used for longest expire.
 fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
-    let opened = opened(shared)?;
+    let shared = find_readable(env, table, &guard)?;
+    let opened = open_table_of(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let frozen = opened.freeze();
-    let limited = given(most, size)?.map(|most| {
-        frozen.snapshot.limit(most);
-        frozen.snapshot
+    let table_snapshot = opened.freeze();
+    let limited_snapshot = read_optional(most, size)?.map(|most| {
+        table_snapshot.snapshot.limit(most);
+        table_snapshot.snapshot
     });
     let recipe = Recipe {
-        frozen: frozen.pending,
-        limited,
-        ..recipe(&opened, frozen.store, Protection::Private, caller)
+        pending_snapshot: table_snapshot.pending,
+        limited_snapshot,
+        ..recipe(&opened, table_snapshot.store, Protection::Private, caller)
     };
     let snapshot = lifetime::create(env, recipe, &guard)?;
     Ok(snapshot.id.term(env))

@@ -5,12 +5,12 @@
 //! changed, and objects of the same key are treated as the type of the table says. Then the records
 //! become one batch.
 
-use super::access::{on_dirty_io, opened};
+use super::access::{on_dirty_io, open_table_of};
 use super::open::recipe;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::Env;
-use crate::functions::access::writable;
+use crate::functions::access::find_writable;
 use crate::handle::Protection;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
@@ -28,7 +28,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// `disk_stage(Table)`: an empty stage for a table, which belongs to the caller.
 fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let opened = opened(writable(env, table, &guard)?)?;
+    let opened = open_table_of(find_writable(env, table, &guard)?)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let store = Box::new(BTreeStore::new());
     let recipe = recipe(&opened, store, Protection::Private, caller);
@@ -40,11 +40,11 @@ fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?.hold();
-    let stage = writable(env, stage, &guard)?.hold();
+    let shared = find_writable(env, table, &guard)?.to_arc();
+    let stage = find_writable(env, stage, &guard)?.to_arc();
     drop(guard);
-    let opened = opened(&shared)?;
-    if !Arc::ptr_eq(&opened, &self::opened(&stage)?) {
+    let opened = open_table_of(&shared)?;
+    if !Arc::ptr_eq(&opened, &self::open_table_of(&stage)?) {
         return Err(KnownAtom::TableType.into());
     }
     shared.table.replace_all(|| {

@@ -17,7 +17,7 @@ pub(super) fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
 }
 
 /// `{error, Cause, Text}`.
-pub(super) fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
+pub(super) fn failure_term<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
     env.tuple(&[
         KnownAtom::Error.word(),
         failure.cause.word(),
@@ -26,15 +26,15 @@ pub(super) fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
 }
 
 /// `ok`, or why not.
-pub(super) fn told<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
+pub(super) fn result_term<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
     match done {
         Ok(()) => KnownAtom::Ok.word(),
-        Err(failure) => failed(env, &failure),
+        Err(failure) => failure_term(env, &failure),
     }
 }
 
 /// A word that is `default` if the user has not said anything.
-pub(super) fn given<'e, T>(
+pub(super) fn read_optional<'e, T>(
     term: VmTerm<'e>,
     read: impl FnOnce(VmTerm<'e>) -> Option<T>,
 ) -> Result<Option<T>, KnownAtom> {
@@ -68,12 +68,17 @@ pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
 }
 
 /// `{Key, Value}` of a key in the store, as binaries.
-pub(super) fn record<'e>(env: Env<'e>, key: &[u8], value: &[u8]) -> VmWord<'e> {
+pub(super) fn record_term<'e>(env: Env<'e>, key: &[u8], value: &[u8]) -> VmWord<'e> {
     env.tuple(&[env.binary(key), env.binary(value)])
 }
 
 /// `{Tag, Record}`.
-pub(super) fn tagged<'e>(env: Env<'e>, tag: KnownAtom, key: &[u8], value: &[u8]) -> NifResult<'e> {
+pub(super) fn tagged_record_term<'e>(
+    env: Env<'e>,
+    tag: KnownAtom,
+    key: &[u8],
+    value: &[u8],
+) -> NifResult<'e> {
     check_length(value.len())?;
-    Ok(env.tuple(&[tag.word(), record(env, key, value)]))
+    Ok(env.tuple(&[tag.word(), record_term(env, key, value)]))
 }

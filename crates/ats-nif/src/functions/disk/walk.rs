@@ -8,9 +8,9 @@ use super::terms::check_length;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::etf::VERSION;
-use crate::functions::access::readable;
+use crate::functions::access::find_readable;
 use crate::functions::arguments;
-use crate::functions::reading::write_key;
+use crate::functions::object_terms::write_key;
 use crate::vm_term::VmTerm;
 use crate::{env::Env, nif, process, scratch, sys};
 use ats::program_merge::objects;
@@ -95,7 +95,7 @@ fn chunk<'e>(
     most_bytes: usize,
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let last_word = last.word();
     let last = match KnownAtom::Start.is(last_word) {
         true => None,
@@ -114,7 +114,7 @@ fn chunk<'e>(
             KeyRange { low, high: None }
         }
     };
-    let is_snapshot_of_program = shared.frozen.is_some();
+    let is_snapshot_of_program = shared.pending_snapshot.is_some();
     let (mut list, mut failed, mut next) = (List::new(), None, None);
     let mut visited = Vec::new();
     let read = shared
@@ -154,7 +154,7 @@ fn chunk<'e>(
 /// `disk_key(Table, Key)`: a key as the store has it, for `disk_chunk`.
 fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
         Ok(env.binary(bytes))
@@ -175,7 +175,7 @@ fn bound<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
 /// none}` if there is no such record below `High`; `none` if no records are left.
 fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     let (low, high) = (bound(low)?, bound(high)?);
     let Some(median) = shared.table.median_bytes(KeyRange { low, high })? else {
         return Ok(KnownAtom::None.word());
@@ -188,9 +188,9 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
     let mut read = |key: &[u8], value: &[u8]| {
         found = Some(first_object(env, &median, key, value));
     };
-    match &shared.frozen {
+    match &shared.pending_snapshot {
         // Which key is next does not depend on how it is merged.
-        Some(frozen) => frozen
+        Some(snapshot) => snapshot
             .first(process::may_block(), behind, &mut read)
             .map_err(Error::from)?,
         None => shared

@@ -7,17 +7,17 @@ use crate::call::{NifResult, NoReply};
 use crate::disk::{Expected, Replace};
 use crate::env::Env;
 use crate::etf::Etf;
-use crate::foreign::Vm;
 use crate::functions::access::with_writable;
-use crate::functions::reading::write_key;
+use crate::functions::object_terms::write_key;
 use crate::functions::tables::{Term, one_of};
 use crate::handle::Shared;
 use crate::scratch::LONG_OBJECT;
+use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::program_merge::{Length, Written, written};
 use ats::{Error, Table};
-use ats_term::walk::is_larger;
+use ats_term::term_ref::is_larger;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -32,7 +32,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// The key and the value of a pair, as bytes: the value as the objects of the key, behind its length.
 fn with_pair<'e, R>(
     env: Env<'e>,
-    table: &Table<Vm>,
+    table: &Table<VmHost>,
     pair: VmTerm<'e>,
     work: impl FnOnce(&[u8], &[u8]) -> Result<R, NoReply>,
 ) -> Result<R, NoReply> {
@@ -73,7 +73,7 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
             if shared.table.key_position() > 1 {
                 return Err(KnownAtom::KeyPos.into());
             }
-            scratch::with_work(|work| shared.table.insert(object, work))?;
+            scratch::with_workspace(|work| shared.table.insert(object, work))?;
             return Ok(KnownAtom::Written.word());
         };
         with_pair(env, &shared.table, object, |key, value| {
@@ -136,7 +136,7 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
 /// merged, or is still to be.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        let is_deleted = scratch::with_work(|work| match shared.table.delete(key, work) {
+        let is_deleted = scratch::with_workspace(|work| match shared.table.delete(key, work) {
             Err(Error::Storage(ats_store::Error::Pending | ats_store::Error::Merge)) => Ok(false),
             deleted => deleted.map(|()| true),
         })?;

@@ -8,7 +8,7 @@ use super::super::layout::{
     header, header_n, header_tag, is_immediate, push_bytes, slot_offset,
 };
 use super::code::{self, LONG, TAG_IS_FIRST};
-use crate::word::{Immediate, NIL};
+use crate::immediate::{Immediate, NIL};
 use std::ops::Range;
 
 /// Packs objects, one after the other. Keeps its buffers.

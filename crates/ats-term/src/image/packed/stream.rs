@@ -2,7 +2,7 @@
 
 use super::super::layout::{BIG, BITS, LIST, MAP, TUPLE, header};
 use super::code::{self, LONG};
-use crate::word::{NIL, atom_word};
+use crate::immediate::{NIL, atom_word};
 
 /// A term at the front of a stream, without those below it.
 pub(super) enum Item<'a> {

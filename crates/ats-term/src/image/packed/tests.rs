@@ -9,7 +9,7 @@ use super::super::layout::{
 use super::super::term_host::TermHost;
 use super::code::{LONG, TAG_IS_FIRST};
 use super::{Packed, Packer};
-use crate::word::{NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
+use crate::immediate::{NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 
 /// Bytes that the elements of an object take in its stream.
 fn stream_len(image: &[u64]) -> usize {

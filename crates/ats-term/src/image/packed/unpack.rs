@@ -8,7 +8,7 @@
 
 use super::super::layout::{FLOAT, LIST, box_slot, content_words, header, push_bytes};
 use super::stream::{Item, Stream};
-use crate::word::NIL;
+use crate::immediate::NIL;
 
 /// The slots of a box that are still to be filled, as offsets in the image.
 struct Waiting {

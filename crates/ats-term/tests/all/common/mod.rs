@@ -1,6 +1,6 @@
 //! What several tests need.
 
-pub(crate) mod foreign;
+pub(crate) mod other_host;
 
 use ats_term::term::{Map, Tuple};
 use ats_term::{Term, Zeros, exact, order};

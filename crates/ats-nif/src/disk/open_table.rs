@@ -5,15 +5,15 @@
 //! opened. A process that ends between the two leaves a store without records and without
 //! description: such a directory is taken for one in which nothing was made yet.
 
-use super::described::{description, not_a_table};
+use super::description_file::{decode_description, not_a_table};
 use super::failure::Failure;
-use super::merging::Merging;
 use super::pending::Pending;
 use super::settings::{Access, Settings};
+use super::table_merge::TableMerge;
 use super::table_store::TableStore;
 use crate::atoms::KnownAtom;
-use crate::portable::VmCodec;
 use crate::process;
+use crate::vm_codec::VmCodec;
 use ats::program_merge::{Program, ProgramMerge};
 use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::{DiskStore, Error, Info, Snapshot, StoreDirectory};
@@ -24,18 +24,18 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// An open table in a directory.
-pub struct Opened {
+pub struct OpenTable {
     /// Until this is dropped.
     store: Option<TableStore>,
     /// Others have a count of it as long as there are files of the store that are open.
     files: Arc<()>,
     directory: PathBuf,
     description: Description,
-    merging: Merging,
+    merge: TableMerge,
 }
 
 /// A table as it was at a moment.
-pub struct Frozen {
+pub struct TableSnapshot {
     /// Its store as a table sees it that is on it.
     pub store: Box<dyn StoreRef>,
     /// The same where a program says what keys have, if one does.
@@ -58,14 +58,14 @@ const OF_STORES: [&str; 6] = ["lock", "manifest", "journal", "reserve", "run-", 
 /// The name of the file that describes a table until it is complete.
 const NEW_NAME: &str = "table.new";
 
-impl Opened {
+impl OpenTable {
     /// Opens the table in a directory, or makes it. Reads what was not in runs when the table was left.
     ///
     /// # Errors
     /// [`Failure`]; nothing is left open then.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
-        let held = settings.hold(directory)?;
-        let described = description(held.read(Description::FILE))?;
+        let locked = settings.lock_directory(directory)?;
+        let described = decode_description(locked.read(Description::FILE))?;
         let is_new = described.is_none();
         let description = match described {
             Some(description) => {
@@ -73,13 +73,13 @@ impl Opened {
                 description
             }
             None => {
-                check_free(&held, settings.create)?;
+                check_free(&locked, settings.create)?;
                 settings.description()
             }
         };
-        let merging = Merging::of(&description)?;
-        let options = settings.options(is_new, merging.operator());
-        let store = DiskStore::open_in(held, options).map_err(|error| match error {
+        let merge = TableMerge::of(&description)?;
+        let options = settings.options(is_new, merge.operator());
+        let store = DiskStore::open_in(locked, options).map_err(|error| match error {
             // What describes it is written after the store is made.
             Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
             error => Failure::from(error),
@@ -98,28 +98,28 @@ impl Opened {
         if description.has_shared && settings.access == Access::ReadWrite {
             store.replace_file(Description::FILE, &description.encode())?;
         }
-        Ok(Opened {
+        Ok(OpenTable {
             store: Some(TableStore::new(store, bag_of(&description))),
             files: Arc::new(()),
             directory: directory.to_owned(),
             description,
-            merging,
+            merge,
         })
     }
 
     /// The merge of objects that are written to the same key, if they are merged.
     pub fn merge(&self) -> Option<&ObjectMerge> {
-        match &self.merging {
-            Merging::Objects(merge) => Some(merge),
-            Merging::Not | Merging::Program(_) => None,
+        match &self.merge {
+            TableMerge::Objects(merge) => Some(merge),
+            TableMerge::LastWins | TableMerge::Program(_) => None,
         }
     }
 
     /// The merge of a program, if the table has one.
     pub fn program(&self) -> Option<&Arc<ProgramMerge>> {
-        match &self.merging {
-            Merging::Program(merge) => Some(merge),
-            Merging::Not | Merging::Objects(_) => None,
+        match &self.merge {
+            TableMerge::Program(merge) => Some(merge),
+            TableMerge::LastWins | TableMerge::Objects(_) => None,
         }
     }
 
@@ -150,7 +150,7 @@ impl Opened {
     }
 
     /// The table as it is at this moment. O(1).
-    pub fn freeze(&self) -> Frozen {
+    pub fn freeze(&self) -> TableSnapshot {
         let snapshot = self.store().files().snapshot();
         let frozen = self.store().freeze(snapshot.clone());
         let (store, pending): (Box<dyn StoreRef>, _) = match self.program() {
@@ -160,7 +160,7 @@ impl Opened {
                 (Box::new(Arc::clone(&pending)), Some(pending))
             }
         };
-        Frozen {
+        TableSnapshot {
             store,
             pending,
             snapshot,
@@ -242,13 +242,13 @@ impl Opened {
     }
 }
 
-impl StoreRef for Opened {
+impl StoreRef for OpenTable {
     fn store(&self) -> &dyn Store {
         self.store().keys()
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenTable {
     /// It takes long to end the threads of a store that was not closed, and to free its memory: too long for the
     /// scheduler that has come to do this.
     fn drop(&mut self) {
@@ -285,8 +285,8 @@ impl OpenFiles {
 const STILL_READ: Duration = Duration::from_millis(300);
 
 /// Returns `true` if a table can be made in a directory: it has nothing but what was left of making one.
-fn check_free(held: &StoreDirectory, create: bool) -> Result<(), Failure> {
-    let names = held.names()?;
+fn check_free(locked: &StoreDirectory, create: bool) -> Result<(), Failure> {
+    let names = locked.names()?;
     let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));
     if !names.iter().all(is_ours) {
         return Err(not_a_table("the directory has other files"));

@@ -20,16 +20,16 @@ const STEPS_FOR_HEADS: usize = MOST_STEPS / 2;
 const BYTES_PER_STEP: usize = 16;
 
 /// A specification for which a plan is being made.
-pub(super) struct Planning<'s, H: Host> {
+pub(super) struct PlanContext<'s, H: Host> {
     spec: &'s Spec<H>,
     /// Constants by their exact keys.
     names: RefCell<HashMap<Vec<u8>, Constant>>,
     steps_left: Cell<usize>,
 }
 
-impl<'s, H: Host> Planning<'s, H> {
+impl<'s, H: Host> PlanContext<'s, H> {
     pub(super) fn new(spec: &'s Spec<H>) -> Self {
-        Planning {
+        PlanContext {
             spec,
             names: RefCell::default(),
             steps_left: Cell::new(MOST_STEPS),

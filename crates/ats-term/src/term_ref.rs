@@ -163,7 +163,7 @@ pub trait TermRef: Copy {
     /// Captured value `i` of a closure, or value `i` of a native record, if they can be walked in
     /// place. Those of owned terms can, which keeps closures that capture closures that capture
     /// closures from nesting calls.
-    fn captured(self, i: usize) -> Option<Self> {
+    fn captured_value(self, i: usize) -> Option<Self> {
         let _ = i;
         None
     }
@@ -187,7 +187,7 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
                 term.map_pairs(&mut pairs);
                 todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
             }
-            Kind::Opaque => todo.extend((0..).map_while(|i| term.captured(i))),
+            Kind::Opaque => todo.extend((0..).map_while(|i| term.captured_value(i))),
             _ => {}
         }
         next = todo.pop();

@@ -7,10 +7,10 @@
 use crate::env::Env;
 use crate::handle::{Handle, Shared};
 use crate::lifetime;
+use crate::ownership::Fate;
+use crate::process_monitor::{ExitListener, ProcessMonitors};
 use crate::resource::{Resource, ResourceRef, Slot};
-use crate::succession::Fate;
 use crate::sys::Word;
-use crate::watch::{Watches, Watching};
 use ats::background::{self, FreeInSlices};
 use std::ffi::CStr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -24,54 +24,55 @@ impl Resource for Handle {
     }
 }
 
-impl Watching for Handle {
-    const WATCH_NAME: &'static CStr = c"ats_watch";
+impl ExitListener for Handle {
+    const MONITOR_NAME: &'static CStr = c"ats_watch";
 
-    fn watch_slot() -> &'static Slot {
+    fn monitor_slot() -> &'static Slot {
         static SLOT: Slot = Slot::new();
         &SLOT
     }
 
-    fn watches() -> &'static Watches<Self> {
-        static WATCHES: LazyLock<Watches<Handle>> = LazyLock::new(Watches::default);
-        &WATCHES
+    fn monitors() -> &'static ProcessMonitors<Self> {
+        static MONITORS: LazyLock<ProcessMonitors<Handle>> =
+            LazyLock::new(ProcessMonitors::default);
+        &MONITORS
     }
 
     fn process_ended(env: Env<'_>, pid: Word, mut tables: Vec<ResourceRef<Self>>) {
         let rest = tables.split_off(tables.len().min(SLICE));
         for table in tables {
-            tell(env, pid, &table);
+            notify(env, pid, &table);
         }
         if !rest.is_empty() {
-            background::free(Box::new(Untold { pid, tables: rest }));
+            background::free(Box::new(TablesToNotify { pid, tables: rest }));
         }
     }
 }
 
 /// Tells a table that a process is gone.
-fn tell(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
+fn notify(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
     let guard = ats_sync::pin();
     let Some(shared) = table.shared(&guard) else {
         return;
     };
     forget(shared, pid);
     let is_owner = shared.owner().is_some_and(|owner| owner.raw() == pid);
-    if is_owner && shared.fate(env) == Fate::Ended {
-        hand_over(table.clone());
+    if is_owner && shared.inherit_if_orphaned(env) == Fate::Ended {
+        delete_later(table.clone());
     }
 }
 
 /// Tables that are yet to be told that a process is gone.
-struct Untold {
+struct TablesToNotify {
     pid: Word,
     tables: Vec<ResourceRef<Handle>>,
 }
 
-impl FreeInSlices for Untold {
+impl FreeInSlices for TablesToNotify {
     fn free_slice(&mut self) -> bool {
         let rest = self.tables.len().saturating_sub(SLICE);
         for table in self.tables.split_off(rest) {
-            tell(Env::of_own_thread(), self.pid, &table);
+            notify(Env::of_own_thread(), self.pid, &table);
         }
         rest == 0
     }
@@ -81,7 +82,7 @@ impl FreeInSlices for Untold {
 /// process one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
-    admin.watches.forget_process(pid);
+    admin.monitors.forget_process(pid);
     if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid().raw() == pid) {
         heir.set_gone();
     }
@@ -91,34 +92,36 @@ fn forget(shared: &Shared, pid: Word) {
 /// The number of tables that are looked after before something else has its turn.
 const SLICE: usize = 64;
 
-static ENDED: Mutex<Vec<ResourceRef<Handle>>> = Mutex::new(Vec::new());
+static TABLES_TO_DELETE: Mutex<Vec<ResourceRef<Handle>>> = Mutex::new(Vec::new());
 
-fn ended() -> MutexGuard<'static, Vec<ResourceRef<Handle>>> {
+fn lock_tables_to_delete() -> MutexGuard<'static, Vec<ResourceRef<Handle>>> {
     // The list is valid at every moment, so a panic elsewhere does not spoil it.
-    ENDED.lock().unwrap_or_else(PoisonError::into_inner)
+    TABLES_TO_DELETE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the first of many
 /// tables only.
-fn hand_over(table: ResourceRef<Handle>) {
-    let mut ended = ended();
-    ended.push(table);
-    let is_first = ended.len() == 1;
-    drop(ended);
+fn delete_later(table: ResourceRef<Handle>) {
+    let mut tables = lock_tables_to_delete();
+    tables.push(table);
+    let is_first = tables.len() == 1;
+    drop(tables);
     if is_first {
-        background::free(Box::new(Ended));
+        background::free(Box::new(DeleteTables));
     }
 }
 
-/// All that were handed over.
-struct Ended;
+/// The work of deleting [`TABLES_TO_DELETE`].
+struct DeleteTables;
 
-impl FreeInSlices for Ended {
+impl FreeInSlices for DeleteTables {
     fn free_slice(&mut self) -> bool {
-        let mut ended = ended();
-        let rest = ended.len().saturating_sub(SLICE);
-        let slice = ended.split_off(rest);
-        drop(ended);
+        let mut tables = lock_tables_to_delete();
+        let rest = tables.len().saturating_sub(SLICE);
+        let slice = tables.split_off(rest);
+        drop(tables);
         let guard = ats_sync::pin();
         for table in slice {
             if let Some(shared) = table.shared(&guard) {

@@ -4,13 +4,13 @@
 //! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
 //! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
 //! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
-//! ([`Shared::fate`]). The notice serves the tables that no process uses.
+//! ([`Shared::inherit_if_orphaned`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
 //! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
 //!   the table is deleted.
-//! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
-//! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+//! - OW2. An owner is monitored: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - OW3. An heir is monitored, and forgotten when it ends, so that its pid, used again, inherits nothing.
 
 use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -38,13 +38,13 @@ pub enum Fate {
     Ended,
     /// There is an heir, but the calling process is being killed and can send it no message. A later caller
     /// will.
-    Open,
+    Undecided,
 }
 
 impl Shared {
     /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an
     /// owner no process can change the heir.
-    pub fn fate(&self, env: Env<'_>) -> Fate {
+    pub fn inherit_if_orphaned(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
         // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
         if self.has_living_owner(env) {
@@ -54,11 +54,11 @@ impl Shared {
     }
 
     fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Fate {
-        let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheriting) else {
+        let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheritance) else {
             return Fate::Ended;
         };
         let former = self.owner().unwrap_or(KnownAtom::None.word());
-        if !process::is_alive(env, heir) || !self.watch(env, admin, heir.raw()) {
+        if !process::is_alive(env, heir) || !self.monitor(env, admin, heir.raw()) {
             return Fate::Ended;
         }
         // SAFETY: the data lives in the heir's environment, which the lock keeps.
@@ -67,7 +67,7 @@ impl Shared {
             self.set_owner(admin, Owner::Process(heir.raw()));
             Fate::Lives
         } else if process::is_alive(env, heir) {
-            Fate::Open
+            Fate::Undecided
         } else {
             Fate::Ended
         }
@@ -93,7 +93,7 @@ impl Shared {
         if self.owner().is_some_and(|owner| owner.raw() == to.raw()) {
             return Err(KnownAtom::Owner);
         }
-        if !self.watch(env, &mut admin, to.raw()) {
+        if !self.monitor(env, &mut admin, to.raw()) {
             return Err(KnownAtom::None);
         }
         // The message comes last: the process that gets it must find itself the owner. If it dies before,
@@ -124,12 +124,12 @@ impl Shared {
             return Err(KnownAtom::None);
         }
         if let Some(Owner::Process(pid) | Owner::Application(pid)) = changes.owner
-            && !self.watch(env, &mut admin, pid)
+            && !self.monitor(env, &mut admin, pid)
         {
             return Err(KnownAtom::None);
         }
         if let Some(heir) = changes.heir {
-            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid().raw()));
+            admin.heir = heir.filter(|heir| self.monitor(env, &mut admin, heir.pid().raw()));
         }
         if let Some(owner) = changes.owner {
             self.set_owner(&mut admin, owner);
@@ -156,7 +156,7 @@ impl Shared {
         let inside = message.env();
         let data = inside.copy(data);
         let tag = KnownAtom::EtsTransfer.word();
-        let term = inside.tuple(&[tag, self.known_as(inside), former, data]);
+        let term = inside.tuple(&[tag, self.user_term(inside), former, data]);
         let term = term.raw();
         process::send(env, to, &mut message, term)
     }

@@ -6,11 +6,11 @@ use ats_term::{FunIdent, Ident, Kind, Opaque, Term, TermRef};
 /// Shows a term with the pairs of its maps in another order, and without a way to walk captured
 /// values in place.
 #[derive(Clone, Copy)]
-pub(crate) struct Foreign<'a>(pub(crate) &'a Term);
+pub(crate) struct OtherHostTerm<'a>(pub(crate) &'a Term);
 
-impl TermRef for Foreign<'_> {
+impl TermRef for OtherHostTerm<'_> {
     fn kind(self) -> Kind<Self> {
-        self.0.kind().map(Foreign)
+        self.0.kind().map(OtherHostTerm)
     }
 
     fn immediate(self) -> Option<u64> {
@@ -26,7 +26,7 @@ impl TermRef for Foreign<'_> {
     }
 
     fn element(self, i: usize) -> Self {
-        Foreign(self.0.element(i))
+        OtherHostTerm(self.0.element(i))
     }
 
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
@@ -38,7 +38,7 @@ impl TermRef for Foreign<'_> {
         out.extend(
             pairs
                 .into_iter()
-                .map(|(key, value)| (Foreign(key), Foreign(value))),
+                .map(|(key, value)| (OtherHostTerm(key), OtherHostTerm(value))),
         );
     }
 
@@ -60,7 +60,7 @@ impl TermRef for Foreign<'_> {
 }
 
 // SAFETY: as for `&Term`, which does all of it.
-unsafe impl HostTerm for Foreign<'_> {
+unsafe impl HostTerm for OtherHostTerm<'_> {
     type Host = TermHost;
 
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {

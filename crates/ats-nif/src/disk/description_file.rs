@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// [`Failure`], if there is a table that cannot be described.
 pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
     let file_system = Arc::new(RealFs);
-    description(StoreDirectory::read_unlocked(
+    decode_description(StoreDirectory::read_unlocked(
         file_system,
         directory,
         Description::FILE,
@@ -23,10 +23,10 @@ pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
 }
 
 /// Decodes the file that describes a table, if it is there.
-pub(super) fn description(
+pub(super) fn decode_description(
     read: Result<Option<Vec<u8>>, Error>,
 ) -> Result<Option<Description>, Failure> {
-    let Some(bytes) = read.map_err(of_directory)? else {
+    let Some(bytes) = read.map_err(directory_failure)? else {
         return Ok(None);
     };
     match Description::decode(&bytes) {
@@ -37,7 +37,7 @@ pub(super) fn description(
 }
 
 /// The failure of a directory that cannot be opened.
-pub(super) fn of_directory(error: Error) -> Failure {
+pub(super) fn directory_failure(error: Error) -> Failure {
     match error {
         Error::Missing => Failure::new(KnownAtom::Enoent, "there is no such directory"),
         Error::Io { error, .. } if error.kind == ErrorKind::NotADirectory => {

@@ -1,15 +1,15 @@
 %% A facade as `ats' is one: it forwards calls to `ats', and counts them for the process that makes
 %% them.
--module(ats_counted).
+-module(ats_call_counter).
 
--export([called/1]).
+-export([count_calls/1]).
 -export([all/0, info/1, info/2, delete/1, insert/2, lookup/2, safe_fixtable/2]).
 -export([first/1, next/2, first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([select/1, select/3]).
 
 %% What a function returns, and how often it has called which function here.
--spec called(fun(() -> Result)) -> {Result, #{atom() => pos_integer()}}.
-called(Function) ->
+-spec count_calls(fun(() -> Result)) -> {Result, #{atom() => pos_integer()}}.
+count_calls(Function) ->
     undefined = put(?MODULE, #{}),
     Result = Function(),
     {Result, erase(?MODULE)}.

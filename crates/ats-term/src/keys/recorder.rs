@@ -2,7 +2,7 @@
 //! keys.
 
 /// Is told of the maps of a term while their keys are sorted.
-pub(crate) trait Record<T> {
+pub(crate) trait MapRecorder<T> {
     /// A place in the term.
     type Mark: Copy;
 
@@ -15,9 +15,9 @@ pub(crate) trait Record<T> {
 }
 
 /// Remembers nothing, at no cost.
-pub(crate) struct NoRecord;
+pub(crate) struct NoRecorder;
 
-impl<T> Record<T> for NoRecord {
+impl<T> MapRecorder<T> for NoRecorder {
     type Mark = ();
 
     #[inline]

@@ -1,7 +1,7 @@
 %% Copies of modules of Erlang/OTP under other names, made of the code in their object files.
 %%
 %% A copy is compiled with `ats_transform', so that its tables are tables of `ats', or without it.
--module(ats_transplant).
+-module(ats_module_copy).
 
 -export([load/2, load/3, unload/1, name/2, forms/1, check/2, same/2, sort/1]).
 

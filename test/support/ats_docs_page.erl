@@ -1,6 +1,6 @@
 %% Pages of the documentation that tests write: comparing and writing them, and what the
 %% documentation of modules says.
--module(ats_page).
+-module(ats_docs_page).
 
 -include_lib("stdlib/include/assert.hrl").
 -include_lib("xmerl/include/xmerl.hrl").

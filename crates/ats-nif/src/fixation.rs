@@ -22,7 +22,7 @@ impl Shared {
             None => {
                 admin.fixes.push((pid, 1));
                 self.table.fix();
-                if !self.watch(env, &mut admin, pid) {
+                if !self.monitor(env, &mut admin, pid) {
                     // The calling process was killed meanwhile. The VM would not tell of its end, so this
                     // fixation would never end.
                     let last = admin.fixes.len() - 1;
@@ -59,15 +59,15 @@ impl Shared {
             admin.fixed_since = None;
         }
         if !self.table.unfix() {
-            background::free(Box::new(Tidying(self.id.clone())));
+            background::free(Box::new(RemoveMarkedObjects(self.id.clone())));
         }
     }
 }
 
 /// The work that a table with many removed objects has left when it is fixed no more.
-struct Tidying(ResourceRef<Handle>);
+struct RemoveMarkedObjects(ResourceRef<Handle>);
 
-impl FreeInSlices for Tidying {
+impl FreeInSlices for RemoveMarkedObjects {
     fn free_slice(&mut self) -> bool {
         let guard = ats_sync::pin();
         self.0

@@ -5,8 +5,8 @@
 
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};
-use crate::foreign::Vm;
-use crate::release;
+use crate::otp_release;
+use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use ats::{Codec, Error};
@@ -18,20 +18,20 @@ pub struct VmCodec;
 
 thread_local! {
     /// An environment for the terms of one call. To make one takes longer than to read a small object.
-    static KEPT: Cell<Option<OwnEnv>> = const { Cell::new(None) };
+    static IDLE_ENV: Cell<Option<OwnEnv>> = const { Cell::new(None) };
 }
 
 /// Lends an environment, which is emptied afterwards.
 fn with_env<R>(work: impl FnOnce(&mut OwnEnv) -> R) -> R {
-    let mut own = KEPT.take().unwrap_or_default();
+    let mut own = IDLE_ENV.take().unwrap_or_default();
     let result = work(&mut own);
     own.clear();
-    KEPT.set(Some(own));
+    IDLE_ENV.set(Some(own));
     result
 }
 
-impl Codec<Vm> for VmCodec {
-    fn write(&self, object: Object<'_, Vm>, out: &mut Vec<u8>) -> Result<(), Error> {
+impl Codec<VmHost> for VmCodec {
+    fn write(&self, object: Object<'_, VmHost>, out: &mut Vec<u8>) -> Result<(), Error> {
         with_env(|own| {
             let term = make_object(own.env(), object, &mut Scratch::new());
             // Locks of the store may be held, so nothing unwinds.
@@ -47,12 +47,12 @@ impl Codec<Vm> for VmCodec {
         })
     }
 
-    fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, Vm>)) -> Result<(), Error> {
+    fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, VmHost>)) -> Result<(), Error> {
         let corrupt = Error::Storage(ats_store::Error::Corrupt);
         with_env(|own| {
             let env = own.env();
             let term = env.from_etf(bytes).ok_or(corrupt)?;
-            let mut image = ImageBuilder::new(release::zeros());
+            let mut image = ImageBuilder::new(otp_release::zeros());
             let encoded = image.encode_object(VmTerm::of(env, term));
             encoded.map_err(|_| corrupt)?;
             keep(image.take());

@@ -1,13 +1,14 @@
-//! Watching processes for tables: whatever the number of tables, the VM is asked once to tell of the end of a process.
+//! Monitoring processes for tables: whatever the number of tables, the VM is asked once to tell of
+//! the end of a process.
 //!
 //! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to handle. A process
 //! that makes and deletes a table for each request would do little else. So there is one resource for each
-//! process that a table has to do with, its *watch*, which knows these tables. It stays until the process ends,
+//! process that a table has to do with, its *monitor*, which knows these tables. It stays until the process ends,
 //! also when it has no tables left.
 //!
 //! # Invariants
-//! - WA1. A watch in the map is one that the VM tells of the end of its process, until it has done so.
-//! - WA2. A table is in the set of a watch from the moment it is told that the process is watched (or before it
+//! - WA1. A monitor in the map is one that the VM tells of the end of its process, until it has done so.
+//! - WA2. A table is in the set of a monitor from the moment it is told that the process is monitored (or before it
 //!   exists, if its owner makes it and cannot end meanwhile) until it is deleted, or the set is taken by the end of
 //!   the process. Both take the lock of the set, so each table is told of the end, or was deleted before, or finds
 //!   that the process is gone when it asks.
@@ -23,22 +24,22 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Identifiers of tables that are told of the end of processes.
-pub trait Watching: Resource {
-    /// Name of the type of their watches.
-    const WATCH_NAME: &'static CStr;
+pub trait ExitListener: Resource {
+    /// Name of the type of their monitors.
+    const MONITOR_NAME: &'static CStr;
 
     /// The slot of this type.
-    fn watch_slot() -> &'static Slot;
+    fn monitor_slot() -> &'static Slot;
 
-    /// The watches of all processes.
-    fn watches() -> &'static Watches<Self>;
+    /// The monitors of all processes.
+    fn monitors() -> &'static ProcessMonitors<Self>;
 
     /// A process is gone with which these have to do. Runs while that process exits and cannot be interrupted.
     fn process_ended(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
 }
 
 /// A process, as far as tables have to do with it.
-pub struct Watch<T: Watching> {
+pub struct ProcessMonitor<T: ExitListener> {
     pid: Word,
     /// None when the process is gone.
     tables: Mutex<Option<Tables<T>>>,
@@ -48,9 +49,9 @@ type Tables<T> = HashSet<Table<T>, BuildHasherDefault<Spread>>;
 
 /// A table in a set: by its address.
 #[repr(transparent)]
-struct Table<T: Watching>(ResourceRef<T>);
+struct Table<T: ExitListener>(ResourceRef<T>);
 
-impl<T: Watching> Table<T> {
+impl<T: ExitListener> Table<T> {
     /// A reference to a table as one in a set; without a count of its own.
     fn of(table: &ResourceRef<T>) -> &Self {
         // SAFETY: transparent, so the two have one layout.
@@ -58,15 +59,15 @@ impl<T: Watching> Table<T> {
     }
 }
 
-impl<T: Watching> PartialEq for Table<T> {
+impl<T: ExitListener> PartialEq for Table<T> {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(&*self.0, &*other.0)
     }
 }
 
-impl<T: Watching> Eq for Table<T> {}
+impl<T: ExitListener> Eq for Table<T> {}
 
-impl<T: Watching> Hash for Table<T> {
+impl<T: ExitListener> Hash for Table<T> {
     fn hash<S: Hasher>(&self, state: &mut S) {
         state.write_usize(std::ptr::from_ref(&*self.0).addr());
     }
@@ -100,114 +101,117 @@ impl Hasher for Spread {
 /// The parts of the map, each with a lock of its own.
 const PARTS: usize = 64;
 
-type Part<T> = HashMap<Word, ResourceRef<Watch<T>>, BuildHasherDefault<Spread>>;
+type Part<T> = HashMap<Word, ResourceRef<ProcessMonitor<T>>, BuildHasherDefault<Spread>>;
 
-/// The watches of all processes.
-pub struct Watches<T: Watching>([CachePadded<Mutex<Part<T>>>; PARTS]);
+/// The monitors of all processes.
+pub struct ProcessMonitors<T: ExitListener>([CachePadded<Mutex<Part<T>>>; PARTS]);
 
-impl<T: Watching> Default for Watches<T> {
+impl<T: ExitListener> Default for ProcessMonitors<T> {
     fn default() -> Self {
-        Watches(std::array::from_fn(|_| CachePadded(Mutex::default())))
+        ProcessMonitors(std::array::from_fn(|_| CachePadded(Mutex::default())))
     }
 }
 
-fn part<T: Watching>(pid: Word) -> MutexGuard<'static, Part<T>> {
+fn lock_part<T: ExitListener>(pid: Word) -> MutexGuard<'static, Part<T>> {
     let mut hash = Spread::default();
     hash.write_u64(pid);
     // The map uses the low bits and the highest.
-    let part = &T::watches().0[(hash.finish() >> 20) as usize % PARTS];
+    let part = &T::monitors().0[(hash.finish() >> 20) as usize % PARTS];
     // Maps are valid at every moment, so a panic elsewhere does not spoil them.
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The watch of a local process; none if the process is gone.
-fn of_process<T: Watching>(env: Env<'_>, pid: Word) -> Option<ResourceRef<Watch<T>>> {
-    let mut part = part(pid);
-    if let Some(watch) = part.get(&pid) {
-        return Some(watch.clone());
+/// The monitor of a local process; none if the process is gone.
+fn get_or_create<T: ExitListener>(
+    env: Env<'_>,
+    pid: Word,
+) -> Option<ResourceRef<ProcessMonitor<T>>> {
+    let mut part = lock_part(pid);
+    if let Some(monitor) = part.get(&pid) {
+        return Some(monitor.clone());
     }
-    let watch = ResourceRef::new(Watch {
+    let monitor = ResourceRef::new(ProcessMonitor {
         pid,
         tables: Mutex::new(Some(Tables::default())),
     });
     // SAFETY: the word of a local pid, which is an immediate.
     let process = unsafe { VmWord::new(pid) };
-    // If the process ends now, it waits for the lock that we hold before it looks for the watch (WA1).
-    watch.monitor(env, process).then(|| {
-        part.insert(pid, watch.clone());
-        watch
+    // If the process ends now, it waits for the lock that we hold before it looks for the monitor (WA1).
+    monitor.monitor(env, process).then(|| {
+        part.insert(pid, monitor.clone());
+        monitor
     })
 }
 
 /// Has a table told of the end of a local process; none if that is gone already.
-fn watch<T: Watching>(
+fn add_table<T: ExitListener>(
     env: Env<'_>,
     pid: Word,
     table: &ResourceRef<T>,
-) -> Option<ResourceRef<Watch<T>>> {
-    let watch = of_process(env, pid)?;
-    watch.tables().as_mut()?.insert(Table(table.clone()));
-    Some(watch)
+) -> Option<ResourceRef<ProcessMonitor<T>>> {
+    let monitor = get_or_create(env, pid)?;
+    monitor.lock_tables().as_mut()?.insert(Table(table.clone()));
+    Some(monitor)
 }
 
-/// The watches that have a table in their sets. Mostly one, which needs no memory elsewhere.
-pub(crate) struct Watched<T: Watching> {
-    first: Option<ResourceRef<Watch<T>>>,
-    more: Vec<ResourceRef<Watch<T>>>,
+/// The monitors that have a table in their sets. Mostly one, which needs no memory elsewhere.
+pub(crate) struct TableMonitors<T: ExitListener> {
+    first: Option<ResourceRef<ProcessMonitor<T>>>,
+    more: Vec<ResourceRef<ProcessMonitor<T>>>,
 }
 
-impl<T: Watching> Default for Watched<T> {
+impl<T: ExitListener> Default for TableMonitors<T> {
     fn default() -> Self {
-        Watched {
+        TableMonitors {
             first: None,
             more: Vec::new(),
         }
     }
 }
 
-impl<T: Watching> Watched<T> {
-    fn iter(&self) -> impl Iterator<Item = &ResourceRef<Watch<T>>> {
+impl<T: ExitListener> TableMonitors<T> {
+    fn iter(&self) -> impl Iterator<Item = &ResourceRef<ProcessMonitor<T>>> {
         self.first.iter().chain(&self.more)
     }
 
     /// Has a table told of the end of a local process. False if that is gone already.
-    pub(crate) fn watch(&mut self, env: Env<'_>, pid: Word, table: &ResourceRef<T>) -> bool {
-        if self.iter().any(|watch| watch.pid == pid) {
+    pub(crate) fn monitor(&mut self, env: Env<'_>, pid: Word, table: &ResourceRef<T>) -> bool {
+        if self.iter().any(|monitor| monitor.pid == pid) {
             return true;
         }
-        let watch = watch(env, pid, table);
-        let is_watched = watch.is_some();
+        let monitor = add_table(env, pid, table);
+        let is_monitored = monitor.is_some();
         if self.first.is_none() {
-            self.first = watch;
+            self.first = monitor;
         } else {
             self.more.reserve_exact(1);
-            self.more.extend(watch);
+            self.more.extend(monitor);
         }
-        is_watched
+        is_monitored
     }
 
     /// A process is gone, and the table has been told.
     pub(crate) fn forget_process(&mut self, pid: Word) {
-        self.first.take_if(|watch| watch.pid == pid);
-        self.more.retain(|watch| watch.pid != pid);
+        self.first.take_if(|monitor| monitor.pid == pid);
+        self.more.retain(|monitor| monitor.pid != pid);
     }
 
     /// The table need not be told of any process any more.
     pub(crate) fn forget_table(&self, table: &ResourceRef<T>) {
-        self.iter().for_each(|watch| watch.forget(table));
+        self.iter().for_each(|monitor| monitor.forget(table));
     }
 }
 
-impl<T: Watching> Watch<T> {
+impl<T: ExitListener> ProcessMonitor<T> {
     /// A table that is told of the end of the process need not be told any more.
     fn forget(&self, table: &ResourceRef<T>) {
-        if let Some(tables) = self.tables().as_mut() {
+        if let Some(tables) = self.lock_tables().as_mut() {
             tables.remove(Table::of(table));
             shrink(tables);
         }
     }
 
-    fn tables(&self) -> MutexGuard<'_, Option<Tables<T>>> {
+    fn lock_tables(&self) -> MutexGuard<'_, Option<Tables<T>>> {
         // A set is valid at every moment, so a panic elsewhere does not spoil it.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -221,16 +225,16 @@ pub(crate) fn shrink<T: Eq + Hash>(set: &mut HashSet<T, BuildHasherDefault<Sprea
     }
 }
 
-impl<T: Watching> Resource for Watch<T> {
-    const NAME: &'static CStr = T::WATCH_NAME;
+impl<T: ExitListener> Resource for ProcessMonitor<T> {
+    const NAME: &'static CStr = T::MONITOR_NAME;
 
     fn slot() -> &'static Slot {
-        T::watch_slot()
+        T::monitor_slot()
     }
 
     fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
-        part::<T>(self.pid).remove(&self.pid);
-        let tables = self.tables().take();
+        lock_part::<T>(self.pid).remove(&self.pid);
+        let tables = self.lock_tables().take();
         let tables = tables.into_iter().flatten().map(|table| table.0);
         T::process_ended(env, pid.raw(), tables.collect());
     }

@@ -2,31 +2,31 @@
 
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::process;
-use crate::scratch::{self, LONG_OBJECT, Reading};
+use crate::scratch::{self, LONG_OBJECT, ReadBuffers};
+use crate::vm_host::VmHost;
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use ats::{KeptObjects, LookupResult, Table, UnpackBuffer};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Object, Scratch};
-use ats_term::walk::is_larger;
+use ats_term::term_ref::is_larger;
 use std::ops::ControlFlow;
 
 /// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.
 #[inline]
-pub(super) fn found<'g>(
+pub(super) fn look_up<'g>(
     shared: &'g Shared,
     key: VmTerm<'_>,
     guard: &'g Guard,
-) -> Result<Option<LookupResult<'g, Vm>>, NoReply> {
-    scratch::with_work(|work| shared.table.lookup_within(key, work, guard))
+) -> Result<Option<LookupResult<'g, VmHost>>, NoReply> {
+    scratch::with_workspace(|work| shared.table.lookup_within(key, work, guard))
 }
 
 /// Appends the bytes of a key; [`NoReply::DirtyCpu`] if that takes long.
 pub(super) fn write_key(
-    table: &Table<Vm>,
+    table: &Table<VmHost>,
     key: VmTerm<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), NoReply> {
@@ -39,14 +39,14 @@ pub(super) const LONG_BAG: usize = 1_000;
 /// Returns `true` if a key has so many objects, or such large ones, that this is not the scheduler
 /// to read them all.
 #[inline]
-pub(super) fn is_long(found: &LookupResult<'_, Vm>) -> bool {
+pub(super) fn is_long(found: &LookupResult<'_, VmHost>) -> bool {
     has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
 }
 
 /// Returns `true` if a key has so many objects that this is not the scheduler to read a part of
 /// each.
 #[inline]
-pub(super) fn has_many(found: &LookupResult<'_, Vm>) -> bool {
+pub(super) fn has_many(found: &LookupResult<'_, VmHost>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
@@ -56,7 +56,7 @@ pub(super) fn has_many(found: &LookupResult<'_, Vm>) -> bool {
 pub(super) fn element_term<'e>(
     env: Env<'e>,
     words: usize,
-    element: ImageRef<'_, Vm>,
+    element: ImageRef<'_, VmHost>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> NifResult<'e> {
     let is_large = words > LONG_OBJECT && is_larger(element, LONG_OBJECT);
@@ -68,17 +68,20 @@ pub(super) fn element_term<'e>(
 
 /// The objects of a key as a list, oldest first; [`NoReply::DirtyCpu`] if they are many, or large.
 #[inline]
-pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
+pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
     if is_long(found) {
         return Err(NoReply::DirtyCpu);
     }
-    all_objects(env, found)
+    object_list_unlimited(env, found)
 }
 
 /// The objects of a key as a list, oldest first.
 #[inline]
-pub(super) fn all_objects<'e>(env: Env<'e>, found: &LookupResult<'_, Vm>) -> NifResult<'e> {
-    scratch::with_reading(|reading| {
+pub(super) fn object_list_unlimited<'e>(
+    env: Env<'e>,
+    found: &LookupResult<'_, VmHost>,
+) -> NifResult<'e> {
+    scratch::with_read_buffers(|reading| {
         if let Some(only) = found.only(&mut reading.unpacked) {
             let object = make_object(env, only, &mut reading.scratch);
             return Ok(env.cons(object, VmWord::NIL));
@@ -92,10 +95,10 @@ pub(super) fn all_objects<'e>(env: Env<'e>, found: &LookupResult<'_, Vm>) -> Nif
     })
 }
 
-/// Does what [`all_objects`] does, when the guard is gone under which they were found.
+/// Does what [`object_list_unlimited`] does, when the guard is gone under which they were found.
 #[cold]
-pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResult<'e> {
-    scratch::with_reading(|reading| {
+pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
+    scratch::with_read_buffers(|reading| {
         list_of(
             env,
             reading,
@@ -106,15 +109,15 @@ pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResul
 }
 
 /// A function that is shown the objects of a key, one after the other.
-pub(super) type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
+pub(super) type EachObject<'a> = dyn FnMut(Object<'_, VmHost>) -> ControlFlow<()> + 'a;
 
 /// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of
 /// which it makes nothing ends this.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
-    Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,
+    ReadBuffers { scratch, unpacked }: &mut ReadBuffers<VmWord<'e>>,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
-    mut make: impl FnMut(Object<'_, Vm>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
+    mut make: impl FnMut(Object<'_, VmHost>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
 ) -> NifResult<'e> {
     let mut terms = Vec::new();
     let mut result = Ok(());
@@ -135,9 +138,9 @@ pub(super) fn list_of<'e>(
 pub(super) fn key_term<'e>(
     env: Env<'e>,
     shared: &Shared,
-    found: &LookupResult<'_, Vm>,
+    found: &LookupResult<'_, VmHost>,
 ) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, unpacked }| {
+    scratch::with_read_buffers(|ReadBuffers { scratch, unpacked }| {
         let key = found.element(shared.table.key_position() - 1, unpacked);
         make_term(env, key.expect("an object has its key"), scratch)
     })

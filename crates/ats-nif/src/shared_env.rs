@@ -1,7 +1,7 @@
 //! Terms that only an environment can keep: what has identity or holds a resource.
 //!
 //! # Invariant
-//! - HE1. The heap of a [`HeldEnv`] only grows, and what is in it never moves or changes: a term in it
+//! - HE1. The heap of a [`SharedEnv`] only grows, and what is in it never moves or changes: a term in it
 //!   can be read by any thread that holds a count of it, without a lock.
 
 use crate::env::{Env, OwnEnv, VmWord};
@@ -10,39 +10,39 @@ use crate::sys::Word;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An environment that keeps terms alive for tables.
-pub struct HeldEnv(OwnEnv);
+pub struct SharedEnv(OwnEnv);
 
 // SAFETY: only one thread writes to it at a time (the one that has it alone, or holds `OPEN_CHUNK`),
 // and readers only read terms that are complete (HE1).
-unsafe impl Sync for HeldEnv {}
+unsafe impl Sync for SharedEnv {}
 
 /// The number of aliases that share an environment.
 const CHUNK: usize = 32;
 
 /// The environment that takes the next alias, and how many it has. An alias holds no resource, so it
 /// does not matter that it goes only when all of its chunk go; an environment for each would matter.
-static OPEN_CHUNK: Mutex<Option<(Arc<HeldEnv>, usize)>> = Mutex::new(None);
+static OPEN_CHUNK: Mutex<Option<(Arc<SharedEnv>, usize)>> = Mutex::new(None);
 
 /// Keeps a term in an environment of its own, so that it is freed as soon as nothing refers to it.
-pub fn hold_alone(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
+pub fn hold_alone(term: VmWord<'_>) -> (Arc<SharedEnv>, Word) {
     let mut env = OwnEnv::new();
     let word = env.env().copy(term).raw();
-    (Arc::new(HeldEnv(env)), word)
+    (Arc::new(SharedEnv(env)), word)
 }
 
 /// Keeps a copy of a term in an environment of its own, with copies of its binaries: it keeps none alive that others
 /// are parts of. Goes through the external term format, so it is for terms without identity. `None` if the VM does
 /// not read what it wrote.
-pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<HeldEnv>, Word)> {
+pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<SharedEnv>, Word)> {
     let mut env = OwnEnv::new();
     let word = env.env().from_etf(Etf::of(term).bytes())?.raw();
-    Some((Arc::new(HeldEnv(env)), word))
+    Some((Arc::new(SharedEnv(env)), word))
 }
 
 /// Keeps a term in an environment shared with others.
-pub fn hold_in_chunk(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
+pub fn hold_in_chunk(term: VmWord<'_>) -> (Arc<SharedEnv>, Word) {
     let mut open = OPEN_CHUNK.lock().unwrap_or_else(PoisonError::into_inner);
-    let (env, count) = open.get_or_insert_with(|| (Arc::new(HeldEnv(OwnEnv::new())), 0));
+    let (env, count) = open.get_or_insert_with(|| (Arc::new(SharedEnv(OwnEnv::new())), 0));
     // SAFETY: writers take the lock; readers do not touch what is added now (HE1).
     let word = unsafe { Env::from_raw(env.0.raw()) }.copy(term).raw();
     let env = Arc::clone(env);

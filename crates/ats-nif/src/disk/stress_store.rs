@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 
 /// See the [module](self).
-pub struct Restless {
+pub struct StressStore {
     /// Nothing while it is opened anew.
     store: RwLock<Option<TableStore>>,
     directory: PathBuf,
@@ -48,7 +48,7 @@ fn open(
 /// The number of moments of which one has an event.
 const EVERY: usize = 5;
 
-impl Restless {
+impl StressStore {
     /// An empty one, in a directory that is not there yet. That of a bag is told which of its objects
     /// are equal.
     ///
@@ -58,7 +58,7 @@ impl Restless {
         directory: &Path,
         identity: Option<Arc<dyn BagValues>>,
     ) -> Result<Self, ats_disk::Error> {
-        Ok(Restless {
+        Ok(StressStore {
             store: RwLock::new(Some(open(directory, identity.as_ref())?)),
             directory: directory.to_owned(),
             identity,
@@ -92,7 +92,7 @@ impl Restless {
         if self.done.load(Ordering::Relaxed) < due {
             let may_block = may_block.ok_or(Error::WouldBlock)?;
             if self.done.swap(due, Ordering::Relaxed) < due {
-                self.happen(may_block, due)?;
+                self.run_event(may_block, due)?;
             }
         }
         let changed = self.read(may_block, change)?;
@@ -101,7 +101,7 @@ impl Restless {
     }
 
     /// Makes the event of a moment with this number happen.
-    fn happen(&self, may_block: MayBlock, number: usize) -> Result<(), Error> {
+    fn run_event(&self, may_block: MayBlock, number: usize) -> Result<(), Error> {
         match number % 7 {
             1 | 4 => self.reopen(number.is_multiple_of(2))?,
             2 => self.read(Some(may_block), |store| Ok(store.files().flush()?))?,
@@ -125,7 +125,7 @@ impl Restless {
     }
 }
 
-impl Drop for Restless {
+impl Drop for StressStore {
     fn drop(&mut self) {
         self.store = RwLock::default();
         // What is left is seen in the directory of the tests.
@@ -133,7 +133,7 @@ impl Drop for Restless {
     }
 }
 
-impl Store for Restless {
+impl Store for StressStore {
     fn get(
         &self,
         may_block: Option<MayBlock>,
@@ -213,7 +213,7 @@ fn bags_of(store: &TableStore) -> &dyn Bags {
     bags.expect("it was opened as the store of a bag")
 }
 
-impl Bags for Restless {
+impl Bags for StressStore {
     fn add(
         &self,
         may_block: Option<MayBlock>,

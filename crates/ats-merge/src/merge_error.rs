@@ -2,7 +2,7 @@
 
 /// The reason why two values cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum MergeError {
     /// The earlier value is not of the kind.
     Earlier,
     /// The later value is not of the kind, or not of that of the earlier one.

@@ -4,10 +4,10 @@ use crate::value::TooMany;
 
 /// An expression has no value: the function raised an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed;
+pub(crate) struct EvaluationError;
 
-impl From<TooMany> for Failed {
+impl From<TooMany> for EvaluationError {
     fn from(_: TooMany) -> Self {
-        Failed
+        EvaluationError
     }
 }

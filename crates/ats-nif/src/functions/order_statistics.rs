@@ -1,12 +1,12 @@
 //! Objects of an ordered table by their place.
 
-use super::access::readable;
+use super::access::find_readable;
 use super::range::{RangeEnd, cut};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::foreign::Vm;
-use crate::scratch::{self, Reading};
+use crate::scratch::{self, ReadBuffers};
+use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
@@ -56,7 +56,7 @@ pub(super) fn skip<'e>(
     loop {
         // Anew for each slice, so that memory can be freed in between.
         let guard = ats_sync::pin();
-        let table = &readable(env, table, &guard)?.table;
+        let table = &find_readable(env, table, &guard)?.table;
         // The time is read only when `skip` asks whether to pause, which it seldom does.
         let mut begun = None;
         let mut pause = || match begun.get_or_insert_with(Instant::now).elapsed() > time {
@@ -96,16 +96,18 @@ pub(super) fn skip<'e>(
 /// The object of a key that has so many before it. To come to one behind very many takes long.
 fn object<'e>(
     env: Env<'e>,
-    found: &LookupResult<'_, Vm>,
+    found: &LookupResult<'_, VmHost>,
     before: usize,
     direction: Direction,
 ) -> NifResult<'e> {
     if before > LONG_WAY && !process::on_dirty_scheduler() {
         return Err(NoReply::DirtyCpu);
     }
-    Ok(scratch::with_reading(|Reading { scratch, unpacked }| {
-        make_object(env, found.nth(before, direction, unpacked), scratch)
-    }))
+    Ok(scratch::with_read_buffers(
+        |ReadBuffers { scratch, unpacked }| {
+            make_object(env, found.nth(before, direction, unpacked), scratch)
+        },
+    ))
 }
 
 /// The bytes at the two ends of a range of a table that has ranges.
@@ -116,7 +118,7 @@ fn ends<'e>(
     to: VmTerm<'e>,
 ) -> Result<Ends, NoReply> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = find_readable(env, table, &guard)?;
     if !shared.table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
     }

@@ -7,7 +7,7 @@
 //! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
 //! | native record of terms that are no identifiers or closures | external term format, padded | |
 //! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
-//! | magic reference, alias, closure; identifier without creation | pointer to a [`HeldEnv`], the term in it | yes |
+//! | magic reference, alias, closure; identifier without creation | pointer to a [`SharedEnv`], the term in it | yes |
 //! | other native record; term of an unknown kind | the same | yes |
 //!
 //! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
@@ -25,15 +25,15 @@
 use crate::atoms;
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
-use crate::held::{self, HeldEnv};
 use crate::ident;
 use crate::opaque::{record, with_etf_fun, with_etf_opaque};
 use crate::reference::{self, RefKind};
-use crate::shared::SharedBinary;
+use crate::shared_binary::SharedBinary;
+use crate::shared_env::{self, SharedEnv};
 use crate::vm_term::VmTerm;
 use ats_term::Term;
 use ats_term::image::{Host, HostBox, HostKind, HostTag, HostTerm};
-use ats_term::walk::{FunIdent, Ident, Kind, Opaque, has_part};
+use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, has_part};
 use std::sync::Arc;
 
 const LOCAL_REF: HostTag = HostTag::plain(0);
@@ -43,26 +43,26 @@ const EXTERNAL_REF: HostTag = HostTag::plain(3);
 const EXTERNAL_FUN: HostTag = HostTag::plain(4);
 const RECORD: HostTag = HostTag::plain(5);
 const SHARED_BINARY: HostTag = HostTag::owning(0);
-const HELD_REF: HostTag = HostTag::owning(1);
-const HELD_FUN: HostTag = HostTag::owning(2);
-const HELD_PID: HostTag = HostTag::owning(3);
-const HELD_PORT: HostTag = HostTag::owning(4);
-const HELD_OPAQUE: HostTag = HostTag::owning(5);
+const ENV_REF: HostTag = HostTag::owning(1);
+const ENV_FUN: HostTag = HostTag::owning(2);
+const ENV_PID: HostTag = HostTag::owning(3);
+const ENV_PORT: HostTag = HostTag::owning(4);
+const ENV_OPAQUE: HostTag = HostTag::owning(5);
 
 /// The bytes that an identifier takes in an environment.
-const HELD_BYTES: usize = 64;
+const ENV_TERM_BYTES: usize = 64;
 /// The bytes that something of unknown size is taken to keep: so many that the epoch advances after
 /// a few dozen.
 const UNKNOWN_BYTES: usize = 16 << 10;
 
 /// The VM, as far as it can be asked about the words of an image.
 #[derive(Clone, Copy, Debug)]
-pub struct Vm;
+pub struct VmHost;
 
-// SAFETY: what is written is what `Vm` reads, an owning tag with one count; immediates are the words
-// of the VM, which `Vm` knows.
+// SAFETY: what is written is what `VmHost` reads, an owning tag with one count; immediates are the words
+// of the VM, which `VmHost` knows.
 unsafe impl HostTerm for VmTerm<'_> {
-    type Host = Vm;
+    type Host = VmHost;
 
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
         write_identity(self.word(), kind, out)
@@ -70,7 +70,7 @@ unsafe impl HostTerm for VmTerm<'_> {
 
     fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
         if bits.is_multiple_of(8) {
-            write_shared(self.env(), self.word(), out)
+            write_shared_binary(self.env(), self.word(), out)
         } else {
             None
         }
@@ -80,25 +80,26 @@ unsafe impl HostTerm for VmTerm<'_> {
 /// Appends the words of an identifier or fun that is not immediate; returns the tag of its box.
 fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
     match kind {
-        HostKind::Pid => write_external(term, EXTERNAL_PID, HELD_PID, out),
-        HostKind::Port => write_external(term, EXTERNAL_PORT, HELD_PORT, out),
+        HostKind::Pid => write_external(term, EXTERNAL_PID, ENV_PID, out),
+        HostKind::Port => write_external(term, EXTERNAL_PORT, ENV_PORT, out),
         HostKind::ExternalFun => write_etf(&Etf::of(term), EXTERNAL_FUN, out),
-        HostKind::LocalFun => write_held(held::hold_alone(term), HELD_FUN, out),
+        HostKind::LocalFun => write_env_term(shared_env::hold_alone(term), ENV_FUN, out),
         HostKind::Ref => match reference::classify(term) {
             RefKind::Local(data) => {
                 out.extend(data);
                 LOCAL_REF
             }
-            RefKind::Alias => write_held(held::hold_in_chunk(term), HELD_REF, out),
-            RefKind::Magic => write_held(held::hold_alone(term), HELD_REF, out),
-            RefKind::External => write_external(term, EXTERNAL_REF, HELD_REF, out),
+            RefKind::Alias => write_env_term(shared_env::hold_in_chunk(term), ENV_REF, out),
+            RefKind::Magic => write_env_term(shared_env::hold_alone(term), ENV_REF, out),
+            RefKind::External => write_external(term, EXTERNAL_REF, ENV_REF, out),
         },
         HostKind::Opaque => write_opaque(term, out),
         HostKind::Bits(_) => unreachable!("bitstrings are no identities"),
     }
 }
 
-/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is held.
+/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is kept in an
+/// environment.
 fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     let etf = Etf::of(term);
     let has_identity = |part: &Term| {
@@ -108,29 +109,29 @@ fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     };
     match record(etf.bytes()) {
         Some(record) if !record.values().iter().any(has_identity) => write_etf(&etf, RECORD, out),
-        _ => write_held(held::hold_alone(term), HELD_OPAQUE, out),
+        _ => write_env_term(shared_env::hold_alone(term), ENV_OPAQUE, out),
     }
 }
 
 /// Appends the words of a large binary, or nothing if it cannot be shared.
-fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
+fn write_shared_binary(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
     let shared = Arc::new(SharedBinary::hold(env, binary)?);
     out.push(Arc::into_raw(shared) as u64);
     Some(SHARED_BINARY)
 }
 
 /// Writes an identifier of another node. One that names no incarnation of its node would decode to one
-/// of this node whenever this node has that name, so it is held.
+/// of this node whenever this node has that name, so it is kept in an environment.
 fn write_external(
     term: VmWord<'_>,
     plain: HostTag,
-    holding: HostTag,
+    in_env: HostTag,
     out: &mut Vec<u64>,
 ) -> HostTag {
     let etf = Etf::of(term);
     if ident::with_etf_ident(etf.bytes(), false, |ident| ident.creation == 0) {
         // Alone, since it keeps what the VM knows of its node.
-        write_held(held::hold_alone(term), holding, out)
+        write_env_term(shared_env::hold_alone(term), in_env, out)
     } else {
         write_etf(&etf, plain, out)
     }
@@ -145,7 +146,7 @@ fn write_etf(etf: &Etf, tag: HostTag, out: &mut Vec<u64>) -> HostTag {
     tag
 }
 
-fn write_held((env, word): (Arc<HeldEnv>, u64), tag: HostTag, out: &mut Vec<u64>) -> HostTag {
+fn write_env_term((env, word): (Arc<SharedEnv>, u64), tag: HostTag, out: &mut Vec<u64>) -> HostTag {
     out.push(Arc::into_raw(env) as u64);
     out.push(word);
     tag
@@ -158,14 +159,14 @@ fn etf_bytes(words: &[u64]) -> &[u8] {
 }
 
 /// The binary of a box, for as long as the box.
-fn shared<'a>(host_box: HostBox<'a, Vm>) -> &'a SharedBinary {
+fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
     // SAFETY: F1, and the resource is alive as long as the borrow of the box.
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
 /// The term of a box in an environment of its own, for as long as the box.
-fn held<'a>(host_box: HostBox<'a, Vm>) -> VmWord<'a> {
+fn env_term<'a>(host_box: HostBox<'a, VmHost>) -> VmWord<'a> {
     debug_assert!(host_box.tag().owns() && host_box.tag() != SHARED_BINARY);
     // SAFETY: the environment is alive as long as the borrow of the box, and its terms stay where
     // they are.
@@ -174,11 +175,11 @@ fn held<'a>(host_box: HostBox<'a, Vm>) -> VmWord<'a> {
 
 /// The term of a host box. O(1) except for terms in the external term format and closures, which are
 /// copied.
-pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
+pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, VmHost>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
-        (SHARED_BINARY, _) => shared(host_box).make(env),
-        (HELD_REF | HELD_FUN | HELD_PID | HELD_PORT | HELD_OPAQUE, _) => env.copy(held(host_box)),
+        (SHARED_BINARY, _) => shared_binary(host_box).make(env),
+        (ENV_REF | ENV_FUN | ENV_PID | ENV_PORT | ENV_OPAQUE, _) => env.copy(env_term(host_box)),
         (_, words) => {
             let term = env.from_etf(etf_bytes(words));
             term.expect("the VM reads what it wrote")
@@ -186,24 +187,24 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
     }
 }
 
-impl Host for Vm {
+impl Host for VmHost {
     type Term<'a> = VmTerm<'a>;
 
     fn kind(host_box: HostBox<'_, Self>) -> HostKind {
         match host_box.tag() {
-            LOCAL_REF | EXTERNAL_REF | HELD_REF => HostKind::Ref,
-            EXTERNAL_PID | HELD_PID => HostKind::Pid,
-            EXTERNAL_PORT | HELD_PORT => HostKind::Port,
+            LOCAL_REF | EXTERNAL_REF | ENV_REF => HostKind::Ref,
+            EXTERNAL_PID | ENV_PID => HostKind::Pid,
+            EXTERNAL_PORT | ENV_PORT => HostKind::Port,
             EXTERNAL_FUN => HostKind::ExternalFun,
-            HELD_FUN => HostKind::LocalFun,
-            RECORD | HELD_OPAQUE => HostKind::Opaque,
-            SHARED_BINARY => HostKind::Bits(shared(host_box).bytes().len() * 8),
+            ENV_FUN => HostKind::LocalFun,
+            RECORD | ENV_OPAQUE => HostKind::Opaque,
+            SHARED_BINARY => HostKind::Bits(shared_binary(host_box).bytes().len() * 8),
             other => unreachable!("a host box with {other:?}"),
         }
     }
 
     fn with_bits<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(&[u8]) -> R) -> R {
-        f(shared(host_box).bytes())
+        f(shared_binary(host_box).bytes())
     }
 
     fn with_ident<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Ident<'_>) -> R) -> R {
@@ -211,22 +212,22 @@ impl Host for Vm {
             (LOCAL_REF, &[first, second]) => {
                 ident::with_local(&reference::numbers([first, second]), f)
             }
-            (HELD_REF, _) => reference::with_ident(held(host_box), f),
-            (HELD_PID | HELD_PORT, _) => ident::with_vm_ident(held(host_box), false, f),
+            (ENV_REF, _) => reference::with_ident(env_term(host_box), f),
+            (ENV_PID | ENV_PORT, _) => ident::with_vm_ident(env_term(host_box), false, f),
             (_, words) => ident::with_etf_ident(etf_bytes(words), false, f),
         }
     }
 
     fn with_fun<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         match host_box.tag() {
-            HELD_FUN => with_etf_fun(Etf::of(held(host_box)).bytes(), f),
+            ENV_FUN => with_etf_fun(Etf::of(env_term(host_box)).bytes(), f),
             _ => with_etf_fun(etf_bytes(host_box.words()), f),
         }
     }
 
     fn with_opaque<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
         match host_box.tag() {
-            HELD_OPAQUE => with_etf_opaque(Etf::of(held(host_box)).bytes(), f),
+            ENV_OPAQUE => with_etf_opaque(Etf::of(env_term(host_box)).bytes(), f),
             _ => with_etf_opaque(etf_bytes(host_box.words()), f),
         }
     }
@@ -246,9 +247,9 @@ impl Host for Vm {
             return false;
         }
         match a.tag() {
-            SHARED_BINARY => shared(a).bytes() == shared(b).bytes(),
-            HELD_REF | HELD_FUN | HELD_PID | HELD_PORT | HELD_OPAQUE => {
-                held(a).is_identical(held(b))
+            SHARED_BINARY => shared_binary(a).bytes() == shared_binary(b).bytes(),
+            ENV_REF | ENV_FUN | ENV_PID | ENV_PORT | ENV_OPAQUE => {
+                env_term(a).is_identical(env_term(b))
             }
             // The order in which a map is written is no promise of the VM.
             RECORD if a.words() != b.words() => {
@@ -267,16 +268,16 @@ impl Host for Vm {
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
-                _ => Arc::increment_strong_count(place as *const HeldEnv),
+                _ => Arc::increment_strong_count(place as *const SharedEnv),
             }
         }
     }
 
     fn kept_bytes(host_box: HostBox<'_, Self>) -> usize {
         match host_box.tag() {
-            SHARED_BINARY => size_of::<SharedBinary>() + shared(host_box).bytes().len(),
-            HELD_REF if reference::classify(held(host_box)) != RefKind::Magic => HELD_BYTES,
-            HELD_PID | HELD_PORT => HELD_BYTES,
+            SHARED_BINARY => size_of::<SharedBinary>() + shared_binary(host_box).bytes().len(),
+            ENV_REF if reference::classify(env_term(host_box)) != RefKind::Magic => ENV_TERM_BYTES,
+            ENV_PID | ENV_PORT => ENV_TERM_BYTES,
             // A resource of a library, an array of counters, what a closure has captured: the VM tells no
             // size, which may be anything.
             _ => UNKNOWN_BYTES,
@@ -289,7 +290,7 @@ impl Host for Vm {
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),
-                _ => drop(Arc::from_raw(place as *const HeldEnv)),
+                _ => drop(Arc::from_raw(place as *const SharedEnv)),
             }
         }
     }
