@@ -373,7 +373,8 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
 
     let memtable = Memtable::new();
     memtable.delete_range(KeyRange::default(), 1);
-    assert!(!memtable.is_empty() && memtable.len() == 0);
+    assert!(!memtable.is_empty());
+    assert_eq!(memtable.len(), 0);
     memtable.apply(write(Kind::Put, b"k", &value(5_000), 2), &ALONE, None);
     assert_eq!(census::nodes(), 1);
     drop(memtable);

@@ -43,12 +43,12 @@ impl SnapshotList {
     /// Publishes all up to this number, and how many records there are then. `apply` makes changes
     /// that readers may see before they are published. The caller holds `write_state`.
     pub(crate) fn publish(&self, visible: u64, count: &RecordCount, apply: impl FnOnce()) {
-        if count.to_publish() == RecordCount::UNKNOWN {
+        if count.published_value() == RecordCount::UNKNOWN {
             // It may be unknown earlier than need be, so that no thread that asks for it waits for
             // `apply`.
             self.count.publish(RecordCount::UNKNOWN, || {});
         }
-        self.count.publish(count.to_publish(), || {
+        self.count.publish(count.published_value(), || {
             apply();
             self.visible.store(visible, Ordering::Release);
         });
@@ -57,7 +57,7 @@ impl SnapshotList {
     /// Publishes how many records there are, which were there before. The caller holds
     /// `write_state`.
     pub(crate) fn publish_count(&self, count: &RecordCount) {
-        self.count.publish(count.to_publish(), || {});
+        self.count.publish(count.published_value(), || {});
     }
 
     /// The number of records, if that is known.

@@ -58,7 +58,7 @@ impl RecordCount {
     pub(crate) const UNKNOWN: i64 = i64::MIN;
 
     /// The number that is published.
-    pub(crate) fn to_publish(&self) -> i64 {
+    pub(crate) fn published_value(&self) -> i64 {
         self.known.unwrap_or(Self::UNKNOWN)
     }
 
@@ -124,24 +124,24 @@ mod tests {
     #[test]
     fn a_count_is_remembered_unless_something_unknown_came() {
         let mut count = RecordCount::default();
-        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
+        assert_eq!(count.published_value(), RecordCount::UNKNOWN);
         count.change(By(5));
-        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
+        assert_eq!(count.published_value(), RecordCount::UNKNOWN);
         let start = count.begin();
         count.change(By(2));
         count.change(By(-1));
         count.end(start, 5);
-        assert_eq!(count.to_publish(), 6);
+        assert_eq!(count.published_value(), 6);
         // What began before a write that nothing is known of says nothing about the time after it.
         let start = count.begin();
         count.change(Unknown);
         count.change(By(1));
         count.end(start, 6);
-        assert_eq!(count.to_publish(), RecordCount::UNKNOWN);
+        assert_eq!(count.published_value(), RecordCount::UNKNOWN);
         let start = count.begin();
         count.change(To(0));
         count.change(By(4));
         count.end(start, 100);
-        assert_eq!(count.to_publish(), 4);
+        assert_eq!(count.published_value(), 4);
     }
 }
