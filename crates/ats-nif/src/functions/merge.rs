@@ -1,4 +1,4 @@
-//! TableMerge values into elements of objects.
+//! Merging values into elements of objects.
 
 use super::access::{check_not_bag, with_writable};
 use super::arguments::{position, with_default};
