@@ -1,14 +1,21 @@
 defmodule Mix.Tasks.Compile.AtsNif do
-  @moduledoc "Builds the native library with the script that rebar3 uses too."
+  @moduledoc "Builds the native library and documentation with the scripts that rebar3 uses too."
   use Mix.Task.Compiler
 
   @impl true
   def run(_arguments) do
-    script = Path.join(__DIR__, "build_nif.sh")
+    run_script("build_nif.sh", [])
+    # The script writes beside a folder `ebin`, which the next compiler makes otherwise.
+    File.mkdir_p!(Mix.Project.compile_path())
+    run_script("scripts/chunks.sh", [Mix.Project.app_path()])
+  end
 
-    case System.cmd(script, [], into: IO.stream(), stderr_to_stdout: true) do
+  defp run_script(name, arguments) do
+    script = Path.join(__DIR__, name)
+
+    case System.cmd(script, arguments, into: IO.stream(), stderr_to_stdout: true) do
       {_, 0} -> :ok
-      {_, status} -> Mix.raise("build_nif.sh failed with status #{status}")
+      {_, status} -> Mix.raise("#{name} failed with status #{status}")
     end
   end
 end
@@ -26,8 +33,14 @@ defmodule Ats.MixProject do
       elixirc_paths: [],
       erlc_options: [:debug_info],
       compilers: [:ats_nif] ++ Mix.compilers(),
-      deps: []
+      deps: [],
+      docs: docs()
     ]
+  end
+
+  # For ex_doc, which finds the groups of functions in their metadata.
+  defp docs do
+    [main: "readme", extras: ["README.md", "CHANGELOG.md" | Path.wildcard("docs/**/*.md")]]
   end
 
   def application do

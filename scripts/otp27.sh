@@ -189,6 +189,7 @@ copy_project() {
     cp -R README.md docs src include test "$root/ats/"
     cp "$tested" "$root/ats/priv/"
     cp "$release/ebin/ats.app" "$root/ats/ebin/"
+    [ ! -d "$release/doc" ] || cp -R "$release/doc" "$root/ats/"
     cp priv/ats_nif.so "$root/ats/release/priv/"
     cp -R "$release/ebin" "$root/ats/release/"
 }

@@ -156,8 +156,19 @@
 %% from the stores of `ats' or from the layers above. What the external term format does not tell
 %% is lost: a reference to a resource of a native library does not keep the resource alive, and a
 %% pid that was stored before the node got its name is one of another node. Builds that measure
-%% or test have more stores to compare with, see docs/inside/design.md. This option does not exist
-%% in `ets'.
+%% or test have more stores to compare with, see docs/inside/design.md.
+%% This option does not exist in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]).
+%% prices
+%% 2> ats:insert(prices, [{pear, 4}, {apple, 3}]).
+%% true
+%% 3> ats:tab2list(prices).
+%% [{apple,3},{pear,4}]
+%% 4> ats:info(prices, type).
+%% ordered_set
+%% '''
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).
@@ -170,26 +181,55 @@ delete(Table) ->
 %% @doc Makes another process the owner of a table, and sends it the message ``
 %% {'ETS-TRANSFER', Table, FromPid, Gift} ''. Only for the owner. The heir stays the same, and
 %% so do fixations of the old owner.
+%%
+%% ```
+%% 1> Table = ats:new(prices, []),
+%%    Keeper = spawn(fun() -> receive stop -> ok end end),
+%%    ats:give_away(Table, Keeper, gift).
+%% true
+%% 2> ats:info(Table, owner) =:= Keeper.
+%% true
+%% 3> Keeper ! stop.
+%% stop
+%% '''
 -spec give_away(table(), Pid :: pid(), Gift :: term()) -> true.
 give_away(Table, Pid, Gift) ->
     ?NATIVE(give_away(Table, Pid, Gift, group_leader()), [Table, Pid, Gift]).
 
 %% @doc Changes options of a table, all or none of them. Only for the owner.
 %%
-%% <table border="1">
-%% <tr><td>`{heir, Pid, Data}', `{heir, none}'</td><td>the process that gets the table when the
+%% <dl>
+%% <dt>`{heir, Pid, Data}', `{heir, none}'</dt><dd>the process that gets the table when the
 %% owner ends, with the message `` {'ETS-TRANSFER', Table, FromPid, Data} ''; an heir that is
-%% dead by then gets nothing, and the table is deleted</td></tr>
-%% <tr><td>`{protection, Access}'</td><td>which processes may read and write, from now on</td></tr>
-%% <tr><td>`{owner, none | application}'</td><td>as in {@link new/2}, not in `ets'; the way back
-%% is {@link give_away/3}, also to the calling process</td></tr>
-%% </table>
+%% dead by then gets nothing, and the table is deleted</dd>
+%% <dt>`{protection, Access}'</dt><dd>which processes may read and write, from now on</dd>
+%% <dt>`{owner, none | application}'</dt><dd>as in {@link new/2}, not in `ets'; the way back
+%% is {@link give_away/3}, also to the calling process</dd>
+%% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:setopts(prices, [{protection, private}]).
+%% true
+%% 3> ats:info(prices, protection).
+%% private
+%% '''
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->
     ?NATIVE(setopts(Table, ats_options:parse_changes(Options), group_leader()),
             [Table, Options]).
 
 %% @doc Gives a table another name. An unnamed table keeps its identifier, which is returned.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:rename(prices, old_prices).
+%% old_prices
+%% 3> ats:whereis(prices).
+%% undefined
+%% '''
 -spec rename(table(), Name :: atom()) -> atom() | tid().
 rename(Table, Name) ->
     ?NATIVE(rename(Table, Name), [Table, Name]).
@@ -200,6 +240,13 @@ whereis(Name) ->
     ?NATIVE(whereis(Name), [Name]).
 
 %% @doc Returns all tables of the node: names of named tables, identifiers of the others.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> lists:member(prices, ats:all()).
+%% true
+%% '''
 -spec all() -> [table()].
 all() ->
     ats_nif:all().
@@ -225,29 +272,29 @@ info(Table) ->
 %% into more base nodes, each with a lock of its own. Base nodes without contention are joined
 %% again, within seconds even if no process writes any more.
 %%
-%% <table border="1">
-%% <tr><td>`base_nodes'</td><td>parts of the table with a lock of their own; 1 at first</td></tr>
-%% <tr><td>`route_nodes'</td><td>nodes that lead to base nodes</td></tr>
-%% <tr><td>`depth'</td><td>most route nodes on the way to a base node</td></tr>
-%% <tr><td>`splits'</td><td>base nodes that were split in two</td></tr>
-%% <tr><td>`joins'</td><td>pairs of base nodes that were joined</td></tr>
-%% <tr><td>`contended'</td><td>times that a writer had to wait for the lock of a base
-%% node</td></tr>
-%% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`base_nodes'</dt><dd>parts of the table with a lock of their own; 1 at first</dd>
+%% <dt>`route_nodes'</dt><dd>nodes that lead to base nodes</dd>
+%% <dt>`depth'</dt><dd>most route nodes on the way to a base node</dd>
+%% <dt>`splits'</dt><dd>base nodes that were split in two</dd>
+%% <dt>`joins'</dt><dd>pairs of base nodes that were joined</dd>
+%% <dt>`contended'</dt><dd>times that a writer had to wait for the lock of a base
+%% node</dd>
+%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% </dl>
 %%
 %% The other types keep objects in buckets, which share locks. Contention doubles the number of
 %% locks, and many writes without contention halve it.
 %%
-%% <table border="1">
-%% <tr><td>`buckets'</td><td>buckets; grows and shrinks with the number of objects</td></tr>
-%% <tr><td>`lines'</td><td>cache lines of buckets that need more than one</td></tr>
-%% <tr><td>`locks'</td><td>locks; 1 at first</td></tr>
-%% <tr><td>`doublings'</td><td>times that the number of locks was doubled</td></tr>
-%% <tr><td>`halvings'</td><td>times that it was halved</td></tr>
-%% <tr><td>`contended'</td><td>times that a writer had to wait for a lock</td></tr>
-%% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`buckets'</dt><dd>buckets; grows and shrinks with the number of objects</dd>
+%% <dt>`lines'</dt><dd>cache lines of buckets that need more than one</dd>
+%% <dt>`locks'</dt><dd>locks; 1 at first</dd>
+%% <dt>`doublings'</dt><dd>times that the number of locks was doubled</dd>
+%% <dt>`halvings'</dt><dd>times that it was halved</dd>
+%% <dt>`contended'</dt><dd>times that a writer had to wait for a lock</dd>
+%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% </dl>
 %%
 %% The numbers are exact when no process writes. The time it takes grows with the number of base
 %% nodes, or of locks.
@@ -264,17 +311,49 @@ info(Table, Item) ->
 %% lookup after a lookup that has found an object of it finds no older object of its other keys.
 %% Functions that read several keys, such as {@link tab2list/1} and {@link select/2}, read them one
 %% after the other, and may find some objects of a list and others not, if it is inserted meanwhile.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 3> ats:insert(prices, {apple, 5}).
+%% true
+%% 4> ats:lookup(prices, apple).
+%% [{apple,5}]
+%% '''
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
 
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]).
+%% prices
+%% 2> ats:insert_new(prices, {apple, 3}).
+%% true
+%% 3> ats:insert_new(prices, [{apple, 5}, {pear, 4}]).
+%% false
+%% 4> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec insert_new(table(), tuple() | [tuple()]) -> boolean().
 insert_new(Table, Objects) ->
     ?NATIVE(insert_new(Table, Objects), [Table, Objects]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take(prices, pear).
+%% [{pear,4}]
+%% 3> ats:take(prices, pear).
+%% []
+%% '''
 -spec take(table(), Key :: term()) -> [tuple()].
 take(Table, Key) ->
     ?NATIVE(take(Table, Key), [Table, Key]).
@@ -285,23 +364,62 @@ delete(Table, Key) ->
     ?NATIVE(delete(Table, Key), [Table, Key]).
 
 %% @doc Removes exactly this object; in a bag that has it several times all its copies.
+%%
+%% ```
+%% 1> ats:new(seen, [bag, named_table]),
+%%    ats:insert(seen, [{ann, 1}, {ann, 2}, {ann, 3}]).
+%% true
+%% 2> ats:delete_object(seen, {ann, 2}).
+%% true
+%% 3> ats:lookup(seen, ann).
+%% [{ann,1},{ann,3}]
+%% '''
 -spec delete_object(table(), tuple()) -> true.
 delete_object(Table, Object) ->
     ?NATIVE(delete_object(Table, Object), [Table, Object]).
 
 %% @doc Removes all objects, as one atomic step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:delete_all_objects(prices).
+%% true
+%% 3> ats:tab2list(prices).
+%% []
+%% '''
 -spec delete_all_objects(table()) -> true.
 delete_all_objects(Table) ->
     ?NATIVE(delete_all_objects(Table), [Table]).
 
 %% @doc Adds to integers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(hits, [named_table]),
+%%    ats:insert(hits, {home, 0}).
+%% true
+%% 2> ats:update_counter(hits, home, 3).
+%% 3
+%% 3> ats:update_counter(hits, home, {2, 4, 5, 0}).
+%% 0
+%% '''
 -spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer()) ->
           integer() | [integer()].
 update_counter(Table, Key, UpdateOp) ->
     ?NATIVE(update_counter(Table, Key, UpdateOp), [Table, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(hits, [named_table]).
+%% hits
+%% 2> ats:update_counter(hits, home, 1, {home, 0}).
+%% 1
+%% 3> ats:update_counter(hits, home, 1, {home, 0}).
+%% 2
+%% '''
 -spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer(),
                      Default :: tuple()) -> integer() | [integer()].
 update_counter(Table, Key, UpdateOp, Default) ->
@@ -309,6 +427,18 @@ update_counter(Table, Key, UpdateOp, Default) ->
 
 %% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
 %% the table. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:update_element(prices, pear, {2, 5}).
+%% true
+%% 3> ats:update_element(prices, fig, {2, 9}).
+%% false
+%% 4> ats:lookup(prices, pear).
+%% [{pear,5}]
+%% '''
 -spec update_element(table(), Key :: term(), element_spec() | [element_spec()]) -> boolean().
 update_element(Table, Key, ElementSpec) ->
     ?NATIVE(update_element(Table, Key, ElementSpec), [Table, Key, ElementSpec]).
@@ -326,17 +456,43 @@ update_element(Table, Key, ElementSpec, Default) ->
 
 %% @doc Returns the objects with a key. An `ordered_set' compares keys with `==', the other
 %% types with `=:='.
+%%
+%% ```
+%% 1> ats:new(seen, [ordered_set, named_table]),
+%%    ats:insert(seen, {1, ann}).
+%% true
+%% 2> ats:lookup(seen, 1.0).
+%% [{1,ann}]
+%% 3> ats:lookup(seen, 2).
+%% []
+%% '''
 -spec lookup(table(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
     ?NATIVE(lookup(Table, Key), [Table, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:lookup_element(prices, pear, 2).
+%% 4
+%% '''
 -spec lookup_element(table(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
 lookup_element(Table, Key, Pos) ->
     ?NATIVE(lookup_element(Table, Key, Pos), [Table, Key, Pos]).
 
 %% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:lookup_element(prices, fig, 2, none).
+%% none
+%% '''
 -spec lookup_element(table(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
           term() | [term()].
 lookup_element(Table, Key, Pos, Default) ->
@@ -348,16 +504,46 @@ lookup_element(Table, Key, Pos, Default) ->
 %% in the table, or an object is shorter than a position, as {@link lookup_element/3} does.
 %%
 %% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(people, [named_table]),
+%%    ats:insert(people, {ann, 1815, london, "a long text"}).
+%% true
+%% 2> ats:lookup_elements(people, ann, [3, 2]).
+%% [london,1815]
+%% '''
 -spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
 lookup_elements(Table, Key, Positions) ->
     ?NATIVE(lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:member(prices, fig).
+%% false
+%% '''
 -spec member(table(), Key :: term()) -> boolean().
 member(Table, Key) ->
     ?NATIVE(member(Table, Key), [Table, Key]).
 
 %% @doc Returns the first key of the table. Only an `ordered_set' has an order worth the name.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:first(prices).
+%% apple
+%% 3> ats:next(prices, apple).
+%% pear
+%% 4> ats:last(prices).
+%% plum
+%% 5> ats:next(prices, plum).
+%% '$end_of_table'
+%% '''
 -spec first(table()) -> Key :: term() | '$end_of_table'.
 first(Table) ->
     ?NATIVE(first(Table), [Table]).
@@ -373,27 +559,69 @@ next(Table, Key) ->
     ?NATIVE(next(Table, Key), [Table, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:prev(prices, pear).
+%% apple
+%% 3> ats:prev(prices, apple).
+%% '$end_of_table'
+%% '''
 -spec prev(table(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Table, Key) ->
     ?NATIVE(prev(Table, Key), [Table, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:first_lookup(prices).
+%% {apple,[{apple,3}]}
+%% '''
 -spec first_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Table) ->
     ?NATIVE(first_lookup(Table), [Table]).
 
 %% @doc Returns the last key together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:last_lookup(prices).
+%% {plum,[{plum,7}]}
+%% '''
 -spec last_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 last_lookup(Table) ->
     ?NATIVE(last_lookup(Table), [Table]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:next_lookup(prices, banana).
+%% {pear,[{pear,4}]}
+%% '''
 -spec next_lookup(table(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Table, Key) ->
     ?NATIVE(next_lookup(Table, Key), [Table, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:prev_lookup(prices, pear).
+%% {apple,[{apple,3}]}
+%% '''
 -spec prev_lookup(table(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Table, Key) ->
@@ -401,6 +629,18 @@ prev_lookup(Table, Key) ->
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:safe_fixtable(prices, true).
+%% true
+%% 3> ats:info(prices, fixed).
+%% true
+%% 4> ats:safe_fixtable(prices, false).
+%% true
+%% '''
 -spec safe_fixtable(table(), Fix :: boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?NATIVE(safe_fixtable(Table, Fix), [Table, Fix]).
@@ -410,6 +650,14 @@ safe_fixtable(Table, Fix) ->
 %% Slots are parts of a table: every object is in one of them. While a table is fixed its slots do
 %% not change, although it may grow. In an `ordered_set' slot `I' is the object at that place, and
 %% takes as long as {@link nth/2}.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:slot(prices, 1).
+%% [{pear,4}]
+%% '''
 -spec slot(table(), I :: non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
@@ -424,6 +672,14 @@ tab2list(Table) ->
 %% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
 %%
 %% The function may change the table; objects inserted meanwhile may or may not be met.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:foldl(fun({_, Price}, Sum) -> Price + Sum end, 0, prices).
+%% 14
+%% '''
 -spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldl(Function, Acc, Table) ->
     Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
@@ -433,6 +689,14 @@ foldl(Function, Acc, Table) ->
     end.
 
 %% @doc Folds a function over the objects, in descending order of the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:foldr(fun({Key, _}, Keys) -> [Key | Keys] end, [], prices).
+%% [apple,pear,plum]
+%% '''
 -spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldr(Function, Acc, Table) ->
     Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
@@ -453,6 +717,16 @@ foldr(Function, Acc, Table) ->
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
 %% the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select(prices, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
+%% [pear,plum]
+%% 3> ats:select(prices, ats:fun2ms(fun({Key, Price}) when Price < 5 -> {Price, Key} end)).
+%% [{3,apple},{4,pear}]
+%% '''
 -spec select(table(), match_spec()) -> [Match :: term()].
 select(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, up), [Table, MatchSpec]).
@@ -461,6 +735,16 @@ select(Table, MatchSpec) ->
 %% select/1}.
 %%
 %% Tables need not be fixed between the calls, but it does no harm.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> {Keys, Continuation} = ats:select(prices, [{{'$1', '_'}, [], ['$1']}], 2), Keys.
+%% [apple,pear]
+%% 3> {Others, _} = ats:select(Continuation), Others.
+%% [plum]
+%% '''
 -spec select(table(), match_spec(), Limit :: pos_integer()) ->
           {[Match :: term()], continuation()} | '$end_of_table'.
 select(Table, MatchSpec, Limit) ->
@@ -473,6 +757,14 @@ select(Continuation) ->
 
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered
 %% bag it is the exact reverse, also among the objects of a key.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_reverse(prices, [{{'$1', '_'}, [], ['$1']}]).
+%% [plum,pear,apple]
+%% '''
 -spec select_reverse(table(), match_spec()) -> [Match :: term()].
 select_reverse(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, down), [Table, MatchSpec]).
@@ -490,12 +782,30 @@ select_reverse(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
 %% @doc Counts the objects for which the result of a match specification is `true'. Builds nothing.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_count(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% '''
 -spec select_count(table(), match_spec()) -> non_neg_integer().
 select_count(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
 %% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_delete(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% 3> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec select_delete(table(), match_spec()) -> non_neg_integer().
 select_delete(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?NATIVE(clear(Table), [Table, MatchSpec]);
@@ -505,12 +815,30 @@ select_delete(Table, MatchSpec) ->
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
 %% the keys stay the same. Not for a `bag'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_replace(prices, [{{'$1', '$2'}, [{'<', '$2', 5}], [{{'$1', {'+', '$2', 1}}}]}]).
+%% 2
+%% 3> ats:tab2list(prices).
+%% [{apple,4},{pear,5},{plum,7}]
+%% '''
 -spec select_replace(table(), match_spec()) -> non_neg_integer().
 select_replace(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:replace(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match(prices, {'$1', 4}).
+%% [[pear]]
+%% '''
 -spec match(table(), match_pattern()) -> [Bindings :: [term()]].
 match(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], up), [Table, Pattern]).
@@ -528,6 +856,14 @@ match(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
 %% @doc Returns the objects that match a pattern.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match_object(prices, {'_', 4}).
+%% [{pear,4}]
+%% '''
 -spec match_object(table(), match_pattern()) -> [Object :: tuple()].
 match_object(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], up), [Table, Pattern]).
@@ -546,6 +882,16 @@ match_object(Continuation) ->
 
 %% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
 %% deleted at one moment.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:match_delete(prices, {'_', 4}).
+%% true
+%% 3> ats:tab2list(prices).
+%% [{apple,3},{plum,7}]
+%% '''
 -spec match_delete(table(), match_pattern()) -> true.
 match_delete(Table, '_') ->
     ?NATIVE(delete_all_objects(Table), [Table, '_']);
@@ -561,16 +907,32 @@ match_spec_compile(MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:compile(MatchSpec), [MatchSpec]).
 
 %% @doc Returns what a compiled match specification makes of the terms of a list.
+%%
+%% ```
+%% 1> Compiled = ats:match_spec_compile([{{'$1', '_'}, [], ['$1']}]),
+%%    ats:match_spec_run([{a, 1}, {b, 2}], Compiled).
+%% [a,b]
+%% '''
 -spec match_spec_run([term()], compiled_match_spec()) -> [term()].
 match_spec_run(List, CompiledMatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:run(List, CompiledMatchSpec), [List, CompiledMatchSpec]).
 
 %% @doc Tells whether a term is a compiled match specification, of `ats' and of this node.
+%%
+%% ```
+%% 1> ats:is_compiled_ms(ats:match_spec_compile([{'_', [], ['$_']}])).
+%% true
+%% '''
 -spec is_compiled_ms(term()) -> boolean().
 is_compiled_ms(Term) ->
     ats_nif:is_compiled_ms(Term).
 
 %% @doc Tries a match specification on a tuple, and says what is wrong with it, if anything.
+%%
+%% ```
+%% 1> ats:test_ms({apple, 3}, [{{'$1', '$2'}, [{'>', '$2', 1}], ['$1']}]).
+%% {ok,apple}
+%% '''
 -spec test_ms(tuple(), match_spec()) ->
           {ok, Result :: term()} | {error, [{warning | error, string()}]}.
 test_ms(Tuple, MatchSpec) ->
@@ -579,23 +941,32 @@ test_ms(Tuple, MatchSpec) ->
 %% @doc Runs a match specification, without making anything of the results, and tells what that
 %% took.
 %%
-%% <table border="1">
-%% <tr><td>`access'</td><td>how much of the table has to be read: `nothing', `points' (single keys),
-%% `ranges' of keys, or `everything'</td></tr>
-%% <tr><td>`plan'</td><td>the conditions on the key that say so, each a binary in the syntax of
-%% Erlang; a key that meets one of them is read</td></tr>
-%% <tr><td>`rows_read', `rows_returned'</td>
-%%     <td>how many objects were read, and how many matched</td></tr>
-%% <tr><td>`run_microseconds'</td><td>how long that took</td></tr>
-%% <tr><td>`known'</td>
-%%     <td>whether the specification was compiled and planned already: by this call or
-%% another one on the same scheduler, not long ago</td></tr>
-%% <tr><td>`compile_nanoseconds'</td>
-%%     <td>how long it took to compile and plan it, or to find it among
-%% those that are known</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`access'</dt><dd>how much of the table has to be read: `nothing', `points' (single keys),
+%% `ranges' of keys, or `everything'</dd>
+%% <dt>`plan'</dt><dd>the conditions on the key that say so, each a binary in the syntax of
+%% Erlang; a key that meets one of them is read</dd>
+%% <dt>`rows_read', `rows_returned'</dt>
+%%     <dd>how many objects were read, and how many matched</dd>
+%% <dt>`run_microseconds'</dt><dd>how long that took</dd>
+%% <dt>`known'</dt>
+%%     <dd>whether the specification was compiled and planned already: by this call or
+%% another one on the same scheduler, not long ago</dd>
+%% <dt>`compile_nanoseconds'</dt>
+%%     <dd>how long it took to compile and plan it, or to find it among
+%% those that are known</dd>
+%% </dl>
 %%
 %% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> Explained = ats:explain(prices, [{{'$1', '_'}, [{'>', '$1', b}], ['$1']}]),
+%%    maps:with([access, plan, rows_read], Explained).
+%% #{access => ranges,plan => [<<"b < Key">>],rows_read => 2}
+%% '''
 -spec explain(table(), match_spec()) -> ats_select:explanation().
 explain(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:explain(Table, MatchSpec), [Table, MatchSpec]).
@@ -604,12 +975,30 @@ explain(Table, MatchSpec) ->
 %% match specification it was made with. Fails with `badarg' for the continuation of a {@link
 %% range/4. range} that is not usable any more: no specification says where it ends. Begin another
 %% range behind the last key, with `{low, exclusive}'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> MatchSpec = [{{'$1', '_'}, [], ['$1']}],
+%%    {Keys, Continuation} = ats:select(prices, MatchSpec, 2), Keys.
+%% [apple,pear]
+%% 3> Kept = term_to_binary(Continuation),
+%%    Repaired = ats:repair_continuation(binary_to_term(Kept), MatchSpec),
+%%    {Others, _} = ats:select(Repaired), Others.
+%% [plum]
+%% '''
 -spec repair_continuation(continuation(), match_spec()) -> continuation().
 repair_continuation(Continuation, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:repair(Continuation, MatchSpec), [Continuation, MatchSpec]).
 
 %% @doc Makes a match specification of a fun, in modules that use the parse transform {@link
 %% ats_ms_transform}, and in the shell. Any other call fails.
+%%
+%% ```
+%% 1> ats:fun2ms(fun({Key, Price}) when Price > 3 -> Key end).
+%% [{{'$1','$2'},[{'>','$2',3}],['$1']}]
+%% '''
 -spec fun2ms(fun((term()) -> term())) -> match_spec().
 fun2ms(ShellFun) ->
     try ets:fun2ms(ShellFun)
@@ -634,22 +1023,32 @@ range(Table, Low, High) ->
 %% @doc Returns what has a key from `Low' to `High', in ascending order of the keys; nothing if
 %% `Low' is greater than `High'.
 %%
-%% <table border="1">
-%% <tr><td>`{low, inclusive | exclusive | unbounded}'</td><td>whether an object with the key `Low'
+%% <dl>
+%% <dt>`{low, inclusive | exclusive | unbounded}'</dt><dd>whether an object with the key `Low'
 %% belongs to the range, which is the default, or does not; or whether `Low' has no meaning and the
-%% range begins with the first key</td></tr>
-%% <tr><td>`{high, inclusive | exclusive | unbounded}'</td><td>likewise</td></tr>
-%% <tr><td>`reverse', `{reverse, boolean()}'</td><td>descending order</td></tr>
-%% <tr><td>`{limit, N}'</td><td>at most `N' of them, and a continuation for {@link
+%% range begins with the first key</dd>
+%% <dt>`{high, inclusive | exclusive | unbounded}'</dt><dd>likewise</dd>
+%% <dt>`reverse', `{reverse, boolean()}'</dt><dd>descending order</dd>
+%% <dt>`{limit, N}'</dt><dd>at most `N' of them, and a continuation for {@link
 %% select/1}, or `` '$end_of_table' ''. The continuation keeps to the range, and cannot be {@link
-%% repair_continuation/2. repaired}</td></tr>
-%% <tr><td>`objects', `keys', `{positions, [Pos]}'</td><td>what to return: objects, which is the
+%% repair_continuation/2. repaired}</dd>
+%% <dt>`objects', `keys', `{positions, [Pos]}'</dt><dd>what to return: objects, which is the
 %% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does
-%% not have. Nothing else is copied</td></tr>
-%% </table>
+%% not have. Nothing else is copied</dd>
+%% </dl>
 %%
 %% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
 %% `ordered_set'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range(prices, b, pluto, []).
+%% [{pear,4},{plum,7}]
+%% 3> ats:range(prices, apple, plum, [keys, {low, exclusive}, reverse]).
+%% [plum,pear]
+%% '''
 -spec range(table(), Low :: term(), High :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 range(Table, Low, High, Options) ->
@@ -672,6 +1071,14 @@ range_count(Table, Low, High) ->
 %% there, or deleting one, takes a little longer: a few dozen nanoseconds. Of an ordered bag objects
 %% are counted, not keys. The first call that counts looks at those keys that have several, and any
 %% change of one takes longer from then on.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_count(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_count(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
@@ -681,6 +1088,16 @@ range_count(Table, Low, High, Bounds) ->
 %%
 %% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
 %% if the table is no `ordered_set'. There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:rank(prices, plum).
+%% 2
+%% 3> ats:nth(prices, 3).
+%% {plum,7}
+%% '''
 -spec rank(table(), Key :: term()) -> non_neg_integer().
 rank(Table, Key) ->
     ?WITH_ERROR_INFO(ats_range:rank(Table, Key), [Table, Key]).
@@ -693,6 +1110,16 @@ rank(Table, Key) ->
 %% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
 %% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about
 %% a nanosecond for each.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:nth(prices, 1).
+%% {apple,3}
+%% 3> ats:nth(prices, -1).
+%% {plum,7}
+%% '''
 -spec nth(table(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
 nth(Table, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, N), [Table, N]).
@@ -705,6 +1132,14 @@ range_nth(Table, Low, High, N) ->
 
 %% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4}
 %% only the bounds are possible. What is returned is always in the range.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_nth(prices, b, z, -1, []).
+%% {plum,7}
+%% '''
 -spec range_nth(table(), Low :: term(), High :: term(), N :: integer(), [range_bound()]) ->
           Object :: tuple() | '$end_of_table'.
 range_nth(Table, Low, High, N, Bounds) ->
@@ -717,6 +1152,14 @@ range_delete(Table, Low, High) ->
 
 %% @doc Deletes the objects of a range, each atomically, and returns how many. Of the options of
 %% {@link range/4} only the bounds are possible.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_delete(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_delete(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_delete(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
@@ -729,6 +1172,14 @@ range_fold(Function, Acc, Table, Low, High) ->
 
 %% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
 %% than a hundred are in memory at a time. The function may change the table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:range_fold(fun({_, Price}, Sum) -> Price + Sum end, 0, prices, b, z, []).
+%% 11
+%% '''
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term(),
                  [range_option()]) -> Acc.
 range_fold(Function, Acc, Table, Low, High, Options) ->
@@ -743,22 +1194,30 @@ prefix(Table, Pattern) ->
 %% @doc Returns what has a key that begins as a pattern does: a term of which the last parts are the
 %% atom `` '_' ''.
 %%
-%% <table border="1">
-%% <tr><td>`` {user, 17, '_'} ''</td><td>all tuples of three elements that begin with these
-%% two</td></tr>
-%% <tr><td>`` {{user, '_'}, '_'} ''</td><td>all pairs of which the first element is a pair that
-%% begins with `user'</td></tr>
-%% <tr><td>`` [a, b | '_'] ''</td><td>all lists that begin with these, also `[a, b]'</td></tr>
-%% <tr><td>`` "ab" ++ '_' ''</td><td>all strings that begin with these characters</td></tr>
-%% <tr><td>`` '_' ''</td><td>every key</td></tr>
-%% <tr><td>`{user, 17}'</td><td>this key alone</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`` {user, 17, '_'} ''</dt><dd>all tuples of three elements that begin with these
+%% two</dd>
+%% <dt>`` {{user, '_'}, '_'} ''</dt><dd>all pairs of which the first element is a pair that
+%% begins with `user'</dd>
+%% <dt>`` [a, b | '_'] ''</dt><dd>all lists that begin with these, also `[a, b]'</dd>
+%% <dt>`` "ab" ++ '_' ''</dt><dd>all strings that begin with these characters</dd>
+%% <dt>`` '_' ''</dt><dd>every key</dd>
+%% <dt>`{user, 17}'</dt><dd>this key alone</dd>
+%% </dl>
 %%
 %% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} ''
 %% or in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such
 %% pattern: use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
 %%
 %% The options are those of {@link range/4} without the bounds.
+%%
+%% ```
+%% 1> ats:new(mails, [ordered_set, named_table]),
+%%    ats:insert(mails, [{{ann, 1}, hello}, {{bob, 1}, hi}, {{bob, 2}, bye}]).
+%% true
+%% 2> ats:prefix(mails, {bob, '_'}, [keys]).
+%% [{bob,1},{bob,2}]
+%% '''
 -spec prefix(table(), Pattern :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 prefix(Table, Pattern, Options) ->
@@ -779,12 +1238,24 @@ tab2file(Table, File) ->
 %% The table may change meanwhile: objects that are there throughout are written once. The memory
 %% that this takes does not depend on the size of the table.
 %%
-%% <table border="1">
-%% <tr><td>`{extended_info, [object_count]}'</td><td>also writes how many objects there
-%% are</td></tr>
-%% <tr><td>`{extended_info, [md5sum]}'</td><td>also writes a checksum of the objects</td></tr>
-%% <tr><td>`{sync, true}'</td><td>returns when the file is on the disk</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{extended_info, [object_count]}'</dt><dd>also writes how many objects there
+%% are</dd>
+%% <dt>`{extended_info, [md5sum]}'</dt><dd>also writes a checksum of the objects</dd>
+%% <dt>`{sync, true}'</dt><dd>returns when the file is on the disk</dd>
+%% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:tab2file(prices, "prices.tab", [{sync, true}]).
+%% ok
+%% 3> ats:delete(prices).
+%% true
+%% 4> ats:file2tab("prices.tab").
+%% {ok,prices}
+%% '''
 -spec tab2file(table(), file:name(), [ats_file:write_option()]) ->
           ok | {error, Reason :: term()}.
 tab2file(Table, File, Options) ->
@@ -808,6 +1279,16 @@ file2tab(File, Options) ->
     ?WITH_ERROR_INFO(ats_file:read(File, Options), [File, Options]).
 
 %% @doc Says what table is in a file, without reading its objects.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:tab2file(prices, "prices.tab").
+%% ok
+%% 3> {ok, Info} = ats:tabfile_info("prices.tab"), proplists:get_value(size, Info).
+%% 3
+%% '''
 -spec tabfile_info(string() | atom()) ->
           {ok, ats_file:description()} | {error, Reason :: term()}.
 tabfile_info(File) when is_list(File); is_atom(File) ->
@@ -817,6 +1298,15 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 %% argument `read' and returns a list of objects, together with the function to be called next, or
 %% `end_of_input'. If it returns anything else, the caller exits with that as reason. If its
 %% objects cannot be inserted, it is called with `close', and the caller exits.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    Last = fun(read) -> end_of_input end,
+%%    ats:init_table(prices, fun(read) -> {[{apple, 3}, {pear, 4}], Last} end).
+%% true
+%% 2> ats:lookup(prices, pear).
+%% [{pear,4}]
+%% '''
 -spec init_table(table(), ats_dets:init_fun()) -> true.
 init_table(Table, InitFun) ->
     Id = ?WITH_ERROR_INFO(empty_table(Table), [Table, InitFun]),
@@ -830,11 +1320,36 @@ empty_table(Table) ->
 
 %% @doc Inserts the objects of an open Dets table. Objects that are there stay, unless they are
 %% replaced.
+%%
+%% ```
+%% 1> {ok, _} = dets:open_file(prices, [{file, "prices.dets"}]),
+%%    dets:insert(prices, {apple, 3}).
+%% ok
+%% 2> ats:new(prices, [named_table]), ats:from_dets(prices, prices).
+%% true
+%% 3> ats:lookup(prices, apple).
+%% [{apple,3}]
+%% 4> dets:close(prices).
+%% ok
+%% '''
 -spec from_dets(table(), dets:tab_name()) -> true.
 from_dets(Table, DetsTable) ->
     ?WITH_ERROR_INFO(ats_dets:from_dets(identifier(Table), DetsTable), [Table, DetsTable]).
 
 %% @doc Replaces the objects of an open Dets table by those of a table.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> {ok, _} = dets:open_file(prices, [{file, "prices.dets"}]),
+%%    ats:to_dets(prices, prices).
+%% prices
+%% 3> dets:lookup(prices, pear).
+%% [{pear,4}]
+%% 4> dets:close(prices).
+%% ok
+%% '''
 -spec to_dets(table(), DetsTable) -> DetsTable when DetsTable :: dets:tab_name().
 to_dets(Table, DetsTable) ->
     ?WITH_ERROR_INFO(ats_dets:to_dets(identifier(Table), DetsTable), [Table, DetsTable]).
@@ -850,16 +1365,24 @@ table(Table) ->
 %% far as they can, and their conditions on the key decide how much of the table is read (see
 %% {@link explain/2}).
 %%
-%% <table border="1">
-%% <tr><td>`{traverse, select}'</td><td>the default, as described</td></tr>
-%% <tr><td>`{traverse, {select, MatchSpec}}'</td><td>the query is about what this match
-%% specification makes of the objects</td></tr>
-%% <tr><td>`{traverse, first_next}'</td><td>one key after the other, from the first to the
-%% last</td></tr>
-%% <tr><td>`{traverse, last_prev}'</td><td>from the last to the first</td></tr>
-%% <tr><td>`{n_objects, N}'</td><td>how many results of a match specification are fetched at a
-%% time, 100 by default</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{traverse, select}'</dt><dd>the default, as described</dd>
+%% <dt>`{traverse, {select, MatchSpec}}'</dt><dd>the query is about what this match
+%% specification makes of the objects</dd>
+%% <dt>`{traverse, first_next}'</dt><dd>one key after the other, from the first to the
+%% last</dd>
+%% <dt>`{traverse, last_prev}'</dt><dd>from the last to the first</dd>
+%% <dt>`{n_objects, N}'</dt><dd>how many results of a match specification are fetched at a
+%% time, 100 by default</dd>
+%% </dl>
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> qlc:e(qlc:q([Key || {Key, Price} <- ats:table(prices, []), Price > 3])).
+%% [pear,plum]
+%% '''
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
     ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), Options), [Table, Options]).
@@ -916,6 +1439,16 @@ browse({Id, First}, Height, Width) ->
 %% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
 %% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
 %% calling process is killed meanwhile, what it has taken so far is lost.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:select_take(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% [{pear,4},{plum,7}]
+%% 3> ats:tab2list(prices).
+%% [{apple,3}]
+%% '''
 -spec select_take(table(), match_spec()) -> [Object :: tuple()].
 select_take(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table, MatchSpec]);
@@ -930,6 +1463,16 @@ select_take(Table, MatchSpec) ->
 %% No other process waits: it finds the table empty at once. The caller waits until the processes
 %% that were writing at that moment have finished. Then it reads in slices, in O(number of objects),
 %% and lets other processes run. If the caller is killed meanwhile, the objects are lost.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take_all_objects(prices).
+%% [{apple,3},{pear,4},{plum,7}]
+%% 3> ats:info(prices, size).
+%% 0
+%% '''
 -spec take_all_objects(table()) -> [Object :: tuple()].
 take_all_objects(Table) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table]).
@@ -944,12 +1487,31 @@ take_all_objects(Table) ->
 %% is first out. From types without order it takes some object, from a bag the oldest one of some
 %% key. There the list is empty only if no object was in the table during all of the call. O(1),
 %% amortised.
+%%
+%% ```
+%% 1> ats:new(jobs, [ordered_bag, named_table]).
+%% jobs
+%% 2> ats:insert(jobs, [{2, mail}, {1, build}, {2, test}]).
+%% true
+%% 3> ats:take_first(jobs).
+%% [{1,build}]
+%% 4> ats:take_first(jobs).
+%% [{2,mail}]
+%% '''
 -spec take_first(table()) -> [Object :: tuple()].
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
 %% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order
 %% the same. From an ordered bag it takes the newest object of the last key.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take_last(prices).
+%% [{plum,7}]
+%% '''
 -spec take_last(table()) -> [Object :: tuple()].
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).
@@ -961,31 +1523,31 @@ take_last(Table) ->
 %% The element is the one behind the key, or the one at `Pos'. The operand is the later value, what
 %% is in the table the earlier one:
 %%
-%% <table border="1">
-%% <tr><td>`replace', `last'</td><td>any terms: `Later'</td></tr>
-%% <tr><td>`first'</td><td>any terms: `Earlier'</td></tr>
-%% <tr><td>`{last, N}'</td><td>tuples of `N' elements or more: the one of which the element `N' is
-%% greater, such as a timestamp; `Later' if these are `=='</td></tr>
-%% <tr><td>`sum'</td><td>numbers, also floats: `Earlier + Later'</td></tr>
-%% <tr><td>`min', `max'</td><td>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</td></tr>
-%% <tr><td>`statistics'</td><td>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
-%% such a tuple</td></tr>
-%% <tr><td>`append'</td><td>proper lists: `Earlier ++ Later'; or binaries:
-%% `<<Earlier/binary, Later/binary>>'</td></tr>
-%% <tr><td>`union'</td>
-%%     <td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
+%% <dl>
+%% <dt>`replace', `last'</dt><dd>any terms: `Later'</dd>
+%% <dt>`first'</dt><dd>any terms: `Earlier'</dd>
+%% <dt>`{last, N}'</dt><dd>tuples of `N' elements or more: the one of which the element `N' is
+%% greater, such as a timestamp; `Later' if these are `=='</dd>
+%% <dt>`sum'</dt><dd>numbers, also floats: `Earlier + Later'</dd>
+%% <dt>`min', `max'</dt><dd>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</dd>
+%% <dt>`statistics'</dt><dd>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
+%% such a tuple</dd>
+%% <dt>`append'</dt><dd>proper lists: `Earlier ++ Later'; or binaries:
+%% `<<Earlier/binary, Later/binary>>'</dd>
+%% <dt>`union'</dt>
+%%     <dd>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
 %% Later)'; or maps:
-%% `maps:merge(Earlier, Later)'</td></tr>
-%% <tr><td>`intersection'</td>
-%%     <td>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
-%% `maps:intersect(Earlier, Later)'</td></tr>
-%% <tr><td>`{prune, Merge}'</td><td>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
+%% `maps:merge(Earlier, Later)'</dd>
+%% <dt>`intersection'</dt>
+%%     <dd>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
+%% `maps:intersect(Earlier, Later)'</dd>
+%% <dt>`{prune, Merge}'</dt><dd>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
 %% or `#{}', the object is removed. As an operand or a value, each of these that `Merge' takes goes
-%% with all others</td></tr>
-%% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list.
+%% with all others</dd>
+%% <dt>`{vector, Merges}'</dt><dd>tuples: each element by the merge at its place in the list.
 %% The object is removed if all merges are `{prune, _}' and all elements are empty. Vectors may be
-%% in vectors, up to 8 deep</td></tr>
-%% </table>
+%% in vectors, up to 8 deep</dd>
+%% </dl>
 %%
 %% All merges are associative (sums of floats up to rounding), so it does not matter if some values
 %% are merged before they come here.
@@ -998,6 +1560,19 @@ take_last(Table) ->
 %% Fails with `badarg', and changes nothing, if one of the two values cannot be merged in this way,
 %% if the key is not there and `{Key, Operand}' would not be an object of this table with the
 %% operand at the position, or if there is no such position.
+%%
+%% ```
+%% 1> ats:new(visits, [named_table]).
+%% visits
+%% 2> ats:merge(visits, monday, 3, sum).
+%% 3
+%% 3> ats:merge(visits, monday, 1.5, sum).
+%% 4.5
+%% 4> ats:merge(visits, pages, [home], union).
+%% [home]
+%% 5> ats:merge(visits, pages, [about, home], union).
+%% [about,home]
+%% '''
 -spec merge(table(), Key :: term(), Operand :: term(),
             merge() | {Pos :: pos_integer(), merge()}) -> term().
 merge(Table, Key, Operand, Merge) ->

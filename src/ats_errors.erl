@@ -1,3 +1,4 @@
+%% @private
 %% @doc The errors of `ats': what an exception is called and what it says.
 %%
 %% A native function refuses its arguments with a *cause*. Most causes speak about the table

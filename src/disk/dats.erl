@@ -122,52 +122,62 @@ open_file(Directory) ->
 %% ended. A process that opens a table that is open already must ask for the same directory and the
 %% same `access', and for nothing else than there is.
 %%
-%% <table border="1">
-%% <tr><td>`{file, Directory}'</td><td>where the table is. The directory is made if it is not there,
+%% <dl>
+%% <dt>`{file, Directory}'</dt><dd>where the table is. The directory is made if it is not there,
 %% in one that is. If the option is missing, the name of the table is taken, which must be an atom
-%% or a string then</td></tr>
-%% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag',
+%% or a string then</dd>
+%% <dt>`{type, Type}'</dt><dd>`set', which is the default, `ordered_set', `bag',
 %% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
-%% type, if it is given</td></tr>
-%% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
-%% must have it there, if it is given</td></tr>
-%% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
-%% process can change objects, and nothing in the directory is written</td></tr>
-%% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the
-%% same time share that</td></tr>
-%% <tr><td>`{durability, {interval, Ms}}'</td><td>it is at most that long after. The default, with a
-%% second. `{auto_save, Ms}' means the same</td></tr>
-%% <tr><td>`{durability, system}'</td><td>when the system does that: some 30 seconds on Linux.
-%% `{auto_save, infinity}' means the same</td></tr>
-%% <tr><td>`{merge, Merge}'</td><td>how the values are merged that {@link write/3} writes to the
-%% same key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
-%% default, keeps the last. Not for bags. A table that is there must have it, if it is
-%% given</td></tr>
-%% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
-%% <tr><td>`{compressed, true}'</td><td>what is written from now on to sorted files is compressed
-%% with LZ4, block by block: a point read that is not in memory takes some microseconds more, and
-%% the files are often half as large. `false' is the default. Either reads what the other has
-%% written</td></tr>
-%% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
-%% last, and for what was read; 320 MiB</td></tr>
-%% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads
+%% type, if it is given</dd>
+%% <dt>`{keypos, Pos}'</dt><dd>where objects have their key, 1 by default. A table that is there
+%% must have it there, if it is given</dd>
+%% <dt>`{access, read | read_write}'</dt><dd>with `read', which wants a table that is there, no
+%% process can change objects, and nothing in the directory is written</dd>
+%% <dt>`{durability, sync}'</dt><dd>a write returns when it is on disk. Writes that wait at the
+%% same time share that</dd>
+%% <dt>`{durability, {interval, Ms}}'</dt><dd>it is at most that long after. The default, with a
+%% second. `{auto_save, Ms}' means the same</dd>
+%% <dt>`{durability, system}'</dt><dd>when the system does that: some 30 seconds on Linux.
+%% `{auto_save, infinity}' means the same</dd>
+%% <dt>`{merge, Merge}'</dt><dd>how the values are merged that {@link write/3} writes to the same
+%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
+%% default, keeps the last. Not for bags. A table that is there must have it, if it is given</dd>
+%% <dt>`{block_size, Bytes}'</dt><dd>about how much is read from disk at once; 4096</dd>
+%% <dt>`{compressed, true}'</dt><dd>what is written from now on to sorted files is compressed with
+%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the
+%% files are often half as large. `false' is the default. Either reads what the other has
+%% written</dd>
+%% <dt>`{memory, Bytes}'</dt><dd>how much memory the table takes at most for what was written
+%% last, and for what was read; 320 MiB</dd>
+%% <dt>`{snapshot_age, Ms}'</dt><dd>what the table was at a moment is kept for a call that reads
 %% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
-%% never</td></tr>
-%% <tr><td>`{repair, true}'</td><td>if files are damaged so that the table cannot be opened, what
-%% can be read is written to new files, and the table is opened. The damaged files are kept in a
-%% directory beside, and a warning is logged that says what was lost</td></tr>
-%% <tr><td>`{repair, false}'</td><td>such a table is answered by `{error, {needs_repair,
-%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</td></tr>
-%% <tr><td>`{repair, force}'</td><td>all files are read and written anew, also if nothing shows yet
-%% that they are damaged</td></tr>
-%% </table>
+%% never</dd>
+%% <dt>`{repair, true}'</dt><dd>if files are damaged so that the table cannot be opened, what can
+%% be read is written to new files, and the table is opened. The damaged files are kept in a
+%% directory beside, and a warning is logged that says what was lost</dd>
+%% <dt>`{repair, false}'</dt><dd>such a table is answered by `{error, {needs_repair,
+%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</dd>
+%% <dt>`{repair, force}'</dt><dd>all files are read and written anew, also if nothing shows yet
+%% that they are damaged</dd>
+%% </dl>
 %%
 %% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
 %% nothing: that is about the end of the system, and of power.
 %%
 %% `estimated_no_objects', `min_no_slots', `max_no_slots' and `{ram_file, false}' are accepted and
 %% mean nothing. With `{ram_file, true}' the answer is `{error, {unsupported, Option}}'.
+%%
+%% ```
+%% 1> dats:open_file(prices, [{file, "prices_on_disk"}, {type, ordered_set}]).
+%% {ok,prices}
+%% 2> dats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% ok
+%% 3> dats:close(prices).
+%% ok
+%% 4> {ok, Name} = dats:open_file("prices_on_disk"), dats:lookup(Name, pear).
+%% [{pear,4}]
+%% '''
 -spec open_file(tab_name(), option() | [option()]) -> {ok, tab_name()} | {error, reason()}.
 open_file(Name, Options) ->
     case ats_disk_options:parse(Name, Options) of
@@ -213,6 +223,16 @@ unfix(Table) ->
     end.
 
 %% @doc Returns `true' if there is a table in a directory.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:is_dats_file("prices").
+%% true
+%% 3> dats:is_dets_file("prices").
+%% true
+%% '''
 -spec is_dats_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
 is_dats_file(Directory) ->
     case ats_disk_options:describe(Directory) of
@@ -250,6 +270,22 @@ rename_table(From, To) ->
 
 %% @doc Copies a table that is not open for writing to a directory that is empty or not there. The
 %% copy is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:close(prices).
+%% ok
+%% 3> dats:copy_table("prices", "prices_of_today").
+%% ok
+%% 4> dats:rename_table("prices_of_today", "prices_of_may").
+%% ok
+%% 5> dats:is_dats_file("prices_of_may").
+%% true
+%% 6> dats:destroy("prices_of_may").
+%% ok
+%% '''
 -spec copy_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
 copy_table(From, To) ->
     case ats_disk_closed:copy(From, To) of
@@ -258,6 +294,14 @@ copy_table(From, To) ->
     end.
 
 %% @doc The names of all open tables of this node.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:all().
+%% [prices]
+%% '''
 -spec all() -> [tab_name()].
 all() ->
     ats_disk_tables:names().
@@ -270,30 +314,46 @@ info(Name) ->
 %% @doc Returns one item of the description of a table; `undefined' if the table is not open, or
 %% there is no such item.
 %%
-%% <table border="1">
-%% <tr><td>`type', `keypos', `access', `durability', `compressed'</td><td>as it was opened</td></tr>
-%% <tr><td>`auto_save'</td><td>the interval of `durability' in milliseconds, 0 for `sync', and
-%% `infinity' for `system'</td></tr>
-%% <tr><td>`ram_file'</td><td>`false'</td></tr>
-%% <tr><td>`filename'</td><td>its directory, as it was spelled when it was opened</td></tr>
-%% <tr><td>`size', `no_objects'</td><td>the number of objects. The first call after the table was
-%% opened reads all of it</td></tr>
-%% <tr><td>`no_keys'</td><td>the number of keys; of a bag, each call reads all of it</td></tr>
-%% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
-%% <tr><td>`memory'</td><td>bytes in memory</td></tr>
-%% <tr><td>`users'</td><td>the processes that have opened it, each as often as it has</td></tr>
-%% <tr><td>`owner'</td><td>the process that owns all open tables</td></tr>
-%% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries
-%% in sorted files, and of those, as in osmos</td></tr>
-%% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
-%% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
-%% `docs/use/operating.md'</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`type', `keypos', `access', `durability', `compressed'</dt><dd>as it was opened</dd>
+%% <dt>`auto_save'</dt><dd>the interval of `durability' in milliseconds, 0 for `sync', and
+%% `infinity' for `system'</dd>
+%% <dt>`ram_file'</dt><dd>`false'</dd>
+%% <dt>`filename'</dt><dd>its directory, as it was spelled when it was opened</dd>
+%% <dt>`size', `no_objects'</dt><dd>the number of objects. The first call after the table was
+%% opened reads all of it</dd>
+%% <dt>`no_keys'</dt><dd>the number of keys; of a bag, each call reads all of it</dd>
+%% <dt>`file_size'</dt><dd>bytes on disk, without the journal</dd>
+%% <dt>`memory'</dt><dd>bytes in memory</dd>
+%% <dt>`users'</dt><dd>the processes that have opened it, each as often as it has</dd>
+%% <dt>`owner'</dt><dd>the process that owns all open tables</dd>
+%% <dt>`tree_entries', `file_entries', `files'</dt><dd>the number of keys in memory, of entries in
+%% sorted files, and of those, as in osmos</dd>
+%% <dt>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</dt><dd>as in `ets:info/2'</dd>
+%% <dt>`stats'</dt><dd>what the store has done since it was opened, as a map; see
+%% `docs/use/operating.md'</dd>
+%% </dl>
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:info(prices, size).
+%% 3
+%% '''
 -spec info(tab_name(), Item :: atom()) -> term() | undefined.
 info(Name, Item) ->
     ?ANSWER(ats_disk_info:item(Item, Name), Name, [Name, Item]).
 
 %% @doc Makes all durable that was written before.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:sync(prices).
+%% ok
+%% '''
 -spec sync(tab_name()) -> ok | {error, reason()}.
 sync(Name) ->
     ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_sync(?TABLE(Name)),
@@ -301,6 +361,14 @@ sync(Name) ->
             Name, [Name]).
 
 %% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:flush(prices).
+%% ok
+%% '''
 -spec flush(tab_name()) -> ok | {error, reason()}.
 flush(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
@@ -310,6 +378,11 @@ flush(Name) ->
 %% 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
 %% read. While the first is more than its part, the largest tables write theirs to files, and writes
 %% are slowed down. What only snapshots read comes besides.
+%%
+%% ```
+%% 1> lists:sort(maps:keys(dats:shared_memory())).
+%% [budget,cache,memtables]
+%% '''
 -spec shared_memory() -> #{budget := non_neg_integer(), memtables := non_neg_integer(),
                            cache := non_neg_integer()}.
 shared_memory() ->
@@ -318,6 +391,16 @@ shared_memory() ->
 %% @doc Merges all sorted files into one, of which then nothing is left that was replaced or
 %% deleted. Others go on meanwhile. The table does this by itself, a part at a time; a call takes as
 %% long as to read and write all of it.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:delete(prices, plum).
+%% ok
+%% 3> dats:compact(prices).
+%% ok
+%% '''
 -spec compact(tab_name()) -> ok | {error, reason()}.
 compact(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
@@ -337,12 +420,12 @@ write_runs(Name, Write) ->
 %% that are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
 %% OfModule}}}', and so do writes to all keys. So first these keys are merged:
 %%
-%% <table border="1">
-%% <tr><td>`{old, OldModule}'</td><td>by a module with the functions of the old version, under
-%% whatever name</td></tr>
-%% <tr><td>`{convert, Fun}'</td><td>`Fun(Key, Values)' gets all values that were written to a key,
-%% the oldest first, and returns `{value, Value}' or `delete'</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`{old, OldModule}'</dt><dd>by a module with the functions of the old version, under
+%% whatever name</dd>
+%% <dt>`{convert, Fun}'</dt><dd>`Fun(Key, Values)' gets all values that were written to a key, the
+%% oldest first, and returns `{value, Value}' or `delete'</dd>
+%% </dl>
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
 %% is the answer, and the table has the version that it had. It takes as long as to read all of it.
@@ -358,6 +441,13 @@ finish_upgrade(Name, Failed) ->
     ats_disk_failure:of_call(Failed, ats_disk_tables:directory(Name)).
 
 %% @doc Says in words why a function has failed.
+%%
+%% ```
+%% 1> Failed = dats:open_file(prices, [{file, "prices"}, {access, read}]).
+%% {error,{file_error,"prices",enoent}}
+%% 2> lists:flatten(dats:format_error(Failed)).
+%% "prices: no such file or directory"
+%% '''
 -spec format_error({error, reason()} | reason()) -> unicode:chardata().
 format_error(Reason) ->
     ats_disk_failure:format(Reason).
@@ -368,12 +458,29 @@ format_error(Reason) ->
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
 %% `ordered_set'. A list is inserted as one: after a crash all of it is there or nothing.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, []), dats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% ok
+%% 2> dats:insert(prices, {apple, 5}).
+%% ok
+%% 3> dats:lookup(prices, apple).
+%% [{apple,5}]
+%% '''
 -spec insert(tab_name(), tuple() | [tuple()]) -> ok | {error, reason()}.
 insert(Name, Objects) ->
     ?DONE(?CHANGE(insert, [Objects], Name), Name, [Name, Objects]).
 
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:insert_new(prices, [{fig, 9}, {pear, 5}]).
+%% false
+%% '''
 -spec insert_new(tab_name(), tuple() | [tuple()]) -> boolean() | {error, reason()}.
 insert_new(Name, Objects) ->
     ?ANSWER(?CHANGE(insert_new, [Objects], Name), Name, [Name, Objects]).
@@ -384,27 +491,77 @@ delete(Name, Key) ->
     ?DONE(ats_nif:disk_delete(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:delete_object(prices, {pear, 5}).
+%% ok
+%% 3> dats:member(prices, pear).
+%% true
+%% 4> dats:delete_object(prices, {pear, 4}).
+%% ok
+%% 5> dats:member(prices, pear).
+%% false
+%% '''
 -spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.
 delete_object(Name, Object) ->
     ?DONE(?CHANGE(delete_object, [Object], Name), Name, [Name, Object]).
 
 %% @doc Removes all objects at one moment. O(1).
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:delete_all_objects(prices).
+%% ok
+%% 3> dats:tab2list(prices).
+%% []
+%% '''
 -spec delete_all_objects(tab_name()) -> ok | {error, reason()}.
 delete_all_objects(Name) ->
     ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:take(prices, pear).
+%% [{pear,4}]
+%% 3> dats:take(prices, pear).
+%% []
+%% '''
 -spec take(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 take(Name, Key) ->
     ?ANSWER(?CHANGE(take, [Key], Name), Name, [Name, Key]).
 
 %% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
 %% ats:take_first/1}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:take_first(prices).
+%% [{apple,3}]
+%% '''
 -spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
 take_first(Name) ->
     ?ANSWER(take_end(?TABLE(Name), take_first, up), Name, [Name]).
 
 %% @doc Like {@link take_first/1}, with the last key.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:take_last(prices).
+%% [{plum,7}]
+%% '''
 -spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
 take_last(Name) ->
     ?ANSWER(take_end(?TABLE(Name), take_last, down), Name, [Name]).
@@ -436,6 +593,16 @@ take_found(Table, Function, Direction) ->
 %%
 %% One number, or `{Pos, Number}', can be a float, and so can be what it is added to. All others are
 %% integers, as in `ets'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:update_counter(prices, pear, 2).
+%% 6
+%% 3> dats:update_counter(prices, pear, 0.5).
+%% 6.5
+%% '''
 -spec update_counter(tab_name(), Key :: term(),
                      ats:update_op() | [ats:update_op()] | number()
                      | {Pos :: pos_integer(), number()}) ->
@@ -453,6 +620,14 @@ update_counter(Name, Key, UpdateOp, Default) ->
 
 %% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
 %% the table. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:update_element(prices, pear, {2, 5}).
+%% true
+%% '''
 -spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
           boolean() | {error, reason()}.
 update_element(Name, Key, ElementSpec) ->
@@ -474,6 +649,16 @@ done(true) -> ok.
 
 %% @doc Returns the objects with a key. An `ordered_set' compares keys with `==', the other
 %% types with `=:='.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:lookup(prices, pear).
+%% [{pear,4}]
+%% 3> dats:lookup_element(prices, pear, 2).
+%% 4
+%% '''
 -spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 lookup(Name, Key) ->
     ?ANSWER(ats_merge_access:lookup(?TABLE(Name), Key), Name, [Name, Key]).
@@ -492,6 +677,14 @@ lookup_element(Name, Key, Pos, Default) ->
                     Name, [Name, Key, Pos, Default]).
 
 %% @doc Returns several elements of the object with a key; see {@link ats:lookup_elements/3}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(people, []),
+%%    dats:insert(people, {ann, 1815, london, "a long text"}).
+%% ok
+%% 2> dats:lookup_elements(people, ann, [3, 2]).
+%% [london,1815]
+%% '''
 -spec lookup_elements(tab_name(), Key :: term(), Positions :: [pos_integer()]) ->
           [term()] | {error, reason()}.
 lookup_elements(Name, Key, Positions) ->
@@ -504,11 +697,31 @@ member(Name, Key) ->
 
 %% @doc Returns the first key of the table. The order of an `ordered_set' is that of Erlang's terms;
 %% that of the other types does not change, and means nothing.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:first(prices).
+%% apple
+%% 3> dats:next(prices, apple).
+%% pear
+%% 4> dats:last_lookup(prices).
+%% {plum,[{plum,7}]}
+%% '''
 -spec first(tab_name()) -> Key :: term() | '$end_of_table'.
 first(Name) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(first, ?TABLE(Name), up), Name, [Name]).
 
 %% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:last(prices).
+%% plum
+%% '''
 -spec last(tab_name()) -> Key :: term() | '$end_of_table'.
 last(Name) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(last, ?TABLE(Name), down), Name, [Name]).
@@ -519,11 +732,27 @@ next(Name, Key) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(next, ?TABLE(Name), up, Key), Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:prev(prices, pear).
+%% apple
+%% '''
 -spec prev(tab_name(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Name, Key) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(prev, ?TABLE(Name), down, Key), Name, [Name, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:first_lookup(prices).
+%% {apple,[{apple,3}]}
+%% '''
 -spec first_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Name) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:objects(first_lookup, ?TABLE(Name), up), Name, [Name]).
@@ -534,6 +763,14 @@ last_lookup(Name) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:objects(last_lookup, ?TABLE(Name), down), Name, [Name]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:next_lookup(prices, banana).
+%% {pear,[{pear,4}]}
+%% '''
 -spec next_lookup(tab_name(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Name, Key) ->
@@ -541,6 +778,14 @@ next_lookup(Name, Key) ->
                     Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:prev_lookup(prices, banana).
+%% {apple,[{apple,3}]}
+%% '''
 -spec prev_lookup(tab_name(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Name, Key) ->
@@ -549,12 +794,32 @@ prev_lookup(Name, Key) ->
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:safe_fixtable(prices, true).
+%% ok
+%% 3> dats:info(prices, fixed).
+%% true
+%% 4> dats:safe_fixtable(prices, false).
+%% ok
+%% '''
 -spec safe_fixtable(tab_name(), Fix :: boolean()) -> ok | {error, reason()}.
 safe_fixtable(Name, Fix) ->
     ?DONE(ats_nif:safe_fixtable(?TABLE(Name), Fix), Name, [Name, Fix]).
 
 %% @doc Returns the objects of the key at a place, counted from 0, or `'$end_of_table'' behind the
 %% last one. O(I).
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:slot(prices, 1).
+%% [{pear,4}]
+%% '''
 -spec slot(tab_name(), I :: non_neg_integer()) ->
           [tuple()] | '$end_of_table' | {error, reason()}.
 slot(Name, I) when is_integer(I), I >= 0 ->
@@ -569,11 +834,27 @@ tab2list(Name) ->
 
 %% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
 %% of an `ordered_set'. The function may change the table.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:foldl(fun({_, Price}, Sum) -> Price + Sum end, 0, prices).
+%% 14
+%% '''
 -spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
 foldl(Function, Acc, Name) ->
     ?ANSWER(fold(Function, Acc, Name, up), Name, [Function, Acc, Name]).
 
 %% @doc Like {@link foldl/3}, in descending order of the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:foldr(fun({Key, _}, Keys) -> [Key | Keys] end, [], prices).
+%% [apple,pear,plum]
+%% '''
 -spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
 foldr(Function, Acc, Name) ->
     ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
@@ -584,15 +865,23 @@ fold(Function, Acc, Name, Direction) ->
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
-%% <table border="1">
-%% <tr><td>`continue'</td><td>goes on</td></tr>
-%% <tr><td>`{continue, Value}'</td><td>goes on, and the value is among those that are
-%% returned</td></tr>
-%% <tr><td>`{done, Value}'</td><td>ends, and likewise</td></tr>
-%% <tr><td>anything else</td><td>ends, and this is returned</td></tr>
-%% </table>
+%% <dl>
+%% <dt>`continue'</dt><dd>goes on</dd>
+%% <dt>`{continue, Value}'</dt><dd>goes on, and the value is among those that are
+%% returned</dd>
+%% <dt>`{done, Value}'</dt><dd>ends, and likewise</dd>
+%% <dt>anything else</dt><dd>ends, and this is returned</dd>
+%% </dl>
 %%
 %% Returns the values, the last one first.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:traverse(prices, fun({_, 3}) -> continue; ({Key, _}) -> {continue, Key} end).
+%% [plum,pear]
+%% '''
 -spec traverse(tab_name(), fun((Object :: tuple()) -> continue | {continue, Value}
                                                     | {done, Value} | Other)) ->
           [Value] | Other | {error, reason()}.
@@ -620,12 +909,30 @@ step(Other, _Values) -> throw({?MODULE, traversed, Other}).
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
 %% the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select(prices, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
+%% [pear,plum]
+%% '''
 -spec select(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select(Name, MatchSpec) ->
     ?ANSWER(list(Name, MatchSpec, up), Name, [Name, MatchSpec]).
 
 %% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
 %% select/1}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> {Keys, Continuation} = dats:select(prices, [{{'$1', '_'}, [], ['$1']}], 2), Keys.
+%% [apple,pear]
+%% 3> {Others, _} = dats:select(Continuation), Others.
+%% [plum]
+%% '''
 -spec select(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select(Name, MatchSpec, Limit) ->
@@ -639,6 +946,14 @@ select(Continuation) ->
     ?ANSWER(continue(select, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select_reverse(prices, [{{'$1', '_'}, [], ['$1']}]).
+%% [plum,pear,apple]
+%% '''
 -spec select_reverse(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select_reverse(Name, MatchSpec) ->
     ?ANSWER(list(Name, MatchSpec, down), Name, [Name, MatchSpec]).
@@ -657,6 +972,14 @@ select_reverse(Continuation) ->
 
 %% @doc Counts the objects for which the result of a match specification is `true', as they are at
 %% one moment.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select_count(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% '''
 -spec select_count(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_count(Name, MatchSpec) ->
     ?ANSWER(ats_disk_snapshot:of_table(
@@ -665,6 +988,14 @@ select_count(Name, MatchSpec) ->
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
 %% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select_delete(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% 2
+%% '''
 -spec select_delete(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_delete(Name, [{'_', [], [true]}] = MatchSpec) ->
     ?ANSWER(ats_nif:clear(?TABLE(Name)), Name, [Name, MatchSpec]);
@@ -682,6 +1013,16 @@ delete_selected(Table, MatchSpec) ->
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Not for a `bag'. See {@link ats:select_replace/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select_replace(prices, [{{'$1', '$2'}, [{'<', '$2', 5}], [{{'$1', {'+', '$2', 1}}}]}]).
+%% 2
+%% 3> dats:tab2list(prices).
+%% [{apple,4},{pear,5},{plum,7}]
+%% '''
 -spec select_replace(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_replace(Name, MatchSpec) ->
     ?ANSWER(replace_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
@@ -695,6 +1036,14 @@ replace_selected(Table, MatchSpec) ->
 
 %% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
 %% ats:select_take/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:select_take(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% [{pear,4},{plum,7}]
+%% '''
 -spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
 select_take(Name, MatchSpec) ->
     ?ANSWER(take_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
@@ -708,6 +1057,14 @@ take_selected(Table, MatchSpec) ->
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:match(prices, {'$1', 4}).
+%% [[pear]]
+%% '''
 -spec match(tab_name(), ats:match_pattern()) -> [Bindings :: [term()]] | {error, reason()}.
 match(Name, Pattern) ->
     ?ANSWER(list(Name, pattern(Pattern, ['$$']), up), Name, [Name, Pattern]).
@@ -726,6 +1083,14 @@ match(Continuation) ->
     ?ANSWER(continue(bindings, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Returns the objects that match a pattern.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:match_object(prices, {'_', 4}).
+%% [{pear,4}]
+%% '''
 -spec match_object(tab_name(), ats:match_pattern()) -> [Object :: tuple()] | {error, reason()}.
 match_object(Name, Pattern) ->
     ?ANSWER(list(Name, pattern(Pattern, ['$_']), up), Name, [Name, Pattern]).
@@ -745,6 +1110,14 @@ match_object(Continuation) ->
 
 %% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
 %% deleted at one moment.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:match_delete(prices, {'_', 4}).
+%% ok
+%% '''
 -spec match_delete(tab_name(), ats:match_pattern()) -> ok | {error, reason()}.
 match_delete(Name, '_') ->
     ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name, '_']);
@@ -810,6 +1183,19 @@ name_of(_) -> undefined.
 
 %% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the
 %% match specification it was made with.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> MatchSpec = [{{'$1', '_'}, [], ['$1']}],
+%%    {Keys, Continuation} = dats:select(prices, MatchSpec, 2), Keys.
+%% [apple,pear]
+%% 3> Kept = term_to_binary(Continuation),
+%%    Repaired = dats:repair_continuation(binary_to_term(Kept), MatchSpec),
+%%    {Others, _} = dats:select(Repaired), Others.
+%% [plum]
+%% '''
 -spec repair_continuation(continuation(), ats:match_spec()) -> continuation().
 repair_continuation({Name, What, Continuation} = Given, MatchSpec) ->
     ?ANSWER({Name, What, ats_select:repair(Continuation, MatchSpec)}, Name, [Given, MatchSpec]);
@@ -817,6 +1203,15 @@ repair_continuation(Given, MatchSpec) ->
     erlang:error(badarg, [Given, MatchSpec]).
 
 %% @doc Tells what it takes to run a match specification. See {@link ats:explain/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Explained = dats:explain(prices, [{{'$1', '_'}, [{'>', '$1', b}], ['$1']}]),
+%%    maps:with([access, plan, rows_read], Explained).
+%% #{access => ranges,plan => [<<"b < Key">>],rows_read => 2}
+%% '''
 -spec explain(tab_name(), ats:match_spec()) -> ats_select:explanation() | {error, reason()}.
 explain(Name, MatchSpec) ->
     ?ANSWER(ats_merge_access:live(?TABLE(Name),
@@ -838,6 +1233,16 @@ range(Name, Low, High) ->
 
 %% @doc Returns what has a key from `Low' to `High', in ascending order of the keys. See {@link
 %% ats:range/4}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range(prices, b, pluto, []).
+%% [{pear,4},{plum,7}]
+%% 3> dats:range(prices, apple, plum, [keys, {low, exclusive}, reverse]).
+%% [plum,pear]
+%% '''
 -spec range(tab_name(), Low :: term(), High :: term(), [ats:range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
 range(Name, Low, High, Options) ->
@@ -852,6 +1257,14 @@ prefix(Name, Pattern) ->
             Name, [Name, Pattern]).
 
 %% @doc Returns what has a key that begins as a pattern does. See {@link ats:prefix/3}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(mails, [{type, ordered_set}]),
+%%    dats:insert(mails, [{{ann, 1}, hello}, {{bob, 1}, hi}, {{bob, 2}, bye}]).
+%% ok
+%% 2> dats:prefix(mails, {bob, '_'}, [keys]).
+%% [{bob,1},{bob,2}]
+%% '''
 -spec prefix(tab_name(), Pattern :: term(), [ats:range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
 prefix(Name, Pattern, Options) ->
@@ -865,6 +1278,14 @@ range_count(Name, Low, High) ->
     ?ANSWER(count_range(Name, Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Counts the objects with a key from `Low' to `High'. O(that number).
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range_count(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_count(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High, Bounds) ->
@@ -886,6 +1307,14 @@ range_delete(Name, Low, High) ->
     ?ANSWER(delete_range(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Deletes the objects with a key from `Low' to `High', each atomically, and returns how many.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range_delete(prices, apple, plum, [{high, exclusive}]).
+%% 2
+%% '''
 -spec range_delete(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_delete(Name, Low, High, Bounds) ->
@@ -907,6 +1336,14 @@ range_fold(Function, Acc, Name, Low, High) ->
 
 %% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
 %% than a hundred are in memory at a time. The function may change the table.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range_fold(fun({_, Price}, Sum) -> Price + Sum end, 0, prices, b, z, []).
+%% 11
+%% '''
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term(),
                  [ats:range_option()]) -> Acc | {error, reason()}.
 range_fold(Function, Acc, Name, Low, High, Options) ->
@@ -955,6 +1392,15 @@ init_table(Name, InitFun) ->
 %%
 %% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
 %% from_ets/2} and the like, too. See the page `docs/use/tables-on-disk.md' for more of them.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, []),
+%%    Last = fun(read) -> end_of_input end,
+%%    dats:init_table(prices, fun(read) -> {[{apple, 3}, {pear, 4}], Last} end, []).
+%% ok
+%% 2> dats:lookup(prices, pear).
+%% [{pear,4}]
+%% '''
 -spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
               when Option :: {min_no_slots, default | non_neg_integer()} | {format, term | bchunk}.
 init_table(Name, InitFun, Options) ->
@@ -983,6 +1429,24 @@ unless_fixed(_Name, Done) -> Done.
 %% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
 %% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
 %% moment of its own.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> {More, First} = dats:bchunk(prices, start),
+%%    {End, Rest} = dats:bchunk(prices, More),
+%%    dats:bchunk(prices, End).
+%% '$end_of_table'
+%% 3> {ok, _} = dats:open_file(copy, [{type, ordered_set}]),
+%%    dats:is_compatible_bchunk_format(copy, dats:info(prices, bchunk_format)).
+%% true
+%% 4> Last = fun(read) -> end_of_input end,
+%%    dats:init_table(copy, fun(read) -> {First ++ Rest, Last} end, [{format, bchunk}]).
+%% ok
+%% 5> dats:lookup(copy, pear).
+%% [{pear,4}]
+%% '''
 -spec bchunk(tab_name(), start | chunk_continuation()) ->
           {chunk_continuation(), ats_disk_bchunk:data()} | '$end_of_table' | {error, reason()}.
 bchunk(Name, start = Continuation) ->
@@ -1016,6 +1480,14 @@ table(Name) ->
     ?ANSWER(ats_qlc:table(?MODULE, Name, []), Name, [Name]).
 
 %% @doc Makes a table a source of queries of `qlc'. See {@link ats:table/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> qlc:e(qlc:q([Key || {Key, Price} <- dats:table(prices, []), Price > 3])).
+%% [pear,plum]
+%% '''
 -spec table(tab_name(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Name, Options) ->
     ?ANSWER(ats_qlc:table(?MODULE, Name, Options), Name, [Name, Options]).
@@ -1030,6 +1502,17 @@ to_ets(Name, EtsTable) ->
 %% With the option `{progress, Fun}', `Fun(Done, Total)' is called again and again, at the latest
 %% after some thousand objects, with the number of those so far, and of all, or `unknown'. The same
 %% holds for the other functions that take this option.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Copy = ets:new(copy, [ordered_set, named_table]),
+%%    dats:to_ets(prices, Copy, []).
+%% copy
+%% 3> ets:last(Copy).
+%% plum
+%% '''
 -spec to_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ets:table() | {error, reason()}.
 to_ets(Name, EtsTable, Options) ->
@@ -1041,6 +1524,17 @@ to_ats(Name, AtsTable) ->
     ?ANSWER(out(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
 %% @doc Does what {@link to_ets/3} does, into a table of `ats'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Copy = ats:new(copy, [ordered_set, named_table]),
+%%    dats:to_ats(prices, Copy, []).
+%% copy
+%% 3> ats:nth(Copy, 2).
+%% {pear,4}
+%% '''
 -spec to_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ats:table() | {error, reason()}.
 to_ats(Name, AtsTable, Options) ->
@@ -1057,6 +1551,15 @@ from_ets(Name, EtsTable) ->
     ?ANSWER(in(Name, {ets, EtsTable}, []), Name, [Name, EtsTable]).
 
 %% @doc Replaces the objects by those of a table of `ets'.
+%%
+%% ```
+%% 1> Old = ets:new(old, []), ets:insert(Old, {apple, 3}).
+%% true
+%% 2> {ok, _} = dats:open_file(prices, []), dats:from_ets(prices, Old, []).
+%% ok
+%% 3> dats:lookup(prices, apple).
+%% [{apple,3}]
+%% '''
 -spec from_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_ets(Name, EtsTable, Options) ->
@@ -1068,6 +1571,15 @@ from_ats(Name, AtsTable) ->
     ?ANSWER(in(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
 %% @doc Replaces the objects by those of a table of `ats'.
+%%
+%% ```
+%% 1> Old = ats:new(old, []), ats:insert(Old, {apple, 3}).
+%% true
+%% 2> {ok, _} = dats:open_file(prices, []), dats:from_ats(prices, Old, []).
+%% ok
+%% 3> dats:lookup(prices, apple).
+%% [{apple,3}]
+%% '''
 -spec from_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_ats(Name, AtsTable, Options) ->
@@ -1079,6 +1591,16 @@ from_dets(Name, DetsTable) ->
     ?ANSWER(in(Name, {dets, DetsTable}, []), Name, [Name, DetsTable]).
 
 %% @doc Replaces the objects by those of an open table of `dets'.
+%%
+%% ```
+%% 1> {ok, _} = dets:open_file(old, [{file, "old.dets"}]),
+%%    dets:insert(old, {apple, 3}).
+%% ok
+%% 2> {ok, _} = dats:open_file(prices, []), dats:from_dets(prices, old, []).
+%% ok
+%% 3> dets:close(old), dats:lookup(prices, apple).
+%% [{apple,3}]
+%% '''
 -spec from_dets(tab_name(), dets:tab_name(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_dets(Name, DetsTable, Options) ->
@@ -1103,22 +1625,22 @@ progress(_) -> erlang:error({ats_error, options}).
 
 %% @doc Opens a table by the options of osmos, or makes it: an `ordered_set'.
 %%
-%% <table border="1">
-%% <tr><td>`{directory, Directory}'</td><td>where the table is</td></tr>
-%% <tr><td>`{format, {Key, Value, BlockSize}}'</td><td>`Key' is `term', `binary' or `string_vector'.
+%% <dl>
+%% <dt>`{directory, Directory}'</dt><dd>where the table is</dd>
+%% <dt>`{format, {Key, Value, BlockSize}}'</dt><dd>`Key' is `term', `binary' or `string_vector'.
 %% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
 %% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of so many numbers; or
 %% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also
-%% be `{module, Module}', a format of the program: see {@link ats_format}</td></tr>
-%% <tr><td>`{format, #osmos_table_format{}}'</td><td>a record of osmos, from
+%% be `{module, Module}', a format of the program: see {@link ats_format}</dd>
+%% <dt>`{format, #osmos_table_format{}}'</dt><dd>a record of osmos, from
 %% `include/ats_osmos.hrl', with exported functions. `key_less' is
 %% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
 %% bytes of them, whose order is that of the keys.
 %% `merge', `short_circuit' and `delete' are those of a module with the behaviour {@link ats_merge},
 %% or any others, which have no version: what was written is merged by the functions that are loaded
 %% when that happens. The functions of osmos itself are there without osmos. What cannot be kept is
-%% `{error, {unsupported, {Field, Value}}}'</td></tr>
-%% </table>
+%% `{error, {unsupported, {Field, Value}}}'</dd>
+%% </dl>
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
 %% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
@@ -1133,6 +1655,20 @@ progress(_) -> erlang:error({ats_error, options}).
 %% two there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at
 %% a time. All options of {@link open_file/2} but `type' and `keypos' can be given, too;
 %% `{compressed, true}' is the default here.
+%%
+%% ```
+%% 1> dats:open(hits, [{directory, "hits"}, {format, {term, uint64_sum_delete, 4096}}]).
+%% {ok,hits}
+%% 2> dats:write(hits, home, 2).
+%% ok
+%% 3> dats:write(hits, home, 3).
+%% ok
+%% 4> dats:read(hits, home).
+%% {ok,5}
+%% 5> All = fun(_, _) -> true end,
+%%    {ok, Rows, _} = dats:select_range(hits, unbounded, unbounded, All, 10), Rows.
+%% [{home,5}]
+%% '''
 -spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
 open(Name, Options) ->
     case ats_osmos:options(Options) of
@@ -1190,6 +1726,17 @@ select_range(Name, Lower, Upper, Select, N) ->
             Name, [Name, Lower, Upper, Select, N]).
 
 %% @doc Returns the next rows of a range.
+%%
+%% ```
+%% 1> {ok, _} = dats:open(hits, [{directory, "hits"}, {format, {term, term_replace, 4096}}]),
+%%    [ok, ok, ok] = [dats:write(hits, Key, new) || Key <- [a, b, c]], dats:read(hits, c).
+%% {ok,new}
+%% 2> All = fun(_, _) -> true end,
+%%    {ok, Rows, Handle} = dats:select_range(hits, {key, a}, unbounded, All, 2), Rows.
+%% [{a,new},{b,new}]
+%% 3> dats:select_continue(hits, Handle, 2).
+%% {ok,[{c,new}],'$end_of_table'}
+%% '''
 -spec select_continue(tab_name(), ats_osmos:select(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()}
         | {error, reason() | {bad_select_handle, term()}}.
