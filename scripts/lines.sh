@@ -12,7 +12,10 @@ FNR == 1 { fenced = 0 }
     text = $0
     sub(/^[ \t]*(\/\/[\/!]?|%+)?[ \t]*/, "", text)
 }
-text ~ /^(```|~~~)/ { fenced = !fenced }
+# In Erlang three quotes end what three backquotes begin.
+FILENAME !~ /\.[eh]rl$/ && text ~ /^(```|~~~)/ { fenced = !fenced }
+FILENAME ~ /\.[eh]rl$/ && text ~ /```/ { fenced = 1 }
+FILENAME ~ /\.[eh]rl$/ && text ~ /\047\047\047/ { fenced = 0 }
 length($0) > 100 && !fenced && text !~ /^\|/ && text !~ /:\/\// {
     line = $0
     # Bytes that continue a character are none of their own.

@@ -94,8 +94,7 @@ pub struct Shared {
     pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this
-    /// table.
+    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
@@ -147,8 +146,7 @@ pub struct Recipe {
     pub disk: Option<Arc<OpenTable>>,
     /// The moment that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited_snapshot: it ends with this
-    /// table.
+    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
