@@ -11,7 +11,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::{Locking, Merge, TableMerge, Value};
+use ats::{Locking, Merge, Merging, Value};
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::term_ref::{Kind, is_larger};
@@ -40,7 +40,7 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
             }
             Some(_) => Locking::First,
         };
-        let merging = TableMerge {
+        let merging = Merging {
             key,
             position: at,
             operand,
