@@ -10,8 +10,8 @@
 //!   with it exists.
 //! - HANDLE-2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs
 //!   only, after HANDLE-1, and after the name was taken out of the names. So a `Shared` that was
-//!   found under a guard lives as long as the guard; [`Shared::hold`] takes a count of its own for
-//!   longer.
+//!   found under a guard lives as long as the guard; [`Shared::to_arc`] takes a count of its own
+//!   for longer.
 //! - HANDLE-3. `Shared::id` keeps the resource alive as long as the table exists, even if no
 //!   process knows the identifier any more.
 
