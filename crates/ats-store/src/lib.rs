@@ -10,7 +10,7 @@
 //! | [`scan`] | [`ScanPosition`], [`SlotAnswer`], [`Skipped`] |
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
-//! | [`store`] | [`Store`], the abilities that some stores have besides, and [`StoreRef`] |
+//! | [`store`] | [`Store`], the abilities that some stores have besides, and [`StoreHandle`] |
 //! | [`may_block`] | [`MayBlock`], the capability to block |
 //! | [`bags`] | [`Bags`]: several values of one key |
 //! | [`error`] | [`Error`], [`SystemError`] |
@@ -37,4 +37,4 @@ pub use may_block::MayBlock;
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange, successor};
 pub use scan::{ScanPosition, Skipped, SlotAnswer};
-pub use store::{Bags, Merges, Store, StoreRef};
+pub use store::{Bags, Merges, Store, StoreHandle};

@@ -181,25 +181,25 @@ pub trait Bags: Store {
     fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
 }
 
-/// A reference to a store, which keeps it alive: what a table is on.
-pub trait StoreRef: Send + Sync {
+/// A handle on a store, which keeps it alive: what a table is on.
+pub trait StoreHandle: Send + Sync {
     /// The store.
     fn store(&self) -> &dyn Store;
 }
 
-impl<S: Store> StoreRef for S {
+impl<S: Store> StoreHandle for S {
     fn store(&self) -> &dyn Store {
         self
     }
 }
 
-impl StoreRef for Box<dyn Store> {
+impl StoreHandle for Box<dyn Store> {
     fn store(&self) -> &dyn Store {
         &**self
     }
 }
 
-impl<R: StoreRef + ?Sized> StoreRef for Arc<R> {
+impl<H: StoreHandle + ?Sized> StoreHandle for Arc<H> {
     fn store(&self) -> &dyn Store {
         (**self).store()
     }

@@ -49,7 +49,7 @@ pub use ats_merge::Merge;
 pub use ats_rivals::Rival;
 pub use ats_store::{
     BTreeStore, BagValues, Bags, Direction, End, KeyRange, MayBlock, Skipped, SlotAnswer, Store,
-    StoreRef,
+    StoreHandle,
 };
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;

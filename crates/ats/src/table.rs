@@ -15,7 +15,7 @@ use crate::store::codec::Codec;
 use crate::store::{Records, SLICE, Store};
 use crate::value::{Values, record, stored};
 use ats_mem::{Adaptation, Buckets, RecordBox};
-use ats_store::{MayBlock, StoreRef};
+use ats_store::{MayBlock, StoreHandle};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact};
@@ -74,7 +74,7 @@ impl<H: Host> Table<H> {
     /// # Panics
     /// If `key_position` is 0.
     pub fn on_store(
-        store: Box<dyn StoreRef>,
+        store: Box<dyn StoreHandle>,
         may_block: fn() -> Option<MayBlock>,
         codec: Arc<dyn Codec<H>>,
         table_type: TableType,

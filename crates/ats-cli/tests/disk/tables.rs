@@ -7,7 +7,7 @@ use ats::{
     TermHost, Workspace, Zeros,
 };
 use ats_disk::{BagStore, DiskStore, Options};
-use ats_store::{Direction, KeyRange, MayBlock, MergeOperator, StoreRef};
+use ats_store::{Direction, KeyRange, MayBlock, MergeOperator, StoreHandle};
 use ats_term::{Term, etf, order};
 use std::fs;
 use std::ops::ControlFlow;
@@ -54,7 +54,7 @@ fn make(path: &Path, description: &Description) {
     let codec = Arc::new(TermCodec { zeros });
     let has_objects = table_type.is_bag() && !description.has_shared;
     let files = store(path, description);
-    let records: Box<dyn StoreRef> = match has_objects {
+    let records: Box<dyn StoreHandle> = match has_objects {
         true => {
             let identity =
                 ObjectIdentity::new(Arc::clone(&codec) as Arc<dyn Codec<TermHost>>, zeros);

@@ -17,7 +17,7 @@ use crate::vm_codec::VmCodec;
 use ats::program_merge::{Program, ProgramMerge};
 use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::{DiskStore, Error, Info, Snapshot, StoreDirectory};
-use ats_store::{Direction, KeyRange, Store, StoreRef};
+use ats_store::{Direction, KeyRange, Store, StoreHandle};
 use ats_sync::thread;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -37,7 +37,7 @@ pub struct OpenTable {
 /// A table as it was at a moment.
 pub struct TableSnapshot {
     /// Its store as a table sees it that is on it.
-    pub store: Box<dyn StoreRef>,
+    pub store: Box<dyn StoreHandle>,
     /// The same where a program says what keys have, if one does.
     pub pending: Option<Arc<Pending<Box<dyn Store>>>>,
     /// The owners of the files and of the memory.
@@ -143,7 +143,7 @@ impl OpenTable {
     }
 
     /// The store as a table sees it that is on it.
-    pub fn as_table(self: &Arc<Self>) -> Box<dyn StoreRef> {
+    pub fn as_table(self: &Arc<Self>) -> Box<dyn StoreHandle> {
         match self.program() {
             None => Box::new(Arc::clone(self)),
             Some(merge) => Box::new(Pending::new(Arc::clone(self), Arc::clone(merge))),
@@ -154,7 +154,7 @@ impl OpenTable {
     pub fn freeze(&self) -> TableSnapshot {
         let snapshot = self.store().files().snapshot();
         let frozen = self.store().freeze(snapshot.clone());
-        let (store, pending): (Box<dyn StoreRef>, _) = match self.program() {
+        let (store, pending): (Box<dyn StoreHandle>, _) = match self.program() {
             None => (Box::new(frozen), None),
             Some(merge) => {
                 let pending = Arc::new(Pending::new(frozen, Arc::clone(merge)));
@@ -245,7 +245,7 @@ impl OpenTable {
     }
 }
 
-impl StoreRef for OpenTable {
+impl StoreHandle for OpenTable {
     fn store(&self) -> &dyn Store {
         self.store().keys()
     }

@@ -10,7 +10,7 @@
 use ats::program_merge::{ProgramMerge, merged};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
-    BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreRef, successor,
+    BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreHandle, successor,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// A store whose values may be pending.
-pub struct Pending<R> {
-    store: R,
+pub struct Pending<S> {
+    store: S,
     merge: Arc<ProgramMerge>,
     window: Mutex<Window>,
 }
@@ -54,9 +54,9 @@ struct Empty {
 const MOST_BYTES: usize = 1 << 20;
 const MOST_KEYS: usize = 1024;
 
-impl<R: StoreRef> Pending<R> {
+impl<S: StoreHandle> Pending<S> {
     /// A store whose values `merge` puts one behind the other.
-    pub fn new(store: R, merge: Arc<ProgramMerge>) -> Self {
+    pub fn new(store: S, merge: Arc<ProgramMerge>) -> Self {
         Pending {
             store,
             merge,
@@ -236,7 +236,7 @@ impl BatchPlan<[u8], Vec<u8>> for Merged<'_> {
     }
 }
 
-impl<R: StoreRef> Store for Pending<R> {
+impl<S: StoreHandle> Store for Pending<S> {
     fn get(
         &self,
         may_block: Option<MayBlock>,

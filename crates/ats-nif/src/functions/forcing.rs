@@ -10,7 +10,7 @@ use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::select::Slice;
 use ats::{BagValues, ObjectIdentity, TableType, Zeros};
-use ats_store::StoreRef;
+use ats_store::StoreHandle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn store_of(
     backend: VmWord<'_>,
     kind: TableType,
     zeros: Zeros,
-) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreHandle>>, KnownAtom> {
     let Some([_disk, directory]) = VmTerm::of(env, backend).tuple_words() else {
         return Ok(None);
     };

@@ -17,7 +17,7 @@ use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, registry, sys};
 use ats::{BTreeStore, Table, TableType, Zeros};
-use ats_store::StoreRef;
+use ats_store::StoreHandle;
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -145,7 +145,7 @@ fn store_for_tests(
     backend: Term<'_>,
     kind: TableType,
     zeros: Zeros,
-) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreHandle>>, KnownAtom> {
     super::forcing::store_of(env, backend.0, kind, zeros)
 }
 
@@ -155,7 +155,7 @@ fn store_for_tests(
     _backend: Term<'_>,
     _kind: TableType,
     _zeros: Zeros,
-) -> Result<Option<Box<dyn StoreRef>>, KnownAtom> {
+) -> Result<Option<Box<dyn StoreHandle>>, KnownAtom> {
     Ok(None)
 }
 

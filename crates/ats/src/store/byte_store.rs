@@ -17,7 +17,7 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
 use ats_store::{
-    Bags, Change, Direction, End, KeyRange, MayBlock, ScanPosition, SlotAnswer, Store, StoreRef,
+    Bags, Change, Direction, End, KeyRange, MayBlock, ScanPosition, SlotAnswer, Store, StoreHandle,
     successor,
 };
 use ats_sync::Guard;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of a table that a store keeps as bytes.
 pub(crate) struct ByteStore<H: Host> {
-    store: Box<dyn StoreRef>,
+    store: Box<dyn StoreHandle>,
     /// The capability to block, if the calling thread has it.
     may_block: fn() -> Option<MayBlock>,
     codec: Arc<dyn Codec<H>>,
@@ -68,7 +68,7 @@ type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> ByteStore<H> {
     pub(crate) fn new(
-        store: Box<dyn StoreRef>,
+        store: Box<dyn StoreHandle>,
         may_block: fn() -> Option<MayBlock>,
         codec: Arc<dyn Codec<H>>,
         ordered: bool,

@@ -17,7 +17,7 @@ use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, sys};
 use ats::Table;
 use ats_disk::{Compression, Durability};
-use ats_store::StoreRef;
+use ats_store::StoreHandle;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
 /// The parts of a table on the store of an open directory, or on a moment of one.
 pub(super) fn recipe(
     opened: &Arc<OpenTable>,
-    store: Box<dyn StoreRef>,
+    store: Box<dyn StoreHandle>,
     protection: Protection,
     owner: VmWord<'_>,
 ) -> Recipe {
