@@ -80,6 +80,20 @@ impl<H: Host> Table<H> {
     /// Atomic: of any number of concurrent changes none is lost, and each returns the value at its
     /// moment.
     ///
+    /// ```
+    /// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// let one_more = CounterOp { position: 2, increment: 1.into(), wrap: None };
+    /// let (key, default) = (Term::from("hits"), Term::from(("hits", 0)));
+    /// let count = table.update_one_counter(&key, &one_more, Some(&default), &mut work)?;
+    /// assert_eq!(count, 1.into());
+    /// let count = table.update_one_counter(&key, &one_more, None, &mut work)?;
+    /// assert_eq!(count, 2.into());
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is missing
     /// and there is no default; [`Error::NotAnInteger`] if the element is none;
@@ -149,6 +163,24 @@ impl<H: Host> Table<H> {
     /// operations) for integers of 64 bits.
     ///
     /// All counters change at one moment.
+    ///
+    /// ```
+    /// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pears", 0, 100)), &mut work)?; // sold, in stock
+    ///
+    /// let add = |position, number: i64| CounterOp {
+    ///     position,
+    ///     increment: number.into(),
+    ///     wrap: None,
+    /// };
+    /// let key = Term::from("pears");
+    /// let counts = table.update_counter(&key, &[add(2, 5), add(3, -5)], None, &mut work)?;
+    /// assert_eq!(counts, [5.into(), 95.into()]); // no reader sees one without the other
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`update_one_counter`](Table::update_one_counter).
