@@ -90,6 +90,82 @@
 //! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as
 //! [`ats_store::Store`] asks for, and [`BagStore`] has keys with several values.
 //!
+//! # Consistency
+//! - **One key.** Writes and reads of a key are linearizable: a read that begins after a write has
+//!   returned sees it, or a later one. No reader sees a write that returned an error.
+//! - **A batch.** [`DiskStore::write`] makes all changes of a [`Batch`] at one moment: a reader
+//!   sees all of them or none, and so does the next opening after a crash. Later changes of a key
+//!   in the batch come after earlier ones.
+//! - **A scan and a snapshot.** A [`Scan`] and a [`Snapshot`] see the whole store as of the moment
+//!   at which they were made, whatever is written meanwhile. They keep files and memtables until
+//!   they are dropped; [`Options::snapshot_age`] bounds that, by [`Error::Expired`].
+//! - **Operands.** The operands of a key are merged in the order of their writes. An operand that
+//!   cannot be merged is found out by a read of its key, which gives [`Error::Merge`]; other keys
+//!   are not concerned.
+//! - **Read, then write.** A [`get`](DiskStore::get) and a [`put`](DiskStore::put) are two steps,
+//!   between which others write. One step that depends on what is there is an operand, or an
+//!   [`update`](ats_store::Store::update) of an [`AtomicStore`].
+//!
+//! # Complexity
+//! *n* is the number of keys, and *r* that of the runs, which grows with log n; compactions keep it
+//! small, and [`DiskStore::settle`] brings it down to one or two. Bytes of keys and values are
+//! copied besides. A block is 4 KiB unless [`Options::block_bytes`] says otherwise.
+//!
+//! | operation | time | reads of the disk |
+//! |---|---|---|
+//! | `put`, `delete`, `merge`, and each change of a `write` | O(log n) | none |
+//! | `delete_range` | O(1), however many keys there are | none |
+//! | `get` | O(r log n) | about one block, if it is not in the cache; of a missing key nearly none |
+//! | `get` of a key with operands | the same, and merging them | a block of each run that has some |
+//! | `snapshot` | O(1) | none |
+//! | the first `next` of a scan | O(r log n) | a block of each run |
+//! | each further `next` | O(log r), and the deleted keys on the way | a block for each 4 KiB |
+//! | `Snapshot::median` | O(r log n) | some blocks |
+//! | `sync` | | writes what the journal has not synced |
+//! | `flush` | O(keys of the memtables) | writes them to a run |
+//! | `compact`, `verify` | O(n) | all files |
+//! | `open` after `close` | | the manifest, and the ends of the run files |
+//! | `open` after a crash | | the journals besides: as many bytes as memtables had |
+//! | `AtomicStore::update` of m keys | m times that of `get` and `put` | those of `get` |
+//! | `BagStore`: adding or removing a value | O(r log n) | those of a short scan |
+//!
+//! A record is written again by each compaction that it takes part in:
+//! [`Info::write_amplification`] tells how often that was, and [`Info::read_amplification`] how
+//! many places a read looked at.
+//!
+//! # Blocking
+//! A read waits for the disk if what it needs is not in the cache. A write waits for the journal,
+//! with [`Durability::Always`] for a sync, and while runs are written more slowly than records
+//! come, for at most 40 ms. [`sync`](DiskStore::sync), [`flush`](DiskStore::flush),
+//! [`compact`](DiskStore::compact), [`settle`](DiskStore::settle), [`verify`](DiskStore::verify)
+//! and [`close`](DiskStore::close) wait until their work is done. No reader or writer waits for a
+//! snapshot or a scan.
+//!
+//! A thread that must not block calls [`DiskStore::try_get`], [`DiskStore::try_write`],
+//! [`Snapshot::try_get`], [`Snapshot::try_median`] and [`Scan::try_next`] with `None` in the place
+//! of a [`MayBlock`]. They do what can be done in memory, or return [`Error::WouldBlock`] and
+//! change nothing; then a thread that may block makes the call again. The functions of
+//! [`AtomicStore`] and [`BagStore`] take the same argument.
+//!
+//! ```
+//! # use ats_disk::{DiskStore, Error, MayBlock, Options};
+//! # let directory = std::env::temp_dir().join(format!("ats-disk-block-{}", std::process::id()));
+//! let store = DiskStore::open(&directory, Options::default())?;
+//! store.put(b"apples", b"3")?;
+//!
+//! let mut value = Vec::new();
+//! let quick = store.try_get(None, b"apples", &mut |bytes| value = bytes.to_vec());
+//! if quick == Err(Error::WouldBlock) {
+//!     // On a thread that serves nobody.
+//!     let may_block = Some(MayBlock::here());
+//!     store.try_get(may_block, b"apples", &mut |bytes| value = bytes.to_vec())?;
+//! }
+//! assert_eq!(value, b"3");
+//! # drop(store);
+//! # std::fs::remove_dir_all(&directory).ok();
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! # Limits
 //! | what | the most |
 //! |---|---|
@@ -103,6 +179,11 @@
 //! | changes that a store ever gets | 2<sup>56</sup> |
 //!
 //! It needs a Unix system.
+//!
+//! # Further reading
+//! The folder `examples` of the crate has programs: words counted by merges, a time series, a
+//! snapshot beside a writer, and a batch as a transaction. [`ats_store`] has the words that stores
+//! share. [`offline`] checks a damaged store and saves what is left of it.
 
 mod atomic_store;
 mod background;

@@ -1,8 +1,8 @@
 //! Tables of Erlang terms: types, keys, fixation, counters.
 //!
 //! A [`Table`] holds *objects*, tuples that have their key at a fixed position. What it does with
-//! them is what Erlang's `ets` does: the four [types](TableType) differ in what counts as the same
-//! key and in how many objects a key can have. Terms come from and go to a *host*
+//! them is what Erlang's `ets` does: the [types](TableType) differ in what counts as the same key
+//! and in how many objects a key can have. Terms come from and go to a *host*
 //! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
 //!
 //! ```
@@ -20,6 +20,127 @@
 //! assert_eq!(found.map(|found| found.count()), Some(1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Overview
+//! A program shares a [`Table`] by reference or in an [`Arc`](std::sync::Arc); all functions take
+//! `&self`. Each thread has a [`Workspace`], the buffers of its calls. What a read returns lives as
+//! long as the [`Guard`] that [`pin`] gives.
+//!
+//! | to | use |
+//! |---|---|
+//! | write an object | [`insert`](Table::insert), [`insert_new`](Table::insert_new) |
+//! | write several as one | [`insert_many`](Table::insert_many), [`insert_many_new`](Table::insert_many_new) |
+//! | read a key | [`lookup`](Table::lookup), then [`LookupResult`] |
+//! | change an object | [`update_element`](Table::update_element), [`update_one_counter`](Table::update_one_counter), [`update_counter`](Table::update_counter), [`merge`](Table::merge) |
+//! | remove | [`delete`](Table::delete), [`delete_object`](Table::delete_object), [`clear`](Table::clear) |
+//! | remove and get | [`take`](Table::take), [`take_end`](Table::take_end), [`take_all`](Table::take_all) |
+//! | walk | [`first`](Table::first), [`next`](Table::next), [`scan`](Table::scan); [`fix`](Table::fix) |
+//! | find by place, count a range | [`nth`](Table::nth), [`count`](Table::count), [`skip`](Table::skip) |
+//! | run a match specification | [`select`](Table::select) and the module [`select`](mod@select) |
+//!
+//! The folder `examples` of the crate has a cache that threads share, a queue with priorities, and
+//! ranges and places.
+//!
+//! # Types of tables
+//! | [type](TableType) | the same key | objects of a key | order |
+//! |---|---|---|---|
+//! | `Set` | `=:=` | one | none |
+//! | `OrderedSet` | `==` | one | Erlang's standard order |
+//! | `Bag` | `=:=` | several, all different | none |
+//! | `DuplicateBag` | `=:=` | several | none |
+//! | `OrderedBag` | `==` | several, all different | Erlang's standard order |
+//! | `OrderedDuplicateBag` | `==` | several | Erlang's standard order |
+//!
+//! The objects of a key of a bag are in the order in which they were inserted. [`Zeros`] says if
+//! `0.0` and `-0.0` are the same under `=:=`.
+//!
+//! # Consistency
+//! - **One key.** An operation on one key is linearizable. A reader sees the objects of the key
+//!   before it or after it, and all objects of a key are of one moment. An object with a counter is
+//!   as of the moment at which the [`LookupResult`] is read.
+//! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
+//!   objects or none. A thread that has seen one of them finds all others.
+//! - **A failure.** An operation that returns an [`Error`] has changed nothing. A change by a query
+//!   that fails keeps the objects it has changed before.
+//! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
+//!   [`next`](Table::next) see each key as of the moment at which they come to it. They are no
+//!   snapshots. An object that is there throughout is met exactly once, one that is missing
+//!   throughout is not met. In tables without order this needs [`fix`](Table::fix) if the walk
+//!   consists of several calls, unless it is a [`select`](Table::select). Beside a writer of a list
+//!   a walk may meet some new and some old objects of the list.
+//! - **Taking.** Of several threads that take the same object exactly one gets it.
+//! - **All objects.** [`clear`](Table::clear) and [`take_all`](Table::take_all) happen at one
+//!   moment for every reader and writer.
+//! - **Sizes.** [`len`](Table::len) is exact at some moment during the call. Places and counts of
+//!   ranges are exact when no thread writes.
+//!
+//! # Complexity
+//! *n* is the number of keys, *k* that of the objects of the key, *m* that of the objects of a
+//! call. Copying an object takes the time of its size besides, and so do the bytes of a key.
+//!
+//! | operation | without order | with order |
+//! |---|---|---|
+//! | `lookup` | O(1) | O(log n) |
+//! | `insert`, `insert_new` | O(1) | O(log n) |
+//! | the same in a bag, besides | O(log k) | O(log k) |
+//! | `insert_many` | O(m log m) | O(m log m + m log n) |
+//! | `delete`, `take` | O(1) | O(log n) |
+//! | `delete_object`, for each that goes | O(1 + log k) | O(log n + log k) |
+//! | `update_element`, `update_counter`, `merge` | O(1) and a new object | O(log n) and a new object |
+//! | `update_one_counter`, `merge` of small numbers | O(1), mostly in place | O(log n), mostly in place |
+//! | `first`, `last`, `take_end` | O(1), amortised | O(log n) |
+//! | `next`, `prev` | O(1) | O(log n) |
+//! | `scan` of m keys | O(m) | O(log n + m) |
+//! | `nth`, `skip`, `count` | refused | O(log n) for each part with a lock, once they were counted |
+//! | `select` | the keys that it names, or all | the ranges of keys that it allows |
+//! | `len` | O(locks) | O(locks) |
+//! | `clear`, `take_all`, `delete_all` | O(1) | O(1) |
+//!
+//! A table has few locks unless many threads write to it at once. In a [store of bytes](#bytes)
+//! some of these cost more; [`on_store`](Table::on_store) says which.
+//!
+//! # Memory
+//! Readers take no lock. So what a writer replaces or removes is freed only when no [`Guard`] is
+//! left that was there at that moment.
+//!
+//! - [`pin`] takes a few nanoseconds, and nests. While a guard lives, nothing that any thread
+//!   removes from any table is freed. A guard is for one lookup or for a short walk, not for the
+//!   life of a thread. [`LookupResult::keep`] keeps the objects of a large key without a guard.
+//! - Writers free what was removed a little at a time, and a thread in the background frees the
+//!   rest, mostly within 100 ms after the last guard is gone.
+//! - [`collect`] frees at once what no guard needs. [`trim`] gives free memory back to the system,
+//!   which otherwise happens after two seconds.
+//! - [`compressed`](Table::compressed) trades time for memory. [`bytes`](Table::bytes) tells how
+//!   much a table takes.
+//!
+//! # Blocking
+//! Readers wait for no other thread. A writer waits for other writers of the same part of the
+//! table, which hold its lock for microseconds; what takes longer is done while its key alone is
+//! held. A writer that finds its key held by a list waits a moment and then gives [`Error::Busy`]:
+//! nothing has changed, and the call can be made again, best after
+//! [`yield_now`](std::thread::yield_now).
+//!
+//! A thread that serves others, as a scheduler of the Erlang VM does, must not work for long
+//! either. [`Workspace::limit`] refuses what is too large, [`select`](Table::select) and
+//! [`skip`](Table::skip) work in slices, [`Locking`] says when a key is locked, and
+//! [`ats_sync::lock::set_may_wait`] bounds the wait for locks.
+//!
+//! Tables in memory never wait for a device. Tables on a store of bytes may: they ask for a
+//! [`MayBlock`], and where the thread has none they return [`Error::Storage`] with
+//! [`WouldBlock`](ats_store::Error::WouldBlock).
+//!
+//! # Bytes
+//! [`Table::on_store`] makes a table whose objects are bytes in any store that implements
+//! [`Store`]: [`BTreeStore`] in memory, or `AtomicStore` and `BagStore` of the crate `ats-disk` on
+//! disk. A [`Codec`] says what bytes an object is; [`TermCodec`] uses Erlang's external term
+//! format. Then operations can fail with [`Error::Storage`].
+//!
+//! # Further reading
+//! - [`ats_term`]: terms, their order, and keys as bytes. [`ats_match`]: match specifications.
+//!   [`ats_merge`]: merges. [`ats_store`]: the interface of stores.
+//! - `docs/use/tables-in-memory.md`: the same tables for Erlang programs.
+//! - `docs/inside/design.md`: the ways of a lookup, an insert and a select, and why each part is as
+//!   it is.
 
 pub mod background;
 mod bag;
