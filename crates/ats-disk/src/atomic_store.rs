@@ -33,6 +33,27 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 ///
 /// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are
 /// not kept from keys that are being changed.
+///
+/// ```
+/// # use ats_disk::{AtomicStore, DiskStore, MayBlock, Options};
+/// # use ats_store::{Change, Store};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-atomic-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// let store = AtomicStore::new(store);
+/// let pears = [&b"pears"[..]];
+/// let mut sell_one = |_: usize, stock: Option<&[u8]>| match stock {
+///     Some([stock]) if *stock > 0 => Change::Put(vec![stock - 1]),
+///     _ => Change::Abort, // nothing changes
+/// };
+/// store.put_unread(Some(MayBlock::here()), b"pears", &[1])?;
+/// // Nobody else sells the same one meanwhile.
+/// assert_eq!(store.update(Some(MayBlock::here()), &pears, &mut sell_one), Ok(true));
+/// assert_eq!(store.update(Some(MayBlock::here()), &pears, &mut sell_one), Ok(false));
+/// assert_eq!(store.store().get(b"pears")?, Some(vec![0]));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 pub struct AtomicStore {
     store: DiskStore,
     locks: [Mutex<()>; LOCKS],

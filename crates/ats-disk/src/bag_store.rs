@@ -38,6 +38,38 @@ const REWRITTEN_BYTES: usize = 1 << 20;
 ///
 /// All writes must go through this, as with [`AtomicStore`]. A key that begins with another key
 /// must go on with a byte of `0xFE` or more there; the keys of tables are like that.
+///
+/// ```
+/// # use ats_disk::{BagStore, DiskStore, MayBlock, Options};
+/// # use ats_store::{AddRule, BagValues, Bags, Error};
+/// # use std::sync::Arc;
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-bag-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// /// Values that are equal if their bytes are.
+/// struct Bytes;
+///
+/// impl BagValues for Bytes {
+///     fn hash(&self, value: &[u8]) -> Result<u64, Error> {
+///         // The same in every process, as a seeded hash would not be.
+///         Ok(value.iter().fold(0, |hash: u64, byte| hash.rotate_left(5) ^ u64::from(*byte)))
+///     }
+///
+///     fn is_equal(&self, one: &[u8], other: &[u8]) -> Result<bool, Error> {
+///         Ok(one == other)
+///     }
+/// }
+///
+/// let bag = BagStore::new(store, Arc::new(Bytes), false);
+/// let may_block = Some(MayBlock::here());
+/// let rule = AddRule { distinct: true, only_to_new_keys: false };
+/// let values = [(&b"pear"[..], &b"green"[..]), (b"pear", b"yellow")];
+/// assert_eq!(bag.add(may_block, &values, rule), Ok(true));
+/// assert_eq!(bag.remove(may_block, b"pear", b"green", usize::MAX), Ok(Some(1)));
+/// assert_eq!(bag.values(may_block), Ok(1));
+/// # drop(bag);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 pub struct BagStore {
     atomic: AtomicStore,
     identity: Identity,

@@ -36,6 +36,20 @@ thread_local! {
 ///
 /// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), what
 /// was written since the last flush is in the journal, from which the next opening reads it.
+///
+/// ```
+/// # use ats_disk::{DiskStore, Options};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-store-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// store.put(b"pear", b"40")?;
+/// assert_eq!(store.get(b"pear")?, Some(b"40".to_vec()));
+/// store.delete(b"pear")?;
+/// assert_eq!(store.get(b"pear")?, None);
+/// store.close()?;
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct DiskStore {
     owner: Arc<Owner>,
@@ -76,6 +90,23 @@ impl DiskStore {
     /// After a clean [`close`](DiskStore::close) this reads the manifest and the ends of the run
     /// files, and writes nothing. Otherwise it reads the journals, too: about as many bytes as the
     /// memtables had.
+    ///
+    /// ```
+    /// # use ats_disk::{DiskStore, Error, Options};
+    /// # let directory = std::env::temp_dir().join(format!("ats-disk-open-{}", std::process::id()));
+    /// let store = DiskStore::open(&directory, Options::default())?;
+    /// store.put(b"pear", b"40")?;
+    /// let again = DiskStore::open(&directory, Options::default());
+    /// assert_eq!(again.err(), Some(Error::Locked)); // there is one store in a directory
+    /// store.close()?;
+    ///
+    /// let options = Options { read_only: true, ..Options::default() };
+    /// let store = DiskStore::open(&directory, options)?;
+    /// assert_eq!(store.get(b"pear")?, Some(b"40".to_vec()));
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if
@@ -151,7 +182,7 @@ impl DiskStore {
         self.write_one(Some(MayBlock::here()), |batch| batch.delete(key))
     }
 
-    /// Merges an operand with the value of a key, without reading it.
+    /// Merges an operand with the value of a key, without reading it. The [crate] has an example.
     ///
     /// # Errors
     /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is
@@ -161,6 +192,22 @@ impl DiskStore {
     }
 
     /// Removes all keys in a range. O(1), however many there are.
+    ///
+    /// ```
+    /// # use ats_disk::{DiskStore, Options};
+    /// # use ats_store::KeyRange;
+    /// # let directory = std::env::temp_dir().join(format!("ats-disk-range-{}", std::process::id()));
+    /// # let store = DiskStore::open(&directory, Options::default())?;
+    /// for key in [b"a", b"b", b"c"] {
+    ///     store.put(key, b"value")?;
+    /// }
+    /// store.delete_range(KeyRange { low: Some(b"b"), high: None })?;
+    /// assert!(store.get(b"a")?.is_some());
+    /// assert!(store.get(b"c")?.is_none());
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As those of [`put`](DiskStore::put).
@@ -186,7 +233,8 @@ impl DiskStore {
         result
     }
 
-    /// Makes the changes of a batch as one.
+    /// Makes the changes of a batch as one: a reader sees all of them or none, and so does the next
+    /// opening after a crash. See [`Batch`].
     ///
     /// # Errors
     /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`].
@@ -269,7 +317,7 @@ impl DiskStore {
         read::get(may_block, self.core(), key, read)
     }
 
-    /// A walk over the records of a range, all as they are at this moment.
+    /// A walk over the records of a range, all as they are at this moment. See [`Scan`].
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
@@ -282,7 +330,7 @@ impl DiskStore {
         Scan::shortly(self.core(), key_range)
     }
 
-    /// The store as it is at this moment. O(1).
+    /// The store as it is at this moment. O(1). See [`Snapshot`].
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.core())

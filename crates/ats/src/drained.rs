@@ -13,6 +13,25 @@ impl<H: Host> Table<H> {
     /// the table. It is as it is after all changes of it that other threads were told of. See
     /// [`DrainedTable`].
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    ///
+    /// let drained = table.take_all()?;
+    /// assert!(table.is_empty()?);
+    /// let taken = loop {
+    ///     match drained.when_at_rest() {
+    ///         Some(taken) => break taken,
+    ///         None => std::thread::yield_now(),
+    ///     }
+    /// };
+    /// assert_eq!(taken.len()?, 1);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot be cleared; the table is as it was then.
     pub fn take_all(&self) -> Result<DrainedTable<H>, Error> {

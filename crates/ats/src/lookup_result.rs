@@ -17,6 +17,25 @@ use std::ops::ControlFlow;
 /// when it is replaced or removed meanwhile.
 ///
 /// An object with a counter is read as of the moment of the call that reads it.
+///
+/// ```
+/// # use ats::{Table, TableType, TermHost, UnpackBuffer, Workspace};
+/// # use ats_term::Term;
+/// # let table = Table::<TermHost>::new(TableType::Bag, 1);
+/// # let mut work = Workspace::new();
+/// for price in [40, 45] {
+///     table.insert(&Term::from(("pear", price)), &mut work)?;
+/// }
+/// let guard = ats::pin();
+/// let found = table.lookup(&Term::from("pear"), &mut work, &guard)?.expect("it is there");
+/// table.delete(&Term::from("pear"), &mut work)?;
+/// // The guard keeps the objects.
+/// assert_eq!(found.count(), 2);
+/// assert_eq!(found.to_terms()[0], Term::from(("pear", 40)));
+/// // Without a copy, where they are.
+/// assert_eq!(found.first(&mut UnpackBuffer::new()).arity(), 2);
+/// # Ok::<(), ats::Error>(())
+/// ```
 pub struct LookupResult<'g, H: Host> {
     record: &'g Rec<H>,
 }

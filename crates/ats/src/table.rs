@@ -28,6 +28,24 @@ pub use table_type::TableType;
 ///
 /// All operations may be called from any thread at any time. Reads take no lock and wait for no
 /// other thread.
+///
+/// ```
+/// use ats::{Error, Table, TableType, TermHost, Workspace};
+/// use ats_term::Term;
+///
+/// let table = Table::<TermHost>::new(TableType::Set, 1);
+/// std::thread::scope(|scope| {
+///     for number in 0..4 {
+///         let table = &table;
+///         scope.spawn(move || {
+///             let mut work = Workspace::new(); // one per thread
+///             table.insert(&Term::from((number, "object")), &mut work)
+///         });
+///     }
+/// });
+/// assert_eq!(table.len()?, 4);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Table<H: Host> {
     pub(crate) table_type: TableType,
     /// From 0.
@@ -70,6 +88,26 @@ impl<H: Host> Table<H> {
     /// [`Bags`](ats_store::Bags); it asks an [`ObjectIdentity`](crate::ObjectIdentity) which
     /// objects are equal. An identifier of a resource of the host, as the external term format has
     /// it, does not keep the resource alive.
+    ///
+    /// ```
+    /// use ats::{BTreeStore, MayBlock, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
+    /// use ats_term::Term;
+    /// use std::sync::Arc;
+    ///
+    /// let zeros = Zeros::Distinct;
+    /// let table = Table::<TermHost>::on_store(
+    ///     Box::new(BTreeStore::new()),
+    ///     || Some(MayBlock::here()), // all threads of this program may
+    ///     Arc::new(TermCodec { zeros }),
+    ///     TableType::OrderedSet,
+    ///     1,
+    ///     zeros,
+    /// );
+    /// let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert!(table.has_byte_store());
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -247,6 +285,17 @@ impl<H: Host> Table<H> {
     /// all that other calls do and see. O(locks of the table), which writers wait for if they are
     /// many; O(objects) of a bag [in a store of bytes](Table::on_store).
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// assert_eq!(table.len()?, 0);
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert_eq!(table.len()?, 1);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Storage`], of a table on a store that must read to tell. [`Error::Busy`], if the
     /// calling thread [must not wait](ats_sync::lock::set_may_wait) for long.
@@ -278,6 +327,28 @@ impl<H: Host> Table<H> {
 
     /// Starts a period in which a walk meets every object that stays exactly once, and may go on
     /// from a key that was removed meanwhile. Nests.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in 0..9 {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// table.fix();
+    /// let guard = ats::pin();
+    /// let mut step = table.first(&guard)?;
+    /// while let Some(found) = step {
+    ///     table.delete_object(&found.to_terms()[0], &mut work)?;
+    ///     step = table.next(found.key_bytes(), &guard)?; // after a key that is gone
+    /// }
+    /// if !table.unfix() {
+    ///     while !table.tidy() {}
+    /// }
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     pub fn fix(&self) {
         self.store.fix();
     }
@@ -299,6 +370,17 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects, at one moment for every reader and writer, and returns how many they
     /// were. O(1); the memory is freed by and by. The number is exact if no operation is running.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert_eq!(table.clear()?, 1);
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Storage`], after which nothing has changed.

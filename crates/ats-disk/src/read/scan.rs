@@ -21,6 +21,30 @@ use std::sync::Arc;
 pub type Record<'a> = (&'a [u8], &'a [u8]);
 
 /// A walk over the records of a range at one moment.
+///
+/// What it lends lives until the next call, so it is no [`Iterator`]. It keeps the memtables and
+/// the files that it reads, as a [`Snapshot`](crate::Snapshot) does.
+///
+/// ```
+/// # use ats_disk::{DiskStore, Options};
+/// # use ats_store::{Direction, KeyRange};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-scan-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// for key in [b"a", b"b", b"c"] {
+///     store.put(key, b"value")?;
+/// }
+/// let range = KeyRange { low: Some(b"b"), high: None };
+/// let mut scan = store.scan(range, Direction::Down)?;
+/// store.put(b"d", b"too late")?;
+/// let mut keys = Vec::new();
+/// while let Some((key, _value)) = scan.next()? {
+///     keys.push(key.to_vec());
+/// }
+/// assert_eq!(keys, [b"c", b"b"]);
+/// # drop((scan, store));
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 pub struct Scan {
     cursor: MergeCursor,
     direction: Direction,

@@ -14,6 +14,20 @@ use std::sync::Arc;
 ///
 /// It blocks no other thread. It keeps the memtables and the files from being freed that it reads:
 /// see [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share what they keep.
+///
+/// ```
+/// # use ats_disk::{DiskStore, Options};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-snapshot-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// store.put(b"pear", b"40")?;
+/// let snapshot = store.snapshot();
+/// store.put(b"pear", b"45")?;
+/// assert_eq!(snapshot.get(b"pear")?, Some(b"40".to_vec()));
+/// assert_eq!(store.get(b"pear")?, Some(b"45".to_vec()));
+/// # drop((snapshot, store));
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Snapshot {
     pinned: Arc<Pinned>,

@@ -16,6 +16,25 @@ const HAS_HIGH: u8 = 2;
 ///
 /// The changes of a key are made in the order in which they were added. A batch can be cleared and
 /// used again, which keeps its memory.
+///
+/// ```
+/// # use ats_disk::{Batch, DiskStore, Durability, Options};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-batch-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// let mut batch = Batch::new();
+/// batch.put(b"pear", b"40")?;
+/// batch.delete(b"apple")?;
+/// assert_eq!(batch.len(), 2);
+/// store.write(&batch)?;
+///
+/// batch.clear();
+/// batch.put(b"plum", b"50")?;
+/// store.write_with(&batch, Durability::Always)?; // on disk when this returns
+/// assert_eq!(store.get(b"pear")?, Some(b"40".to_vec()));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The changes one behind the other, as they are in the journal.

@@ -18,6 +18,20 @@ impl<H: Host> Table<H> {
     ///
     /// All values are replaced at one moment: a reader sees all of them or none.
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40, "green")), &mut work)?;
+    ///
+    /// let (price, colour) = (Term::from(45), Term::from("yellow"));
+    /// let values = [(2, &price), (3, &colour)];
+    /// assert!(table.update_element(&Term::from("pear"), &values, None, &mut work)?);
+    /// assert!(!table.update_element(&Term::from("plum"), &values, None, &mut work)?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] for a value of the key,
     /// [`Error::Position`] for one that the object or the default does not have;

@@ -11,6 +11,25 @@ use ats_term::Integer;
 use ats_term::image::{Host, NewValue, Object};
 
 /// One change of one counter.
+///
+/// ```
+/// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+/// # use ats_term::Term;
+/// # let table = Table::<TermHost>::new(TableType::Set, 1);
+/// # let mut work = Workspace::new();
+/// // Goes round: 0, 1, 2, 0 ...
+/// let next = CounterOp {
+///     position: 2,
+///     increment: 1.into(),
+///     wrap: Some((2.into(), 0.into())),
+/// };
+/// let (key, default) = (Term::from("worker"), Term::from(("worker", 0)));
+/// for worker in [1, 2, 0, 1] {
+///     let value = table.update_one_counter(&key, &next, Some(&default), &mut work)?;
+///     assert_eq!(value, worker.into());
+/// }
+/// # Ok::<(), ats::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterOp {
     /// Position of the counter in the object, from 1.
@@ -79,6 +98,20 @@ impl<H: Host> Table<H> {
     ///
     /// Atomic: of any number of concurrent changes none is lost, and each returns the value at its
     /// moment.
+    ///
+    /// ```
+    /// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// let one_more = CounterOp { position: 2, increment: 1.into(), wrap: None };
+    /// let (key, default) = (Term::from("hits"), Term::from(("hits", 0)));
+    /// let count = table.update_one_counter(&key, &one_more, Some(&default), &mut work)?;
+    /// assert_eq!(count, 1.into());
+    /// let count = table.update_one_counter(&key, &one_more, None, &mut work)?;
+    /// assert_eq!(count, 2.into());
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is missing
@@ -149,6 +182,24 @@ impl<H: Host> Table<H> {
     /// operations) for integers of 64 bits.
     ///
     /// All counters change at one moment.
+    ///
+    /// ```
+    /// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pears", 0, 100)), &mut work)?; // sold, in stock
+    ///
+    /// let add = |position, number: i64| CounterOp {
+    ///     position,
+    ///     increment: number.into(),
+    ///     wrap: None,
+    /// };
+    /// let key = Term::from("pears");
+    /// let counts = table.update_counter(&key, &[add(2, 5), add(3, -5)], None, &mut work)?;
+    /// assert_eq!(counts, [5.into(), 95.into()]); // no reader sees one without the other
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`update_one_counter`](Table::update_one_counter).

@@ -22,6 +22,17 @@ impl<H: Host> Table<H> {
     ///
     /// All of them go at one moment. O(log n) in tables with order, else O(1).
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// table.delete(&Term::from("pear"), &mut work)?;
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TooLarge`] if the key is larger than the workspace's [limit](Workspace::limit);
     /// [`Error::Busy`]; [`Error::Storage`].
@@ -38,6 +49,20 @@ impl<H: Host> Table<H> {
     /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
     ///
     /// The objects are those that were there at the moment of their removal.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    ///
+    /// let guard = ats::pin();
+    /// let taken = table.take(&Term::from("pear"), &mut work, &guard)?;
+    /// assert_eq!(taken.map(|taken| taken.to_terms()), Some(vec![Term::from(("pear", 40))]));
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::TooLarge`] if they are; then they stay. [`Error::Busy`]; [`Error::Storage`].
@@ -78,6 +103,22 @@ impl<H: Host> Table<H> {
     ///
     /// Refuses to take one of objects that are larger than the workspace's
     /// [limit](Workspace::limit) says.
+    ///
+    /// ```
+    /// # use ats::{End, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::OrderedBag, 1);
+    /// # let mut work = Workspace::new();
+    /// for (priority, job) in [(2, "write"), (1, "wake up"), (2, "test")] {
+    ///     table.insert(&Term::from((priority, job)), &mut work)?;
+    /// }
+    /// let guard = ats::pin();
+    /// let first = table.take_end(End::First, &mut work, &guard)?;
+    /// assert_eq!(first.map(|job| job.to_term()), Some(Term::from((1, "wake up"))));
+    /// let next = table.take_end(End::First, &mut work, &guard)?; // the older one
+    /// assert_eq!(next.map(|job| job.to_term()), Some(Term::from((2, "write"))));
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it refuses; [`Error::Busy`]; [`Error::Storage`].
@@ -123,6 +164,18 @@ impl<H: Host> Table<H> {
     /// which all go. O(log objects of the key) for each.
     ///
     /// All of them go at one moment.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Bag, 1);
+    /// # let mut work = Workspace::new();
+    /// let prices = [("pear", 40), ("pear", 45)].map(Term::from);
+    /// table.insert_many(prices.iter(), &mut work)?;
+    /// table.delete_object(&prices[0], &mut work)?;
+    /// assert_eq!(table.len()?, 1);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;

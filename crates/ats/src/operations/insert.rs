@@ -40,6 +40,18 @@ impl<H: Host> Table<H> {
     /// Readers see the old object or the new one. O(log n) in an `ordered_set`, else O(1), besides
     /// the size of the object.
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// table.insert(&Term::from(("pear", 45)), &mut work)?; // in the place of the other
+    /// assert_eq!(table.len()?, 1);
+    /// assert_eq!(table.insert(&Term::from(7), &mut work), Err(ats::Error::NotATuple));
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;
     /// [`Error::TooLarge`] if it is larger than the workspace's [limit](Workspace::limit);
@@ -53,6 +65,16 @@ impl<H: Host> Table<H> {
     /// Inserts an object unless there is one with the same key; says whether it did.
     ///
     /// Of several threads that insert the same key at a time one does.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// assert!(table.insert_new(&Term::from(("pear", 40)), &mut work)?);
+    /// assert!(!table.insert_new(&Term::from(("pear", 45)), &mut work)?);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`insert`](Table::insert).

@@ -23,6 +23,21 @@ impl<H: Host> Table<H> {
     ///
     /// They are those of one moment, and stay readable as long as the guard.
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    ///
+    /// let guard = ats::pin();
+    /// let found = table.lookup(&Term::from("pear"), &mut work, &guard)?;
+    /// let objects = found.map(|found| found.to_terms());
+    /// assert_eq!(objects, Some(vec![Term::from(("pear", 40))]));
+    /// assert!(table.lookup(&Term::from("plum"), &mut work, &guard)?.is_none());
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
     #[inline]

@@ -28,6 +28,17 @@ impl<H: Host> Table<H> {
     /// not before the call; and what takes long for one key is done without a lock that other keys
     /// share.
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// let prices = [("apple", 30), ("pear", 40)].map(Term::from);
+    /// table.insert_many(prices.iter(), &mut work)?; // no reader sees one without the other
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`insert`](Table::insert), for any of the objects. Nothing has changed then.
     pub fn insert_many<'t>(

@@ -73,6 +73,31 @@ impl<H: Host> Table<H> {
     /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the
     /// object).
     ///
+    /// ```
+    /// # use ats::{Locking, Merge, Merging, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// let maximum = Merge::from_term(&Term::atom("max").expect("a short text"))
+    ///     .expect("there is this merge");
+    /// for degrees in [12, 17, 9] {
+    ///     let merging = Merging {
+    ///         key: &Term::from("oslo"),
+    ///         position: 2,
+    ///         operand: &Term::from(degrees),
+    ///         merge: &maximum,
+    ///         default: None,
+    ///         locking: Locking::First,
+    ///     };
+    ///     table.merge(merging, &mut work, |_| ())?; // the first one inserts a pair
+    /// }
+    /// let guard = ats::pin();
+    /// let found = table.lookup(&Term::from("oslo"), &mut work, &guard)?;
+    /// let objects = found.map(|found| found.to_terms());
+    /// assert_eq!(objects, Some(vec![Term::from(("oslo", 17))]));
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] and [`Error::Position`] for a position
     /// that is the key's, or that the object does not have; [`Error::BadKey`] if the key is missing

@@ -40,6 +40,22 @@ impl<H: Host> Table<H> {
 
     /// Number of objects in a range: all of [`skip`](Table::skip), without pauses.
     ///
+    /// ```
+    /// # use ats::{KeyRange, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in 1..=9 {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// let (mut low, mut high) = (Vec::new(), Vec::new());
+    /// table.key_bytes(&Term::from(3), &mut low);
+    /// table.key_bytes(&Term::from(7), &mut high);
+    /// let range = KeyRange { low: Some(&low), high: Some(&high) };
+    /// assert_eq!(table.count(range)?, 4); // 7 is above it
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`skip`](Table::skip).
     pub fn count(&self, key_range: KeyRange<'_>) -> Result<usize, Error> {
@@ -56,6 +72,21 @@ impl<H: Host> Table<H> {
 
     /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip)
     /// without pauses. It is the [`nth`](LookupResult::nth) of its key, with the number beside it.
+    ///
+    /// ```
+    /// # use ats::{Direction, KeyRange, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in 1..=9 {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// let guard = ats::pin();
+    /// let second_last = table.nth(KeyRange::default(), Direction::Down, 1, &guard)?;
+    /// let objects = second_last.map(|(found, _)| found.to_terms());
+    /// assert_eq!(objects, Some(vec![Term::from((8, "object"))]));
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`skip`](Table::skip).

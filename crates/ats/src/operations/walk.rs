@@ -47,6 +47,24 @@ impl<H: Host> Table<H> {
     /// No key that was there throughout the call is passed over. O(log n) in tables with order,
     /// else O(1).
     ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in [1, 3, 5] {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// let (guard, mut keys) = (ats::pin(), Vec::new());
+    /// let mut step = table.first(&guard)?;
+    /// while let Some(found) = step {
+    ///     keys.extend(found.to_terms().iter().filter_map(|object| object.as_tuple()?[0].as_int()));
+    ///     step = table.next(found.key_bytes(), &guard)?;
+    /// }
+    /// assert_eq!(keys, [1, 3, 5]);
+    /// # Ok::<(), ats::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] of a
     /// store of bytes that cannot read.
@@ -111,6 +129,23 @@ impl<H: Host> Table<H> {
     /// of a walk that consists of several calls.
     ///
     /// A key that is there throughout is visited once, one that is missing throughout is not.
+    ///
+    /// ```
+    /// # use ats::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in [1, 3, 5] {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// let mut objects = Vec::new();
+    /// table.scan(None, &ats::pin(), &mut |found| {
+    ///     objects.extend(found.to_terms());
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(objects, [1, 3, 5].map(|key| Term::from((key, "object"))));
+    /// # Ok::<(), ats::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`next`](Table::next), for the key to begin behind.

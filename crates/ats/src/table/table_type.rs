@@ -1,6 +1,13 @@
 //! The types of tables.
 
 /// The rule that says which keys are the same, and if a key can have several objects.
+///
+/// ```
+/// use ats::TableType;
+///
+/// assert!(TableType::OrderedBag.is_bag() && TableType::OrderedBag.is_ordered());
+/// assert_eq!(TableType::OrderedBag.name(), "ordered_bag");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableType {
     /// One object per key; keys are the same if `=:=`. No order.
