@@ -51,13 +51,20 @@ units_stage() {
 # Programs of tests that are quick.
 quick_programs="all associative disk model store"
 
-# These, the tests of the crates' interfaces, and the examples in the documentation.
+# These, the tests of the crates' interfaces, and the examples: programs, and those in the
+# documentation.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
     limited 1200 cargo test --workspace --locked --no-fail-fast --lib --bins \
         $(printf -- '--test %s ' $quick_programs)
     tests=$?
-    limited 600 cargo test --workspace --locked --no-fail-fast --doc && return "$tests"
+    limited 600 cargo build --workspace --locked --examples &&
+        for file in crates/*/examples/*.rs; do
+            example=$(basename "$file" .rs)
+            try "the example $example" . limited 60 "$target/debug/examples/$example"
+        done &&
+        limited 600 cargo test --workspace --locked --no-fail-fast --doc &&
+        return "$tests"
 }
 
 # All others: long histories in which machines stop, processes are killed and disks fail or are
