@@ -5,11 +5,10 @@
 
 use ats_disk::{Batch, DiskStore, Error, Options, Snapshot};
 use ats_store::{Direction, KeyRange};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const TOTAL: u64 = 1000;
-const REPORTS: usize = 200;
+const WRITES: u64 = 10_000;
 
 /// The sum of all accounts.
 fn sum(snapshot: &Snapshot) -> Result<u64, Error> {
@@ -35,24 +34,16 @@ fn main() -> Result<(), Error> {
     divide(&store, 700)?;
     let before = store.snapshot();
 
-    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let mut round = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                round += 1;
-                divide(&store, round % TOTAL)?;
-            }
-            Ok::<_, Error>(round)
-        });
-        let reports = (0..REPORTS).try_for_each(|_| {
+        let writer =
+            scope.spawn(|| (0..WRITES).try_for_each(|round| divide(&store, round % TOTAL)));
+        let mut reports = 0;
+        while reports == 0 || !writer.is_finished() {
             assert_eq!(sum(&store.snapshot())?, TOTAL);
-            Ok::<_, Error>(())
-        });
-        is_over.store(true, Ordering::Relaxed);
-        let rounds = writer.join().expect("the writer does not panic")?;
-        println!("{REPORTS} reports beside {rounds} writes");
-        reports
+            reports += 1;
+        }
+        println!("{reports} reports beside {WRITES} writes");
+        writer.join().expect("the writer does not panic")
     })?;
 
     // The first snapshot still sees what it saw, also when runs are compacted.

@@ -4,6 +4,7 @@
 
 use ats_disk::{DiskStore, Error, Options};
 use ats_store::{Direction, KeyRange, MergeOperator, Merged};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and the dog sleeps";
@@ -61,7 +62,7 @@ fn main() -> Result<(), Error> {
     drop(scan);
     assert_eq!(counts.len(), 10);
     assert!(counts.is_sorted());
-    counts.sort_by(|one, other| other.1.cmp(&one.1));
+    counts.sort_by_key(|(_, count)| Reverse(*count));
     for (word, count) in &counts[..2] {
         println!("{count} {word}");
     }

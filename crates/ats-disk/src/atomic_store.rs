@@ -42,7 +42,7 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 /// let store = AtomicStore::new(store);
 /// let pears = [&b"pears"[..]];
 /// let mut sell_one = |_: usize, stock: Option<&[u8]>| match stock {
-///     Some([stock @ 1..]) => Change::Put(vec![stock - 1]),
+///     Some([stock]) if *stock > 0 => Change::Put(vec![stock - 1]),
 ///     _ => Change::Abort, // nothing changes
 /// };
 /// store.put_unread(Some(MayBlock::here()), b"pears", &[1])?;

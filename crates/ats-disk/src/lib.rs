@@ -92,7 +92,7 @@
 //!
 //! # Consistency
 //! - **One key.** Writes and reads of a key are linearizable: a read that begins after a write has
-//!   returned sees it, or a later one. A write that returned an error is not seen.
+//!   returned sees it, or a later one. No reader sees a write that returned an error.
 //! - **A batch.** [`DiskStore::write`] makes all changes of a [`Batch`] at one moment: a reader
 //!   sees all of them or none, and so does the next opening after a crash. Later changes of a key
 //!   in the batch come after earlier ones.
@@ -103,8 +103,8 @@
 //!   cannot be merged is found out by a read of its key, which gives [`Error::Merge`]; other keys
 //!   are not concerned.
 //! - **Read, then write.** A [`get`](DiskStore::get) and a [`put`](DiskStore::put) are two steps,
-//!   between which others write. A change that depends on what is there is one step of an
-//!   [`AtomicStore`], [`update`](ats_store::Store::update), or an operand.
+//!   between which others write. One step that depends on what is there is an operand, or an
+//!   [`update`](ats_store::Store::update) of an [`AtomicStore`].
 //!
 //! # Complexity
 //! *n* is the number of keys, and *r* that of the runs, which grows with log n; compactions keep it

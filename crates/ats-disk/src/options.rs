@@ -37,6 +37,22 @@ pub enum Compression {
 }
 
 /// The options of opening a store. What it says may differ each time, except for the operator.
+///
+/// ```
+/// # use ats_disk::{Compression, DiskStore, Durability, Options};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-options-{}", std::process::id()));
+/// let options = Options {
+///     durability: Durability::Always,
+///     compression: Compression::Lz4,
+///     cache_bytes: Some(64 << 20),
+///     ..Options::default()
+/// };
+/// let store = DiskStore::open(&directory, options)?;
+/// store.put(b"pear", b"40")?; // on disk when this returns
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Options {
     /// The file system with the files.

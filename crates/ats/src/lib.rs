@@ -56,7 +56,8 @@
 //!
 //! # Consistency
 //! - **One key.** An operation on one key is linearizable. A reader sees the objects of the key
-//!   before it or after it, and all objects of a key are of one moment.
+//!   before it or after it, and all objects of a key are of one moment. An object with a counter is
+//!   as of the moment at which the [`LookupResult`] is read.
 //! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
 //!   objects or none. A thread that has seen one of them finds all others.
 //! - **A failure.** An operation that returns an [`Error`] has changed nothing. A change by a query

@@ -11,6 +11,19 @@ use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 ///
 /// After an operation the buffers refer to nothing of the host, and none of them has more than
 /// about 64 KiB: what was made and not stored is given back before the operation returns.
+///
+/// ```
+/// use ats::{Error, Table, TableType, TermHost, Workspace};
+/// use ats_term::Term;
+///
+/// let table = Table::<TermHost>::new(TableType::Set, 1);
+/// let mut work = Workspace::new();
+/// work.limit(1000); // for a thread that must not work for long
+/// table.insert(&Term::from(("small", 1)), &mut work)?;
+/// let large = Term::from(("large", vec![Term::from(7); 10_000]));
+/// assert_eq!(table.insert(&large, &mut work), Err(Error::TooLarge));
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Workspace<H: Host>(Room<H::Term<'static>>);
 
 impl<H: Host> Workspace<H> {

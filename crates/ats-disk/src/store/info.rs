@@ -6,6 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The figures of a store. The counters are since it was opened.
+///
+/// ```
+/// # use ats_disk::{DiskStore, Options};
+/// # let directory = std::env::temp_dir().join(format!("ats-disk-info-{}", std::process::id()));
+/// # let store = DiskStore::open(&directory, Options::default())?;
+/// store.put(b"pear", b"40")?;
+/// assert_eq!(store.info().memtable_keys, 1);
+/// store.flush()?;
+/// assert_eq!(store.info().runs.len(), 1);
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Info {

@@ -11,6 +11,25 @@ use ats_term::Integer;
 use ats_term::image::{Host, NewValue, Object};
 
 /// One change of one counter.
+///
+/// ```
+/// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
+/// # use ats_term::Term;
+/// # let table = Table::<TermHost>::new(TableType::Set, 1);
+/// # let mut work = Workspace::new();
+/// // Goes round: 0, 1, 2, 0 ...
+/// let next = CounterOp {
+///     position: 2,
+///     increment: 1.into(),
+///     wrap: Some((2.into(), 0.into())),
+/// };
+/// let (key, default) = (Term::from("worker"), Term::from(("worker", 0)));
+/// for worker in [1, 2, 0, 1] {
+///     let value = table.update_one_counter(&key, &next, Some(&default), &mut work)?;
+///     assert_eq!(value, worker.into());
+/// }
+/// # Ok::<(), ats::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterOp {
     /// Position of the counter in the object, from 1.
