@@ -122,7 +122,7 @@ called(Module) ->
 outcome(Config, {Module, {Name, Arity}}, Example) ->
     Folder = lists:flatten(io_lib:format("~s_~s_~b", [Module, Name, Arity])),
     _ = file:del_dir_r(filename:join(proplists:get_value(priv_dir, Config), Folder)),
-    ats_page:in_scratch_directory(Config, Folder, fun() ->
+    ats_docs_page:in_scratch_directory(Config, Folder, fun() ->
         {Pid, Monitor} = spawn_monitor(fun() ->
             Wrong = ats_examples:run(Example),
             lists:foreach(fun dats:close/1, dats:all()),
