@@ -52,10 +52,10 @@ units_stage() {
 quick_programs="all associative disk model store"
 
 # These, the tests of the crates' interfaces, and the examples: programs, and those in the
-# documentation.
+# documentation. Stores for comparison are tested with what takes long.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
-    limited 1200 cargo test --workspace --locked --no-fail-fast --lib --bins \
+    limited 1200 cargo test --workspace --exclude ats-rivals --locked --no-fail-fast --lib --bins \
         $(printf -- '--test %s ' $quick_programs)
     tests=$?
     limited 600 cargo build --workspace --locked --examples &&
@@ -67,16 +67,19 @@ rust_stage() {
         return "$tests"
 }
 
-# All others: long histories in which machines stop, processes are killed and disks fail or are
-# full, and programs that look at the memory and the open files of a process of their own.
+# All others: stores for comparison, long histories in which machines stop, processes are killed and
+# disks fail or are full, and programs that look at the memory and the open files of a process of
+# their own.
 stops_stage() {
+    limited 600 cargo test -p ats-rivals --locked --no-fail-fast --lib --test all
+    rivals=$?
     # shellcheck disable=SC2046 # A list of words.
     limited 1200 cargo test --workspace --locked --no-fail-fast $(
         find crates/*/tests -path '*/tests/*.rs' ! -path '*/tests/*/*' \
             -o -path '*/tests/*/main.rs' |
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
-    )
+    ) && return "$rivals"
 }
 
 # The lock, the epochs, and the tree where its parts are split and joined, under a model checker
