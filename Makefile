@@ -35,7 +35,7 @@ demo: build ## Show ats at work on real data, beside ets
 test-quick: setup ## Run tests of units, and a few random programs beside ets: under 3 minutes
 	@./scripts/test.sh quick
 
-test: setup ## Build all and run the tests that say whether it works: 10 minutes
+test: setup ## Build all and run the tests that say whether it works: about 10 minutes
 	@./scripts/test.sh usual
 
 test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and all else that takes long
