@@ -13,7 +13,8 @@ use crate::entry::collapse::is_absent;
 use crate::error::Error;
 use crate::read::{Snapshot, visit_each};
 use crate::store::DiskStore;
-use crate::write::{Batch, CountChange};
+use crate::write::Batch;
+use crate::write::count::CountChange;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, KeyRange, MayBlock, MergeOperator, Merges, Store,

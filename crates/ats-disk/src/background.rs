@@ -2,11 +2,8 @@
 //! intervals, and snapshots expire. The threads are those of the [pools](pool).
 
 mod idle;
-mod pool;
-mod schedule;
-
-pub(crate) use pool::Membership;
-pub(crate) use schedule::Schedule;
+pub(crate) mod pool;
+pub(crate) mod schedule;
 
 use crate::blocking;
 use crate::compaction::Compactor;

@@ -15,7 +15,8 @@ use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::read::{Snapshot, SnapshotStore, SnapshotView};
 use crate::store::DiskStore;
-use crate::write::{Batch, CountChange};
+use crate::write::Batch;
+use crate::write::count::CountChange;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, MayBlock, Store,

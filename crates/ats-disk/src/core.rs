@@ -6,15 +6,18 @@ mod version;
 pub(crate) use status::Status;
 pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
 
-use crate::background::Schedule;
+use crate::background::schedule::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
-use crate::files::Obsolete;
+use crate::files::obsolete::Obsolete;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::memory::{self, Share};
 use crate::options::Options;
-use crate::read::{SnapshotExpiry, SnapshotList, TombstoneGaps};
+use crate::read::expiry::SnapshotExpiry;
+use crate::read::snapshot_list::SnapshotList;
+use crate::read::tombstone_gaps::TombstoneGaps;
 use crate::stats::Stats;
-use crate::write::{self, BackPressure, WriteState};
+use crate::write::back_pressure::{self, BackPressure};
+use crate::write::state::WriteState;
 use parking_lot::Mutex;
 use std::iter;
 use std::sync::Arc;
@@ -114,9 +117,9 @@ impl Core {
         }
     }
 
-    /// The bytes of the runs beyond those that they should have: see [`write::debt`].
+    /// The bytes of the runs beyond those that they should have: see [`back_pressure::debt`].
     pub(crate) fn debt(&self) -> usize {
-        write::debt(self.versions.current().runs.len(), self.options.fan_in)
+        back_pressure::debt(self.versions.current().runs.len(), self.options.fan_in)
     }
 
     /// Removes the files that are not read any more. Whether there were any.

@@ -3,11 +3,10 @@
 //! A change of the runs is made durable, and then visible.
 
 pub(crate) mod manifest;
-mod obsolete;
+pub(crate) mod obsolete;
 mod reserve;
 mod run_writer;
 
-pub(crate) use obsolete::Obsolete;
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 

@@ -3,22 +3,19 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what
 //! is older does not matter, and merges that.
 
-mod expiry;
+pub(crate) mod expiry;
 mod median;
 mod pinned;
 mod scan;
 mod snapshot;
-mod snapshot_list;
+pub(crate) mod snapshot_list;
 mod snapshot_store;
-mod tombstone_gaps;
+pub(crate) mod tombstone_gaps;
 
-pub(crate) use expiry::SnapshotExpiry;
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
-pub(crate) use snapshot_list::SnapshotList;
 pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
-pub(crate) use tombstone_gaps::TombstoneGaps;
 
 use crate::core::{Core, StoredRun, Version};
 use crate::entry::Kind;

@@ -336,8 +336,8 @@ impl DiskStore {
         Snapshot::new(self.core())
     }
 
-    /// Number of records at one moment. O(1) if it is [known](crate::write::RecordCount), otherwise
-    /// O(records).
+    /// Number of records at one moment. O(1) if it is [known](crate::write::count::RecordCount),
+    /// otherwise O(records).
     pub(crate) fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.snapshots.count()? {

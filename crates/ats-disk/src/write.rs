@@ -10,18 +10,14 @@
 //! `write_state`. **WRITE-2** What is published was written to the journal before, and, if its
 //! writer wants that, synced. **WRITE-3** After an error nothing of the group is applied.
 
-mod back_pressure;
-mod batch;
-mod count;
+pub(crate) mod back_pressure;
+pub(crate) mod batch;
+pub(crate) mod count;
 mod group;
 mod memtable_pool;
-mod state;
+pub(crate) mod state;
 
-pub(crate) use back_pressure::{BackPressure, debt, most_runs};
 pub use batch::Batch;
-pub(crate) use batch::{BatchItem, BatchItems, NUMBER_BYTES};
-pub(crate) use count::{CountChange, RecordCount};
-pub(crate) use state::WriteState;
 
 use crate::blocking;
 use crate::core::{Core, Sealed, Version};
@@ -34,9 +30,13 @@ use crate::memory;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
 use ats_store::MayBlock;
+use back_pressure::BackPressure;
+use batch::{BatchItem, BatchItems};
+use count::RecordCount;
 use group::{Batches, GROUP_BYTES, Group, Queue};
 use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
+use state::WriteState;
 use std::mem;
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@
 
 use super::identity::push_value;
 use crate::error::Error;
-use crate::write::NUMBER_BYTES;
+use crate::write::batch::NUMBER_BYTES;
 
 /// The byte between a key and the hash of a value.
 const SEPARATOR: u8 = 0x01;

@@ -11,7 +11,7 @@
 use crate::files::manifest::RunMeta;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::run_file::Run;
-use crate::write::BatchItem;
+use crate::write::batch::BatchItem;
 use arc_swap::{ArcSwap, Guard};
 use ats_store::MergeOperator;
 use parking_lot::Mutex;

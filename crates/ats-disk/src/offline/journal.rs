@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memtable::{Memtable, Retention};
-use crate::write::BatchItems;
+use crate::write::batch::BatchItems;
 use std::sync::Arc;
 
 /// Changes without a gap.
