@@ -1,11 +1,11 @@
 #!/bin/sh
 # Counts comments of documentation that begin with a question word, which a reader has to decode:
-# "Whether it is over" instead of "Returns `true` if it is over". Prints the numbers of each crate
-# and of the Erlang modules, and of all. Fails at more than 2 in 100,
-# and at any "Whether".
+# "Whether it is over" instead of "Returns `true` if it is over". Prints the numbers of each crate,
+# of the Erlang modules, of benchmarks and tools, and of all. Fails at more than 2 in 100, and at
+# any "Whether".
 set -eu
 cd "$(dirname "$0")/.."
-find crates/*/src src -name '*.rs' -o -name '*.erl' | sort | xargs awk '
+find crates/*/src bench fuzz tools src -name '*.rs' -o -name '*.erl' | sort | xargs awk '
 BEGIN {
     question = "What|Whether|Where|How|When|Why|Which|Whose|Who|As|Of which|By which"
     question = "^(" question "|So (many|long|much|often))( |,|$)"

@@ -1,5 +1,5 @@
 %% @private
-%% @doc What the commands of the benchmarks have in common: how they take their arguments, and how
+%% @doc The common part of the commands of the benchmarks: how they take their arguments, and how
 %% they end.
 -module(ats_bench_command).
 
@@ -38,7 +38,7 @@ positive(Text) ->
 unknown(Text) ->
     throw({usage, ["what is ", Text, "?"]}).
 
-%% @doc Whether a row is wanted: all are, or those whose title contains a text.
+%% @doc Returns `true' if a row is wanted: all are, or those whose title contains a text.
 -spec is_chosen(string(), all | string()) -> boolean().
 is_chosen(_, all) -> true;
 is_chosen(Title, Text) -> string:find(Title, Text) =/= nomatch.

@@ -24,7 +24,7 @@
 kinds(set) -> [binaries, atoms, tagged];
 kinds(ordered_set) -> [binaries, paths, tuples].
 
-%% @doc What a kind is called in a row of the results.
+%% @doc The name of a kind in a row of the results.
 -spec name(kind()) -> string().
 name(integers) -> "Int";
 name(counters) -> "Int";

@@ -161,7 +161,7 @@ prepared(Call, Side, Table, _) ->
 %% Watching
 %%--------------------------------------------------------------------------------------------
 
-%% @doc How long lookups in a table and round trips of messages take while another process
+%% @doc The time that lookups in a table and round trips of messages take while another process
 %% makes a call, and at least for some time.
 %%
 %% `Prepare' is called by that process before, and returns the call. The keys of the table are the

@@ -1,5 +1,5 @@
 %% @private
-%% @doc How many bytes an object takes: as `info(Table, memory)' says, and as the operating system
+%% @doc The bytes that an object takes: as `info(Table, memory)' says, and as the operating system
 %% sees it.
 %%
 %% The latter is the memory that is resident after filling less what was resident before the table
@@ -21,7 +21,7 @@
 -spec objects() -> [objects()].
 objects() -> [pairs, tagged].
 
-%% @doc What a kind of objects is called in a row of the results.
+%% @doc The name of a kind of objects in a row of the results.
 -spec name(objects()) -> string().
 name(pairs) -> "{Int,Int}";
 name(tagged) -> "{{a,Int},Bin16}".

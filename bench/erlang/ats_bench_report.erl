@@ -1,5 +1,5 @@
 %% @private
-%% @doc What the benchmark has found: rows, how they are printed, and the file they go to.
+%% @doc The findings of the benchmark: rows, how they are printed, and the file they go to.
 %%
 %% A row is a map that says its `kind': `workload' (operations a second), `memory' (bytes an
 %% object) or `boundary' (nanoseconds a call). Ratios are medians over the rounds of the ratio
@@ -206,7 +206,7 @@ is_terminal() ->
 %% Machine
 %%--------------------------------------------------------------------------------------------
 
-%% @doc What the figures were taken on.
+%% @doc The machine on which the figures were taken.
 -spec machine_facts() -> facts().
 machine_facts() ->
     [{"date", calendar:system_time_to_rfc3339(erlang:system_time(second))},

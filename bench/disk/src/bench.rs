@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 /// A child that takes longer is given up, beside the time that the command line asks for.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// What is to be measured, and what was.
+/// The benchmark: its options and its results.
 pub struct Bench {
     options: Options,
     results: Results,
-    /// What did not work, in words.
+    /// The failures, in words.
     failures: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ impl Bench {
         self.results.write(&self.options.results, facts)
     }
 
-    /// Whether something failed.
+    /// Returns `true` if something failed.
     pub fn has_failed(&self) -> bool {
         !self.failures.is_empty()
     }

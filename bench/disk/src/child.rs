@@ -19,7 +19,7 @@ pub const CHILD: &str = "child";
 /// The line that a child prints when it may be killed.
 pub const READY: &str = "ready";
 
-/// What was done to the store that was loaded. The parent keeps it for the next child.
+/// The changes of the store that was loaded. The parent keeps them for the next child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Records are those with numbers below this.
@@ -43,20 +43,20 @@ impl State {
     }
 }
 
-/// What a child process is to do.
+/// The task of a child process.
 #[derive(Clone)]
 pub struct Task {
-    /// Which rows.
+    /// The rows.
     pub group: Group,
-    /// Whether to open only what a killed child has left.
+    /// `true` to open only what a killed child has left.
     pub recover: bool,
-    /// Of which engine.
+    /// The engine.
     pub profile: &'static Profile,
-    /// Where its store is.
+    /// The directory of its store.
     pub folder: PathBuf,
-    /// How much.
+    /// The amount of work.
     pub sizes: Sizes,
-    /// What was done to the store.
+    /// The changes of the store.
     pub state: State,
 }
 
@@ -150,12 +150,12 @@ pub fn say(line: &str) {
     }
 }
 
-/// What a line of a child says.
+/// The meaning of a line of a child.
 #[derive(Debug, PartialEq)]
 pub enum Said {
     /// A figure of a row.
     Figure(String, f64),
-    /// What was done to the store.
+    /// The changes of the store.
     State(State),
     /// The child may be killed.
     Ready,

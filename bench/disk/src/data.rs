@@ -10,7 +10,7 @@ pub const KEY_BYTES: usize = 24;
 /// Bytes of a value.
 pub const VALUE_BYTES: usize = 150;
 
-/// What a record counts as logically written.
+/// The bytes that a record counts as logically written.
 pub const RECORD_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 
 /// Keys with this number and above are never written.
@@ -100,8 +100,8 @@ pub fn value(prefix: u64, version: u64) -> Value {
     value
 }
 
-/// Whether a value looks like that of a key: its length and its first word, which is what a timed
-/// loop can afford.
+/// Returns `true` if a value has the length and the first word of that of a key, which a timed loop
+/// can afford.
 pub fn looks_like_value(bytes: &[u8], prefix: u64, version: u64) -> bool {
     bytes.len() == VALUE_BYTES && bytes[..8] == stamp(prefix, version).to_le_bytes()
 }

@@ -1,4 +1,4 @@
-//! What the benchmark asks of an engine, and which engines there are.
+//! The interface of engines, and a list of them.
 
 use crate::data::Record;
 use std::path::Path;
@@ -10,7 +10,7 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
-/// What may go wrong.
+/// The error of an engine.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Bytes of memory for what was read.
@@ -19,7 +19,7 @@ pub const CACHE_BYTES: usize = 256 << 20;
 /// Bytes of memory for what was written.
 pub const BUFFER_BYTES: usize = 64 << 20;
 
-/// How operands are merged.
+/// The rule by which operands are merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
     /// They are not.
@@ -82,18 +82,18 @@ pub trait Engine: Send + Sync {
     fn close(self: Box<Self>) -> Outcome<()>;
 }
 
-/// What is known of an engine before it is opened.
+/// The properties of an engine that are known before it is opened.
 pub struct Profile {
     /// Its name on the command line and in tables.
     pub name: &'static str,
     /// The package whose version counts.
     pub package: &'static str,
-    /// Whether a write survives when the process is killed, and can be made durable. Others do not
+    /// `true` if a write survives the end of the process, and can be made durable. Others do not
     /// count as the best of the peers where something is written.
     pub keeps_writes: bool,
-    /// Whether it merges without reading.
+    /// `true` if it merges without reading.
     pub merges: bool,
-    /// Whether it takes part in the benchmark of osmos unless the command line names it.
+    /// `true` if it takes part in the benchmark of osmos without being named.
     pub in_osmos: bool,
     /// Makes or opens a store in a folder that exists.
     pub open: fn(&Path, Merging) -> Outcome<Box<dyn Engine>>,

@@ -1,4 +1,4 @@
-//! What child processes measure.
+//! Measurements by child processes.
 
 use crate::child::Task;
 use crate::engine::Outcome;
@@ -33,11 +33,11 @@ pub fn run(task: &Task) -> Outcome<()> {
 
 /// Calls made one after the other, each of them timed.
 struct Calls {
-    /// How long each took.
+    /// The time that each took.
     latencies: Latencies,
-    /// How many there were.
+    /// Their number.
     count: u64,
-    /// How long all took.
+    /// The time that all took.
     time: Duration,
 }
 
@@ -65,13 +65,13 @@ impl Calls {
         })
     }
 
-    /// How many a second.
+    /// The number a second.
     fn rate(&self) -> f64 {
         self.count as f64 / self.time.as_secs_f64()
     }
 }
 
-/// How many of something a second were done by a piece of work.
+/// The number of something that a piece of work did in a second.
 fn rate(count: u64, work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
     let start = Instant::now();
     work()?;

@@ -37,12 +37,12 @@ struct CommandLine {
     results: PathBuf,
 }
 
-/// What a child process is told, too.
+/// The options that a child process gets, too.
 #[derive(Clone)]
 pub struct Sizes {
     /// Records that are loaded.
     pub records: u64,
-    /// Whether it is only a short run.
+    /// `true` if it is only a short run.
     pub quick: bool,
     /// Longest time for which single writes and merges go on.
     pub limit_seconds: u64,
@@ -50,17 +50,17 @@ pub struct Sizes {
     pub osmos_seconds: u64,
 }
 
-/// What is measured, and how much.
+/// The choice of measurements, and their amount.
 pub struct Options {
-    /// How much.
+    /// The amount of work.
     pub sizes: Sizes,
     /// Rounds in which everything is measured.
     pub rounds: usize,
-    /// What.
+    /// The rows.
     pub groups: Vec<Group>,
-    /// Of which engines.
+    /// The engines.
     pub engines: Vec<&'static Profile>,
-    /// Whether the command line names the engines.
+    /// `true` if the command line names the engines.
     pub engines_named: bool,
     /// Folder in which the stores are made.
     pub data: PathBuf,

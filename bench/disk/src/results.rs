@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The engine that the others are compared with.
 pub const OURS: &str = "ats";
 
-/// What was measured of an engine in a row: one figure for each round, and none in a round that
+/// The measurements of an engine in a row: one figure for each round, and none in a round that
 /// failed.
 struct Figures {
     row: &'static str,
@@ -64,7 +64,7 @@ impl Results {
         )
     }
 
-    /// How much better we are than an engine: above 1 if we are, whatever is better in the row.
+    /// The ratio to an engine: above 1 if we are better, whatever is better in the row.
     fn ratio(&self, row: &Row, engine: &str) -> Option<f64> {
         let pairs = self
             .rounds(row, OURS)?

@@ -1,4 +1,4 @@
-//! What is measured: the rows of the tables, and which groups measure them.
+//! The rows of the tables, and the groups that measure them.
 
 /// Rows that one child process measures one after the other, on one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Group {
         }
     }
 
-    /// Whether it works on the store that [`Group::Load`] has filled.
+    /// Returns `true` if it works on the store that [`Group::Load`] has filled.
     pub fn needs_load(self) -> bool {
         matches!(
             self,
@@ -57,7 +57,7 @@ impl Group {
     }
 }
 
-/// Whether more is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// More is.
@@ -68,15 +68,15 @@ pub enum Better {
 
 /// A line of a table.
 pub struct Row {
-    /// What is measured.
+    /// The name of the measurement.
     pub name: &'static str,
     /// In what.
     pub unit: &'static str,
-    /// Whether more of it is better.
+    /// The direction in which it is better.
     pub better: Better,
-    /// Who measures it.
+    /// The group that measures it.
     pub group: Group,
-    /// Whether an engine that loses writes has an advantage here.
+    /// `true` if an engine that loses writes has an advantage here.
     pub writes: bool,
 }
 

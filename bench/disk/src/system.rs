@@ -1,4 +1,4 @@
-//! What the system says about this process and its files.
+//! Facts that the system tells about this process and its files.
 
 use crate::engine::Outcome;
 use std::fs;
@@ -74,7 +74,7 @@ pub fn write_back() {
     unsafe { libc::sync() };
 }
 
-/// How [`forget_files`] lets the system forget what it has read.
+/// The way in which [`forget_files`] lets the system forget what it has read.
 pub fn how_files_are_forgotten() -> &'static str {
     match fs::write("/proc/sys/vm/drop_caches", "1") {
         Ok(()) => "drop_caches",

@@ -30,7 +30,7 @@ fn mix_name(percent: u32) -> String {
 
 /// Maps of one kind, and what was measured of them.
 struct Field {
-    /// What comes before the names of its workloads.
+    /// The beginning of the names of its workloads.
     prefix: &'static str,
     sides: Vec<Box<dyn Side>>,
     /// Names of the sides, in the order of the table.

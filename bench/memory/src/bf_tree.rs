@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::operations::value_of;
 
-    /// As many as ascending inserts have.
+    /// The number of records that ascending inserts have.
     const KEYS: u32 = 1 << 20;
 
     #[test]

@@ -12,12 +12,12 @@ use scc::HashMap as Scc;
 use std::borrow::Borrow;
 use std::hash::Hash;
 
-/// What a peer has for a key.
+/// The type that a peer has for a key.
 pub trait Key: Borrow<Self::Lent> + Eq + Hash + Send + Sync + 'static {
-    /// What a key is looked up by.
+    /// The type by which a key is looked up.
     type Lent: Eq + Hash + ?Sized;
 
-    /// What the table of results calls the peers with such keys, in the order of this file.
+    /// The names of the peers with such keys in the table of results, in the order of this file.
     const NAMES: [&'static str; 3];
 
     /// The key of a number.

@@ -18,7 +18,7 @@ const CHUNK: u64 = 16;
 
 /// A number that every thread can increment.
 pub trait Number: Default + Sync {
-    /// What the table of results calls it.
+    /// The name in the table of results.
     const NAME: &'static str;
 
     /// Adds 1.
@@ -159,7 +159,7 @@ fn rate<N: Number>(threads: usize, time: Duration) -> f64 {
     rate
 }
 
-/// What one thread has done, warming up included; told to all when the thread ends.
+/// The work of one thread, warming up included; told to all when the thread ends.
 struct Tally<'a> {
     sum: u64,
     into: &'a AtomicU64,

@@ -13,7 +13,7 @@ use std::ops::{ControlFlow, Deref, DerefMut};
 
 /// A map from numbers to numbers that threads share.
 pub trait Map: Default + Send + Sync + 'static {
-    /// What the table of results calls it.
+    /// The name in the table of results.
     const NAME: &'static str;
 
     /// The value of a key.
@@ -38,7 +38,7 @@ pub trait Map: Default + Send + Sync + 'static {
 
 /// One of the stores of ats.
 pub trait Store: Backend<Plain> + Default + 'static {
-    /// Whether its keys have an order.
+    /// `true` if its keys have an order.
     const ORDERED: bool;
 }
 
@@ -204,7 +204,7 @@ impl Map for SkipMap<u64, u64> {
 
 /// A lock for readers and writers around a `BTreeMap`.
 pub trait MapLock: From<BTreeMap<u64, u64>> + Default + Send + Sync + 'static {
-    /// What the table of results calls it.
+    /// The name in the table of results.
     const NAME: &'static str;
 
     /// Locks for reading.

@@ -15,8 +15,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::thread;
 
-/// How often a waiting thread looks at its node before it offers its processor to others, which it
-/// must do where there are more threads than processors: the next in the queue may not be running.
+/// The number of times that a waiting thread looks at its node before it offers its processor to
+/// others, which it must do where there are more threads than processors: the next in the queue may
+/// not be running.
 const SPINS: u32 = 200;
 
 #[repr(align(128))]

@@ -1,4 +1,4 @@
-//! What is done to the maps, drawn beforehand so that no random number is part of a figure.
+//! The operations on the maps, drawn beforehand so that no random number is part of a figure.
 
 use fastrand::Rng;
 
@@ -11,7 +11,7 @@ pub fn value_of(key: u32) -> u64 {
 #[derive(Clone, Copy)]
 pub struct Operation(u32);
 
-/// What an operation does.
+/// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Looks a key up.
@@ -27,7 +27,7 @@ impl Operation {
         Operation(key << 2 | kind as u32)
     }
 
-    /// What to do.
+    /// The kind of the operation.
     #[inline]
     pub fn kind(self) -> Kind {
         match self.0 & 3 {

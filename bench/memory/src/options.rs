@@ -13,7 +13,7 @@ struct CommandLine {
     /// Rounds in which everything is measured
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
-    /// How many milliseconds a workload that is not over by itself runs on one side
+    /// Milliseconds for which a workload that is not over by itself runs on one side
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     ms: Option<u64>,
     /// Only workloads whose name contains this
@@ -24,11 +24,11 @@ struct CommandLine {
     results: PathBuf,
 }
 
-/// How much is measured.
+/// The amount of work.
 pub struct Options {
     /// Rounds in which everything is measured.
     pub rounds: usize,
-    /// How long a workload that is not over by itself runs on one side.
+    /// The time for which a workload that is not over by itself runs on one side.
     pub time: Duration,
     /// Random keys are below this; half as many inserts fill a map.
     pub range: u32,
@@ -56,7 +56,7 @@ impl Options {
         }
     }
 
-    /// Whether a workload is to be measured.
+    /// Returns `true` if a workload is to be measured.
     pub fn wants(&self, workload: &str) -> bool {
         workload.contains(&self.only)
     }

@@ -110,7 +110,7 @@ impl Results {
         text
     }
 
-    /// How a workload fares with more threads than one: its rate over that of one thread.
+    /// The gain of a workload by more threads than one: its rate over that of one thread.
     pub fn degradation(&self, workload: &str, sides: &[&'static str]) -> String {
         let rows: Vec<&Row> = self
             .rows

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// How many records a scan visits.
+/// The number of records that a scan visits.
 pub const SCAN: usize = 1000;
 
 /// Operations between two looks at the clock, and lookups under one guard.
@@ -16,7 +16,7 @@ const CHUNK: usize = 64;
 /// A map that workloads are run on. What a side cannot do it answers with `None`; rates are
 /// operations per second of all threads together, and there are as many threads as lists.
 pub trait Side {
-    /// What the table of results calls it.
+    /// The name in the table of results.
     fn name(&self) -> &'static str;
 
     /// Replaces the map by an empty one.

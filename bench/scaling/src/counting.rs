@@ -67,7 +67,7 @@ fn count_one(kind: TableKind, mix: Mix, threads: usize, operations: u64) -> Coun
     add_up(kind, mix, subject.parts(), &tallies)
 }
 
-/// What all threads did to one line.
+/// The accesses of all threads to one line.
 #[derive(Default)]
 struct Line {
     reads: u64,

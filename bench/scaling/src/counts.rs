@@ -1,5 +1,5 @@
-//! What an operation costs other processors: counted by threads, added up, and extrapolated to more
-//! cores.
+//! The cost of an operation to other processors: counted by threads, added up, and extrapolated to
+//! more cores.
 
 use crate::mixes::Mix;
 use crate::tables::TableKind;
@@ -12,9 +12,9 @@ pub const CORES: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 pub struct Counts {
     /// The table.
     pub kind: TableKind,
-    /// What was done to it.
+    /// The operation.
     pub mix: Mix,
-    /// How many threads did it.
+    /// The number of threads that did it.
     pub threads: usize,
     /// Into how many parts with a lock each the table had adapted.
     pub parts: usize,
@@ -24,7 +24,7 @@ pub struct Counts {
     pub fetched: [f64; CORES.len()],
 }
 
-/// What is counted for each operation.
+/// The counts of each operation.
 pub const FIGURES: [&str; 12] = [
     "atomic changes",
     "atomic stores",
@@ -66,7 +66,7 @@ impl Counts {
         )
     }
 
-    /// What such a line says; `None` of any other line.
+    /// The counts in such a line; `None` of any other line.
     pub fn from_csv(line: &str) -> Option<Self> {
         let mut fields = line.strip_prefix("counts,")?.split(',');
         let mut field = || fields.next();
@@ -103,7 +103,7 @@ pub fn mix_of_id(id: &str) -> Option<Mix> {
     Mix::ALL.into_iter().find(|mix| mix.id() == id)
 }
 
-/// How often a thread read and wrote one line, and how often the others did.
+/// The numbers of reads and writes of one line by a thread, and by the others.
 #[cfg(any(counted, test))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
@@ -119,8 +119,8 @@ pub struct Share {
 
 #[cfg(any(counted, test))]
 impl Share {
-    /// How many of the accesses of this thread find the line in the cache of another core, if the
-    /// others are `more` times as many as those that were counted.
+    /// The number of accesses of this thread that find the line in the cache of another core, if
+    /// the others are `more` times as many as those that were counted.
     ///
     /// Accesses come in any order, each order as likely as any other. A read finds the line
     /// elsewhere if another thread has written it since this thread had it, a write if another

@@ -1,4 +1,4 @@
-//! What the model is told of each design: its operations, in terms of lines and stations.
+//! The designs as the model knows them: their operations, in terms of lines and stations.
 //!
 //! For our tables the lines are counted. For those of `ets` they follow from how `ets` works, and
 //! the comments say how. Seconds alone are measured or published in all cases.
@@ -68,7 +68,7 @@ impl Ets {
     /// All of them.
     pub const ALL: [Ets; 4] = [Ets::Tree21, Ets::Tree22, Ets::Set22, Ets::Set25];
 
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Ets::Tree21 => "ordered_set, OTP 21",

@@ -1,6 +1,6 @@
-//! How tables scale, on paper: counts what operations cost other processors, measures what they
-//! cost alone, and computes from both the throughput on machines with more cores than this one.
-//! `docs/inside/scaling.md` explains it.
+//! The scaling of tables, on paper: counts what operations cost other processors, measures what
+//! they cost alone, and computes from both the throughput on machines with more cores than this
+//! one. `docs/inside/scaling.md` explains it.
 //!
 //! The counting is done by a build of its own, `RUSTFLAGS="--cfg counted"`.
 

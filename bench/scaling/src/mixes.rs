@@ -1,10 +1,10 @@
-//! What is done to tables: mixes of operations on integer keys, uniform over [`KEYS`].
+//! Mixes of operations on integer keys, uniform over [`KEYS`].
 
 use ats::{CounterOp, Integer, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::hint::black_box;
 
-/// How many different keys there are. Half of them are in a table at the beginning.
+/// The number of different keys. Half of them are in a table at the beginning.
 pub const KEYS: u64 = 1 << 20;
 
 /// Objects of a list, and calls of `next` in a chain.
@@ -48,7 +48,7 @@ impl Mix {
         Mix::Size,
     ];
 
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Mix::Lookup => "100 % lookup",
@@ -62,7 +62,7 @@ impl Mix {
         }
     }
 
-    /// What files call it.
+    /// The name in files.
     pub fn id(self) -> &'static str {
         match self {
             Mix::Lookup => "lookup",
@@ -76,13 +76,13 @@ impl Mix {
         }
     }
 
-    /// Whether its operations must not write a line that another thread accesses.
+    /// Returns `true` if its operations must not write a line that another thread accesses.
     #[cfg(counted)]
     pub fn writes_nothing_shared(self) -> bool {
         matches!(self, Mix::Lookup | Mix::Chains)
     }
 
-    /// How many operations are enough to count what it does, of all threads together.
+    /// The number of operations that is enough to count what it does, of all threads together.
     pub fn enough(self) -> u64 {
         match self {
             Mix::Lists | Mix::Chains => 1 << 16,

@@ -17,7 +17,7 @@ pub const NS: f64 = 1e-9;
 /// See [`NS`].
 pub const US: f64 = 1e-6;
 
-/// What the model knows of a machine. All times in seconds.
+/// A machine as the model knows it. All times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Sockets.
@@ -32,11 +32,11 @@ pub struct Machine {
     pub between: f64,
     /// A call of the system, for the thread that makes it.
     pub call: f64,
-    /// What a core loses by an interrupt from another.
+    /// The time that a core loses by an interrupt from another.
     pub interrupt: f64,
     /// From the moment at which a lock is handed to a sleeping thread until that thread runs.
     pub wake: f64,
-    /// How long a thread looks at a lock before it sleeps.
+    /// The time for which a thread looks at a lock before it sleeps.
     pub patience: f64,
 }
 
@@ -52,7 +52,7 @@ impl Machine {
         near * self.within + (1.0 - near) * self.between
     }
 
-    /// How many times longer a thread takes for its own work since it shares its core.
+    /// The factor by which a thread is slower at its own work since it shares its core.
     pub fn slowdown(&self, threads: usize) -> f64 {
         let cores = (self.sockets * self.cores) as f64;
         let threads = threads as f64;
@@ -61,7 +61,7 @@ impl Machine {
     }
 }
 
-/// What an operation does at a station while it holds the station.
+/// The work of an operation at a station while it holds the station.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Service {
     /// Writes a line, for which the line is fetched from the thread before.
@@ -76,9 +76,9 @@ pub enum Service {
     Queue {
         /// For how long, apart from what it fetches.
         hold: f64,
-        /// How often the line of the lock is fetched.
+        /// The number of times that the line of the lock is fetched.
         lines: f64,
-        /// How often the lock is handed over for an operation.
+        /// The number of times that the lock is handed over for an operation.
         handovers: f64,
         /// Calls of the system under the lock, to wake others.
         wakes: f64,
@@ -88,17 +88,17 @@ pub enum Service {
 /// Locks or lines of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
-    /// How many there are; which of them an operation visits is chance.
+    /// The number of stations; which of them an operation visits is chance.
     pub copies: f64,
     /// Visits of an operation.
     pub visits: f64,
-    /// What happens there.
+    /// The work that is done there.
     pub service: Service,
-    /// Whether the visit takes place while the operation is at the station before.
+    /// `true` if the visit takes place while the operation is at the station before.
     pub nested: bool,
 }
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// Seconds that it takes if there is no other thread.
@@ -107,7 +107,7 @@ pub struct Operation {
     pub fetched: f64,
     /// Calls of `membarrier`.
     pub calls: f64,
-    /// Where it queues.
+    /// The stations at which it queues.
     pub stations: Vec<Station>,
 }
 
@@ -142,7 +142,7 @@ impl Operation {
         (self.alone - held.sum::<f64>()).max(self.alone * 0.01)
     }
 
-    /// How long a visit to each station takes, if the operation spends so much time outside of
+    /// The time of a visit to each station, if the operation spends so much time outside of
     /// stations.
     fn responses(&self, machine: &Machine, threads: usize, outside: f64) -> Vec<f64> {
         let mut responses = vec![0.0; self.stations.len()];
@@ -191,9 +191,9 @@ const ROUNDS: usize = 2000;
 const STEP: f64 = 0.02;
 
 impl Machine {
-    /// How long a station is busy with one visit. `inner` is the time that the visit spends at the
-    /// station within, and `asleep` the part of the threads that are asleep when the lock is handed
-    /// to them.
+    /// The time for which a station is busy with one visit. `inner` is the time that the visit
+    /// spends at the station within, and `asleep` the part of the threads that are asleep when the
+    /// lock is handed to them.
     fn service(&self, service: Service, inner: f64, asleep: f64, threads: usize) -> f64 {
         let transfer = match threads {
             1 => 0.0,

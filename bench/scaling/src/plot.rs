@@ -12,13 +12,13 @@ use std::ops::Range;
 
 /// A curve, and single points in its colour.
 pub struct Series {
-    /// What the picture calls it.
+    /// The name in the picture.
     pub name: String,
     /// The corners of the curve: positive numbers.
     pub line: Vec<(f64, f64)>,
     /// The single points.
     pub dots: Vec<(f64, f64)>,
-    /// Whether the line is dashed.
+    /// `true` if the line is dashed.
     pub dashed: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Chart {
     pub x_title: String,
     /// The unit of the y axis.
     pub y_title: String,
-    /// What is in it.
+    /// The content.
     pub series: Vec<Series>,
 }
 

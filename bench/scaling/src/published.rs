@@ -78,12 +78,12 @@ pub fn alone(design: Ets, writes: f64) -> f64 {
         .per_second
 }
 
-/// Whether the time of waking a thread is fitted to this figure.
+/// `true` if the time of waking a thread is fitted to this figure.
 pub fn is_fitted(figure: &Figure) -> bool {
     (figure.design, figure.writes, figure.threads) == (Ets::Tree21, 1.0, 64)
 }
 
-/// What the model says of the same.
+/// The figure of the model for the same.
 pub fn modelled(figure: &Figure) -> f64 {
     let alone = alone(figure.design, figure.writes);
     let operation = figure

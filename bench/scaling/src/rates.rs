@@ -1,4 +1,4 @@
-//! How fast one thread is alone, and two beside each other: the calibration of the model, and a
+//! The rates of one thread alone, and of two beside each other: the calibration of the model, and a
 //! check of it.
 
 use crate::mixes::{Mix, Subject};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a run takes, and how many there are. The run counts that was disturbed least, of
+/// The time that a run takes, and the number of runs. The run counts that was disturbed least, of
 /// several equal ones the fastest.
 const TIME: Duration = Duration::from_millis(60);
 const RUNS: usize = 40;
@@ -25,9 +25,9 @@ const STEPS: u64 = 1 << 17;
 pub struct Rate {
     /// The table.
     pub kind: TableKind,
-    /// What was done.
+    /// The operation.
     pub mix: Mix,
-    /// How many threads did it.
+    /// The number of threads that did it.
     pub threads: usize,
     /// Operations a second of all threads together.
     pub per_second: f64,
@@ -40,7 +40,7 @@ impl Rate {
         format!("rate,{kind},{mix},{},{:.0}", self.threads, self.per_second)
     }
 
-    /// What such a line says; `None` of any other line.
+    /// The rate in such a line; `None` of any other line.
     pub fn from_csv(line: &str) -> Option<Self> {
         let mut fields = line.strip_prefix("rate,")?.split(',');
         Some(Rate {
@@ -154,8 +154,9 @@ fn run(subject: &Subject, mix: Mix, threads: usize) -> Run {
     })
 }
 
-/// How long this thread could have run and did not, because other threads did. The kernel counts it
-/// (the second number, in nanoseconds); elsewhere than on Linux it is unknown and counts as none.
+/// The time for which this thread could have run and did not, because other threads did. The kernel
+/// counts it (the second number, in nanoseconds); elsewhere than on Linux it is unknown and counts
+/// as none.
 fn seconds_in_queue() -> f64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let queued = statistics.split_whitespace().nth(1);
@@ -165,7 +166,7 @@ fn seconds_in_queue() -> f64 {
         * 1e-9
 }
 
-/// How many bytes the blocks have of which a refill is timed: those of a small object.
+/// The size in bytes of the blocks of which a refill is timed: those of a small object.
 const BLOCK: usize = 32;
 
 /// Seconds for which a thread holds the lock of a pool of the slab to fetch blocks. Measured as the

@@ -11,7 +11,7 @@ use crate::tables::TableKind;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What was counted and measured.
+/// The counts and measurements.
 pub struct Data {
     /// All counts.
     pub counts: Vec<Counts>,
@@ -154,7 +154,7 @@ impl Data {
         table
     }
 
-    /// Where the time of an operation goes with 128 cores.
+    /// The parts of the time of an operation with 128 cores.
     fn where_table(&self) -> String {
         let mut table = String::from(
             "| table | operation | alone, ns | lines | `membarrier` | queues | together |\n\

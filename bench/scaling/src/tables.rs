@@ -15,7 +15,7 @@ impl TableKind {
     /// Both.
     pub const ALL: [TableKind; 2] = [TableKind::Ordered, TableKind::Hash];
 
-    /// What tables and files call it.
+    /// The name in tables and files.
     pub fn id(self) -> &'static str {
         match self {
             TableKind::Ordered => "ordered_set",

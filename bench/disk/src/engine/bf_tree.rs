@@ -1,8 +1,8 @@
 //! Bf-Tree: a B-tree in Rust with small pages in memory that take what is written.
 //!
-//! What is on the device of it after a crash cannot be opened: its journal has no recovery yet. So
-//! it runs without one, and in rows about writes it does less than the others. It is opened from
-//! the snapshot that closing writes.
+//! Its files cannot be opened after a crash: its journal has no recovery yet. So it runs without
+//! one, and in rows about writes it does less than the others. It is opened from the snapshot that
+//! closing writes.
 
 use super::{CACHE_BYTES, Engine, Merging, Outcome, Profile, read_and_write};
 use crate::data::Record;

@@ -17,7 +17,7 @@ pub(super) const PROFILE: Profile = Profile {
     open,
 };
 
-/// What stands in the log of RocksDB if it was built for processors that cannot compute its
+/// The line in the log of a RocksDB that was built for processors that cannot compute its
 /// checksums.
 const SLOW: &str = "Fast CRC32 supported: Not supported";
 

@@ -10,7 +10,7 @@ use crate::row::{
 };
 use std::time::{Duration, Instant};
 
-/// How many operands are appended to one key.
+/// The number of operands that are appended to one key.
 const OPERANDS_COUNT: u64 = 50_000;
 
 /// Bytes of each.

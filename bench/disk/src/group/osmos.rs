@@ -17,7 +17,7 @@ use ats_bench_common::Latencies;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the reader sleeps after each read.
+/// The pause of the reader after each read.
 const SLEEP: Duration = Duration::from_millis(1);
 
 /// Keys are counted beside in this many sums, by their hash.
@@ -47,7 +47,7 @@ fn bucket(key: &[u8]) -> usize {
     (hash >> 32) as usize % BUCKETS
 }
 
-/// What the writer has done.
+/// The work of the writer.
 struct Written {
     latencies: Latencies,
     sums: Vec<u64>,
