@@ -42,8 +42,8 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # Of what common_test depends on, it needs these to run; the others would bring a web browser.
-erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-proper erlang-proper-dev
-    erlang-runtime-tools erlang-syntax-tools erlang-tools"
+erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-mnesia erlang-proper
+    erlang-proper-dev erlang-runtime-tools erlang-syntax-tools erlang-tools"
 # What the suites try `ats` on.
 programs="erlang-parsetools erlang-snmp erlang-xmerl"
 system="busybox-static libc6 libcap2 libgcc-s1 libsctp1 libssl3t64 libstdc++6 libsystemd0 libtinfo6

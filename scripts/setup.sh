@@ -40,6 +40,7 @@ missing_packages() {
     has_application common_test || echo erlang-common-test
     has_application eunit || echo erlang-eunit
     has_application tools || echo erlang-tools
+    has_application mnesia || echo erlang-mnesia
     has_application proper || echo erlang-proper-dev
     has_command cc || echo "gcc libc6-dev"
 }

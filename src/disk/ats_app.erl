@@ -15,17 +15,24 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Arguments) ->
     case set_shared_memory(application:get_env(ats, disk_memory)) of
-        ok -> start_supervisor();
+        ok -> start_supervisor(application:get_env(ats, mnesia, false));
         Error -> Error
     end.
 
 set_shared_memory({ok, Bytes}) -> ats_disk_options:set_shared_memory(Bytes);
 set_shared_memory(undefined) -> ok.
 
-start_supervisor() ->
+start_supervisor(WithMnesia) ->
     case supervisor:start_link(?MODULE, []) of
+        {ok, Supervisor} when WithMnesia -> add_to_mnesia(Supervisor);
         {ok, Supervisor} -> {ok, Supervisor};
         Other -> {error, Other}
+    end.
+
+add_to_mnesia(Supervisor) ->
+    case ats_mnesia:prepare() of
+        ok -> {ok, Supervisor};
+        Error -> Error
     end.
 
 -spec stop(term()) -> ok.

@@ -1,0 +1,434 @@
+%% @doc Tables of `ats' and `dats' as storage types of Mnesia.
+%%
+%% A program of Mnesia keeps its code, and gives its tables other copies: `{ats_ram, Nodes}' where
+%% it had `{ram_copies, Nodes}', `{ats_disc, Nodes}' for `disc_copies', and `{dats_disc, Nodes}' for
+%% `disc_only_copies'. Transactions, replication, indexes, backups and fragments are those of
+%% Mnesia.
+%%
+%% <dl>
+%% <dt>`ats_ram'</dt><dd>in memory, in a table of `ats'. It is empty when Mnesia starts, and is
+%% loaded from another node, as `ram_copies' are</dd>
+%% <dt>`dats_disc'</dt><dd>on disk, in a table of `dats'. Unlike `disc_only_copies' it can be an
+%% `ordered_set', has no limit of 2 GB, and needs no repair</dd>
+%% <dt>`ats_disc'</dt><dd>both: what is written goes to disk and to memory, what is read comes from
+%% memory</dd>
+%% </dl>
+%%
+%% The types are told to Mnesia by {@link register/0}, when it runs; when a schema is made, by
+%% {@link types/0}; or by the parameter `{ats, [{mnesia, true}]}' of an application `ats' that
+%% starts before Mnesia. Options of a table are `{storage_properties, [{ats, [ats:option()]}, {dats,
+%% [dats:option()]}]}'; those for `ets' are taken, too.
+%%
+%% Mnesia takes no notice when a write to a table fails, and goes on without it. Here it stops on
+%% this node, as it does when its own log fails; so a full disk takes the node away, and no data.
+%%
+%% The page `docs/use/more-than-one-machine.md' says what is promised.
+%%
+%% Good for: programs that use Mnesia, tables on disk that are ordered or large, ranges and prefixes
+%% of keys in `mnesia:select/2'. Not good for: networks that part; see the application `ats_ra'.
+-module(ats_mnesia).
+
+-behaviour(mnesia_backend_type).
+
+-export([register/0, types/0, prepare/0, table/1, insert_local/2]).
+
+-export([init_backend/0, add_aliases/1, remove_aliases/1, semantics/2, check_definition/4]).
+-export([real_suffixes/0, tmp_suffixes/0]).
+-export([create_table/3, load_table/4, close_table/2, sync_close_table/2, delete_table/2]).
+-export([is_index_consistent/2, index_is_consistent/3]).
+-export([sender_init/4, receiver_first_message/4, receive_data/5, receive_done/4]).
+-export([validate_key/6, validate_record/6, info/3, fixtable/3]).
+-export([insert/3, delete/3, match_delete/3, update_counter/4]).
+-export([lookup/3, first/2, last/2, next/3, prev/3, slot/3]).
+-export([select/1, select/3, select/4, repair_continuation/2]).
+
+-export_type([alias/0, tab/0]).
+
+-type alias() :: ats_ram | ats_disc | dats_disc.
+%% A storage type.
+-type tab() :: atom() | {atom(), index, {Position :: term(), ordered | bag}}
+             | {atom(), retainer, Checkpoint :: term()}.
+%% A table of Mnesia, an index of one, or the old objects that a checkpoint retains.
+-type continuation() :: {ats | dats, term()} | '$end_of_table'.
+
+-define(ALIASES, [ats_ram, ats_disc, dats_disc]).
+
+%%--------------------------------------------------------------------------------------------
+%% What programs call
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Adds the storage types to the schema of Mnesia, which must run. All nodes of the schema have
+%% them then, and need the application `ats' in their code path. Types that the schema has already
+%% are left as they are.
+-spec register() -> ok | {error, Reason :: term()}.
+register() ->
+    lists:foldl(fun register/2, ok, types()).
+
+-spec register({alias(), module()}, ok | Failed) -> ok | Failed when Failed :: {error, term()}.
+register({Alias, Module}, ok) ->
+    case mnesia:add_backend_type(Alias, Module) of
+        {atomic, ok} -> ok;
+        {aborted, {backend_type_already_exists, Alias}} -> ok;
+        {aborted, Reason} -> {error, Reason}
+    end;
+register(_Type, Failed) ->
+    Failed.
+
+%% @doc Returns the storage types as Mnesia wants them where a schema is made. That is a call of
+%% `mnesia:create_schema(Nodes, [{backend_types, ats_mnesia:types()}])', or the parameter `{schema,
+%% [{backend_types, Types}]}' of the application `mnesia'.
+-spec types() -> [{alias(), module()}].
+types() ->
+    [{Alias, ?MODULE} || Alias <- ?ALIASES].
+
+%% Of the application `ats' with the parameter `mnesia'. Mnesia reads the parameter when it makes a
+%% schema; one that is on disk is as it is.
+%% @private
+-spec prepare() -> ok | {error, term()}.
+prepare() ->
+    case mnesia:system_info(is_running) of
+        yes ->
+            register();
+        _ ->
+            Schema = application:get_env(mnesia, schema, []),
+            Given = proplists:get_value(backend_types, Schema, []),
+            Types = lists:ukeymerge(1, lists:ukeysort(1, Given), lists:ukeysort(1, types())),
+            Added = lists:keystore(backend_types, 1, Schema, {backend_types, Types}),
+            application:set_env(mnesia, schema, Added, [{persistent, true}])
+    end.
+
+%% @doc Returns the table in which this node keeps its copy of a table of Mnesia, and the module
+%% whose functions read it: for reads that Mnesia need not see, such as {@link ats:range/3}. They
+%% take no lock of Mnesia and see what was written last on this node, as `mnesia:dirty_read/2' does.
+%% What is written to it by other ways than Mnesia or {@link insert_local/2} is in this copy only,
+%% and for an `ats_disc' in memory only. Fails with `badarg' if this node has no loaded copy of one
+%% of the types of this module.
+-spec table(atom()) -> {ats, ats:table()} | {dats, dats:tab_name()}.
+table(Tab) ->
+    case ats_mnesia_tables:find(Tab) of
+        {dats, _} = Store -> Store;
+        Store -> {ats, element(2, Store)}
+    end.
+
+%% @doc Inserts objects into a table that only this node has, as one: others see all of them or
+%% none, and so does the table after a crash. Locks the table, so transactions are isolated from it,
+%% but writes nothing to the log of Mnesia. For a table on disk it is as durable as its option
+%% `durability' says.
+%%
+%% Refuses a table that has copies on other nodes, indexes, checkpoints or subscribers, of which
+%% Mnesia would have to know: `{aborted, {not_only_here, Tab}}'.
+-spec insert_local(atom(), [tuple()]) -> {atomic, ok} | {aborted, Reason :: term()}.
+insert_local(Tab, Objects) ->
+    mnesia:transaction(
+      fun() ->
+              mnesia:write_lock_table(Tab),
+              lists:foreach(fun(Object) -> mnesia_lib:validate_record(Tab, Object) end, Objects),
+              is_only_here(Tab) orelse mnesia:abort({not_only_here, Tab}),
+              ok = change(ats_mnesia_tables:find(Tab), Tab, insert, Objects)
+      end).
+
+%% Indexes, checkpoints and subscribers are what Mnesia does when it commits to a table.
+-spec is_only_here(atom()) -> boolean().
+is_only_here(Tab) ->
+    mnesia_lib:val({Tab, commit_work}) =:= []
+        andalso (mnesia_lib:val({Tab, local_content})
+                 orelse [N || {N, _} <- mnesia_lib:val({Tab, where_to_commit})] =:= [node()]).
+
+%%--------------------------------------------------------------------------------------------
+%% Types
+%%--------------------------------------------------------------------------------------------
+
+%% Mnesia calls this when it starts, but traverses a fallback before that; so nothing relies on it.
+%% @private
+-spec init_backend() -> ok.
+init_backend() -> ok.
+
+%% @private
+-spec add_aliases([alias()]) -> ok.
+add_aliases(_Aliases) -> ok.
+
+%% @private
+-spec remove_aliases([alias()]) -> ok.
+remove_aliases(_Aliases) -> ok.
+
+%% @private
+-spec semantics(alias(), atom()) -> term().
+semantics(ats_ram, storage) -> ram_copies;
+%% For `disc_copies' Mnesia would write logs of its own, which it makes of a table of `ets'.
+semantics(Alias, storage) when Alias =:= ats_disc; Alias =:= dats_disc -> disc_only_copies;
+semantics(Alias, types) -> of_alias(Alias, [set, ordered_set, bag]);
+semantics(Alias, index_types) -> of_alias(Alias, [ordered, bag]);
+semantics(_Alias, _Item) -> undefined.
+
+of_alias(Alias, Types) ->
+    case lists:member(Alias, ?ALIASES) of
+        true -> Types;
+        false -> undefined
+    end.
+
+%% @private
+-spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
+check_definition(Alias, _Tab, _Nodes, Properties) ->
+    ats_mnesia_tables:check_options(Alias, Properties).
+
+%% @private
+-spec real_suffixes() -> [string()].
+real_suffixes() -> ats_mnesia_tables:suffixes().
+
+%% @private
+-spec tmp_suffixes() -> [string()].
+tmp_suffixes() -> ats_mnesia_tables:temporary_suffixes().
+
+%%--------------------------------------------------------------------------------------------
+%% Tables
+%%--------------------------------------------------------------------------------------------
+
+%% @private
+-spec create_table(alias(), tab(), [{atom(), term()}]) -> ok | {error, term()}.
+%% Of a table that a backup restores Mnesia tells later what it is.
+create_table(_Alias, _Tab, []) -> ok;
+create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Properties).
+
+%% @private
+-spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
+load_table(Alias, Tab, Reason, Properties) ->
+    loaded(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
+
+loaded(ok, _Tab) -> ok;
+loaded({error, Reason}, Tab) -> exit({ats_mnesia, Tab, Reason}).
+
+%% @private
+-spec close_table(alias(), tab()) -> ok.
+close_table(_Alias, Tab) -> loaded(ats_mnesia_tables:close(Tab), Tab).
+
+%% @private
+-spec sync_close_table(alias(), tab()) -> ok.
+sync_close_table(Alias, Tab) -> close_table(Alias, Tab).
+
+%% @private
+-spec delete_table(alias(), tab()) -> ok.
+delete_table(Alias, Tab) -> loaded(ats_mnesia_tables:delete(Alias, Tab), Tab).
+
+%% @private
+-spec is_index_consistent(alias(), tab()) -> boolean().
+is_index_consistent(_Alias, Tab) -> ats_mnesia_tables:is_built(Tab).
+
+%% @private
+-spec index_is_consistent(alias(), tab(), boolean()) -> ok.
+index_is_consistent(_Alias, Tab, IsConsistent) -> ats_mnesia_tables:set_built(Tab, IsConsistent).
+
+%%--------------------------------------------------------------------------------------------
+%% Copies to other nodes
+%%--------------------------------------------------------------------------------------------
+
+%% @private
+-spec sender_init(alias(), atom(), Remote :: term(), pid()) ->
+          {standard, fun(), fun()} | {fun(), fun()}.
+sender_init(_Alias, Tab, Remote, Receiver) ->
+    Store = ats_mnesia_tables:find(Tab),
+    case Remote of
+        {ext, RemoteAlias, ?MODULE} when RemoteAlias =/= ats_ram ->
+            ats_mnesia_transfer:send(Store, Receiver);
+        _ ->
+            ats_mnesia_transfer:send_objects(Store)
+    end.
+
+%% @private
+-spec receiver_first_message(pid(), {first, term()}, alias(), atom()) ->
+          {non_neg_integer(), ats_mnesia_transfer:receiver()}.
+receiver_first_message(_Sender, {first, First}, _Alias, _Tab) ->
+    ats_mnesia_transfer:begin_receiving(First).
+
+%% @private
+-spec receive_data(term(), alias(), atom(), pid(), ats_mnesia_transfer:receiver()) ->
+          {more, ats_mnesia_transfer:receiver()}.
+receive_data(Data, _Alias, Tab, _Sender, Receiver) ->
+    {more, ats_mnesia_transfer:take(Data, ats_mnesia_tables:loading(Tab), Receiver)}.
+
+%% @private
+-spec receive_done(alias(), atom(), pid(), ats_mnesia_transfer:receiver()) -> ok.
+receive_done(_Alias, Tab, _Sender, Receiver) ->
+    ok = ats_mnesia_transfer:finish(Receiver),
+    loaded(ats_mnesia_tables:finish_loading(Tab), Tab).
+
+%%--------------------------------------------------------------------------------------------
+%% Descriptions
+%%--------------------------------------------------------------------------------------------
+
+%% @private
+-spec validate_key(alias(), atom(), Name, Arity, Type, Key :: term()) -> {Name, Arity, Type}.
+validate_key(_Alias, _Tab, Name, Arity, Type, _Key) -> {Name, Arity, Type}.
+
+%% @private
+-spec validate_record(alias(), atom(), Name, Arity, Type, tuple()) -> {Name, Arity, Type}.
+validate_record(_Alias, _Tab, Name, Arity, Type, _Object) -> {Name, Arity, Type}.
+
+%% @private
+-spec info(alias(), tab(), Item :: atom()) -> term().
+info(_Alias, Tab, Item) ->
+    try ats_mnesia_tables:find(Tab) of
+        {dats, Name} when Item =:= memory ->
+            in_words(dats:info(Name, memory));
+        {dats, Name} ->
+            dats:info(Name, Item);
+        Store ->
+            ats:info(element(2, Store), Item)
+    catch
+        error:badarg -> undefined
+    end.
+
+in_words(Bytes) when is_integer(Bytes) -> Bytes div erlang:system_info(wordsize);
+in_words(undefined) -> undefined.
+
+%% @private
+-spec fixtable(alias(), tab(), boolean()) -> ok.
+fixtable(_Alias, Tab, Fix) ->
+    {Module, Table} = reader(Tab),
+    _ = Module:safe_fixtable(Table, Fix),
+    ok.
+
+%%--------------------------------------------------------------------------------------------
+%% Writing
+%%--------------------------------------------------------------------------------------------
+
+%% @private
+-spec insert(alias(), tab(), tuple()) -> ok.
+insert(_Alias, Tab, Object) ->
+    change(ats_mnesia_tables:find(Tab), Tab, insert, Object).
+
+%% @private
+-spec delete(alias(), tab(), Key :: term()) -> ok.
+delete(_Alias, Tab, Key) ->
+    change(ats_mnesia_tables:find(Tab), Tab, delete, Key).
+
+%% Mnesia clears tables by the pattern `_', and deletes objects by patterns that are objects. With
+%% those, a map would match all maps that have more keys.
+%% @private
+-spec match_delete(alias(), tab(), tuple() | '_') -> ok.
+match_delete(_Alias, Tab, '_') ->
+    change(ats_mnesia_tables:find(Tab), Tab, delete_all_objects);
+match_delete(_Alias, Tab, Pattern) ->
+    Function = case mnesia:has_var(Pattern) of
+                   true -> match_delete;
+                   false -> delete_object
+               end,
+    change(ats_mnesia_tables:find(Tab), Tab, Function, Pattern).
+
+%% @private
+-spec update_counter(alias(), tab(), Key :: term(), Increment :: integer()) -> integer().
+update_counter(_Alias, Tab, Key, Increment) ->
+    case ats_mnesia_tables:find(Tab) of
+        {ats, Table} ->
+            ats:update_counter(Table, Key, Increment);
+        {dats, Name} ->
+            number_or_stop(dats:update_counter(Name, Key, Increment), Tab);
+        {both, Table, Name} ->
+            _ = number_or_stop(dats:update_counter(Name, Key, Increment), Tab),
+            ats:update_counter(Table, Key, Increment)
+    end.
+
+number_or_stop(Number, _Tab) when is_integer(Number) -> Number;
+number_or_stop(Failed, Tab) -> stop(Tab, Failed).
+
+%% Disk comes first: what is not there must not be read.
+change({ats, Table}, _Tab, Function, Argument) ->
+    true = ats:Function(Table, Argument),
+    ok;
+change({dats, Name}, Tab, Function, Argument) ->
+    ok_or_stop(dats:Function(Name, Argument), Tab);
+change({both, Table, Name}, Tab, Function, Argument) ->
+    ok = ok_or_stop(dats:Function(Name, Argument), Tab),
+    change({ats, Table}, Tab, Function, Argument).
+
+change({ats, Table}, _Tab, Function) ->
+    true = ats:Function(Table),
+    ok;
+change({dats, Name}, Tab, Function) ->
+    ok_or_stop(dats:Function(Name), Tab);
+change({both, Table, Name}, Tab, Function) ->
+    ok = ok_or_stop(dats:Function(Name), Tab),
+    change({ats, Table}, Tab, Function).
+
+ok_or_stop(ok, _Tab) -> ok;
+ok_or_stop(Failed, Tab) -> stop(Tab, Failed).
+
+%% Mnesia catches exceptions of a write and goes on as if it were done.
+-spec stop(tab(), {error, term()}) -> no_return().
+stop(Tab, Failed) ->
+    mnesia_lib:fatal("Cannot write to ~tp: ~ts~n", [Tab, dats:format_error(Failed)]),
+    exit({ats_mnesia, Tab, Failed}).
+
+%%--------------------------------------------------------------------------------------------
+%% Reading
+%%--------------------------------------------------------------------------------------------
+
+reader(Tab) ->
+    case ats_mnesia_tables:find(Tab) of
+        {both, Table, _Name} -> {ats, Table};
+        Store -> Store
+    end.
+
+%% A table on disk answers what went wrong with its files.
+read(Tab, Function, Arguments) ->
+    {Module, Table} = reader(Tab),
+    case apply(Module, Function, [Table | Arguments]) of
+        {error, Reason} -> mnesia:abort({ats_mnesia, Tab, Reason});
+        Answer -> Answer
+    end.
+
+%% @private
+-spec lookup(alias(), tab(), Key :: term()) -> [tuple()].
+lookup(_Alias, Tab, Key) -> read(Tab, lookup, [Key]).
+
+%% @private
+-spec first(alias(), tab()) -> term().
+first(_Alias, Tab) -> read(Tab, first, []).
+
+%% @private
+-spec last(alias(), tab()) -> term().
+last(_Alias, Tab) -> read(Tab, last, []).
+
+%% @private
+-spec next(alias(), tab(), Key :: term()) -> term().
+next(_Alias, Tab, Key) -> read(Tab, next, [Key]).
+
+%% @private
+-spec prev(alias(), tab(), Key :: term()) -> term().
+prev(_Alias, Tab, Key) -> read(Tab, prev, [Key]).
+
+%% @private
+-spec slot(alias(), tab(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(_Alias, Tab, Slot) -> read(Tab, slot, [Slot]).
+
+%% @private
+-spec select(alias(), tab(), ats:match_spec()) -> [term()].
+select(_Alias, Tab, MatchSpec) -> read(Tab, select, [MatchSpec]).
+
+%% @private
+-spec select(alias(), tab(), ats:match_spec(), pos_integer()) ->
+          {[term()], continuation()} | '$end_of_table'.
+select(_Alias, Tab, MatchSpec, Limit) ->
+    {Module, _} = reader(Tab),
+    name_module(Module, read(Tab, select, [MatchSpec, Limit])).
+
+%% @private
+-spec select(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+select('$end_of_table') ->
+    '$end_of_table';
+select({Module, Continuation}) ->
+    case Module:select(Continuation) of
+        {error, Reason} -> mnesia:abort({ats_mnesia, Reason});
+        Chunk -> name_module(Module, Chunk)
+    end.
+
+name_module(_Module, '$end_of_table') -> '$end_of_table';
+name_module(Module, {Matches, Continuation}) -> {Matches, {Module, Continuation}}.
+
+%% The match specification is often not that of the continuation, which needs it only when it has
+%% been a binary in between.
+%% @private
+-spec repair_continuation(continuation(), ats:match_spec() | '_') -> continuation().
+repair_continuation({Module, Continuation}, MatchSpec) when is_list(MatchSpec) ->
+    {Module, Module:repair_continuation(Continuation, MatchSpec)};
+repair_continuation(Continuation, _MatchSpec) ->
+    Continuation.
