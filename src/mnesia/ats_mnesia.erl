@@ -126,7 +126,7 @@ insert_local(Tab, Objects) ->
               mnesia:write_lock_table(Tab),
               lists:foreach(fun(Object) -> mnesia_lib:validate_record(Tab, Object) end, Objects),
               is_only_here(Tab) orelse mnesia:abort({not_only_here, Tab}),
-              ok = change(ats_mnesia_tables:find(Tab), Tab, insert, Objects)
+              change(Tab, insert, [Objects])
       end).
 
 %% Indexes, checkpoints and subscribers are what Mnesia does when it commits to a table.
@@ -194,22 +194,58 @@ create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Prope
 %% @private
 -spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
 load_table(Alias, Tab, Reason, Properties) ->
-    loaded(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
+    Reason =:= {dumper, change_table_copy_type} andalso forget_indexes(Tab),
+    done(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
 
-loaded(ok, _Tab) -> ok;
-loaded({error, Reason}, Tab) -> exit({ats_mnesia, Tab, Reason}).
+-spec done(ok | {error, term()}, tab()) -> ok.
+done(ok, _Tab) -> ok;
+done({error, Reason}, Tab) -> exit({ats_mnesia, Tab, Reason}).
 
 %% @private
 -spec close_table(alias(), tab()) -> ok.
-close_table(_Alias, Tab) -> loaded(ats_mnesia_tables:close(Tab), Tab).
+close_table(_Alias, Tab) ->
+    done(ats_mnesia_tables:close(Tab), Tab).
 
 %% @private
 -spec sync_close_table(alias(), tab()) -> ok.
-sync_close_table(Alias, Tab) -> close_table(Alias, Tab).
+sync_close_table(Alias, Tab) ->
+    close_table(Alias, Tab).
 
+%% A process of Mnesia that cannot get a copy from another node deletes the table. It means what it
+%% has received, and not the objects that this node had before.
 %% @private
 -spec delete_table(alias(), tab()) -> ok.
-delete_table(Alias, Tab) -> loaded(ats_mnesia_tables:delete(Alias, Tab), Tab).
+delete_table(Alias, Tab) ->
+    case is_receiving(Tab) of
+        true ->
+            done(ats_mnesia_tables:stop_loading(Tab), Tab);
+        false ->
+            is_atom(Tab) andalso forget_indexes(Tab),
+            done(ats_mnesia_tables:delete(Alias, Tab), Tab)
+    end.
+
+%% The loader of Mnesia notes what it does for people who look at a crash.
+-spec is_receiving(tab()) -> boolean().
+is_receiving(Tab) ->
+    lists:any(fun(Note) -> is_tuple(Note) andalso element(1, Note) =:= Tab end,
+              [get(mnesia_table_sender_node), get(mnesia_table_receiver)]).
+
+%% When a table changes its type Mnesia makes its indexes anew, but goes on with some of the old
+%% ones, too. It would drop each write for which it cannot change them.
+-spec forget_indexes(atom()) -> ok.
+forget_indexes(Tab) ->
+    case mnesia_lib:is_running() =/= no andalso ets:lookup(mnesia_gvar, {Tab, index_info}) of
+        [{_, {index, _SetOrBag, Indexes}}] ->
+            [mnesia_index:del_transient(Tab, [Position], storage_of_index(Where))
+             || {{Position, _Type}, Where} <- Indexes, is_integer(Position)],
+            ok;
+        _ ->
+            ok
+    end.
+
+storage_of_index({ram, _Table}) -> ram_copies;
+storage_of_index({dets, _Name}) -> disc_only_copies;
+storage_of_index({Storage, _Tab}) -> Storage.
 
 %% @private
 -spec is_index_consistent(alias(), tab()) -> boolean().
@@ -251,7 +287,7 @@ receive_data(Data, _Alias, Tab, _Sender, Receiver) ->
 -spec receive_done(alias(), atom(), pid(), ats_mnesia_transfer:receiver()) -> ok.
 receive_done(_Alias, Tab, _Sender, Receiver) ->
     ok = ats_mnesia_transfer:finish(Receiver),
-    loaded(ats_mnesia_tables:finish_loading(Tab), Tab).
+    done(ats_mnesia_tables:finish_loading(Tab), Tab).
 
 %%--------------------------------------------------------------------------------------------
 %% Descriptions
@@ -296,69 +332,57 @@ fixtable(_Alias, Tab, Fix) ->
 %% @private
 -spec insert(alias(), tab(), tuple()) -> ok.
 insert(_Alias, Tab, Object) ->
-    change(ats_mnesia_tables:find(Tab), Tab, insert, Object).
+    change(Tab, insert, [Object]).
 
 %% @private
 -spec delete(alias(), tab(), Key :: term()) -> ok.
 delete(_Alias, Tab, Key) ->
-    change(ats_mnesia_tables:find(Tab), Tab, delete, Key).
+    change(Tab, delete, [Key]).
 
 %% Mnesia clears tables by the pattern `_', and deletes objects by patterns that are objects. With
 %% those, a map would match all maps that have more keys.
 %% @private
 -spec match_delete(alias(), tab(), tuple() | '_') -> ok.
 match_delete(_Alias, Tab, '_') ->
-    change(ats_mnesia_tables:find(Tab), Tab, delete_all_objects);
+    change(Tab, delete_all_objects, []);
 match_delete(_Alias, Tab, Pattern) ->
-    Function = case mnesia:has_var(Pattern) of
-                   true -> match_delete;
-                   false -> delete_object
-               end,
-    change(ats_mnesia_tables:find(Tab), Tab, Function, Pattern).
+    case mnesia:has_var(Pattern) of
+        true -> change(Tab, match_delete, [Pattern]);
+        false -> change(Tab, delete_object, [Pattern])
+    end.
 
 %% @private
 -spec update_counter(alias(), tab(), Key :: term(), Increment :: integer()) -> integer().
 update_counter(_Alias, Tab, Key, Increment) ->
-    case ats_mnesia_tables:find(Tab) of
-        {ats, Table} ->
-            ats:update_counter(Table, Key, Increment);
-        {dats, Name} ->
-            number_or_stop(dats:update_counter(Name, Key, Increment), Tab);
-        {both, Table, Name} ->
-            _ = number_or_stop(dats:update_counter(Name, Key, Increment), Tab),
-            ats:update_counter(Table, Key, Increment)
+    write(ats_mnesia_tables:find(Tab), Tab, update_counter, [Key, Increment]).
+
+-spec change(tab(), Function :: atom(), Arguments :: [term()]) -> ok.
+change(Tab, Function, Arguments) ->
+    _ = write(ats_mnesia_tables:find(Tab), Tab, Function, Arguments),
+    ok.
+
+%% Disk comes first: what cannot be kept must not be read.
+-spec write(ats_mnesia_tables:store(), tab(), Function :: atom(), Arguments :: [term()]) -> term().
+write({ats, Table}, _Tab, Function, Arguments) ->
+    apply(ats, Function, [Table | Arguments]);
+write({both, Table, Name}, Tab, Function, Arguments) ->
+    _ = write({dats, Name}, Tab, Function, Arguments),
+    apply(ats, Function, [Table | Arguments]);
+write({dats, Name}, Tab, Function, Arguments) ->
+    try apply(dats, Function, [Name | Arguments]) of
+        {error, _} = Failed -> stop(Tab, dats:format_error(Failed));
+        Answer -> Answer
+    catch
+        error:badarg:Stack ->
+            dats:info(Name) =/= undefined orelse stop(Tab, "the application ats was stopped"),
+            erlang:raise(error, badarg, Stack)
     end.
 
-number_or_stop(Number, _Tab) when is_integer(Number) -> Number;
-number_or_stop(Failed, Tab) -> stop(Tab, Failed).
-
-%% Disk comes first: what is not there must not be read.
-change({ats, Table}, _Tab, Function, Argument) ->
-    true = ats:Function(Table, Argument),
-    ok;
-change({dats, Name}, Tab, Function, Argument) ->
-    ok_or_stop(dats:Function(Name, Argument), Tab);
-change({both, Table, Name}, Tab, Function, Argument) ->
-    ok = ok_or_stop(dats:Function(Name, Argument), Tab),
-    change({ats, Table}, Tab, Function, Argument).
-
-change({ats, Table}, _Tab, Function) ->
-    true = ats:Function(Table),
-    ok;
-change({dats, Name}, Tab, Function) ->
-    ok_or_stop(dats:Function(Name), Tab);
-change({both, Table, Name}, Tab, Function) ->
-    ok = ok_or_stop(dats:Function(Name), Tab),
-    change({ats, Table}, Tab, Function).
-
-ok_or_stop(ok, _Tab) -> ok;
-ok_or_stop(Failed, Tab) -> stop(Tab, Failed).
-
 %% Mnesia catches exceptions of a write and goes on as if it were done.
--spec stop(tab(), {error, term()}) -> no_return().
-stop(Tab, Failed) ->
-    mnesia_lib:fatal("Cannot write to ~tp: ~ts~n", [Tab, dats:format_error(Failed)]),
-    exit({ats_mnesia, Tab, Failed}).
+-spec stop(tab(), Why :: unicode:chardata()) -> no_return().
+stop(Tab, Why) ->
+    mnesia_lib:fatal("Cannot write to ~tp: ~ts~n", [Tab, Why]),
+    exit({ats_mnesia, Tab}).
 
 %%--------------------------------------------------------------------------------------------
 %% Reading

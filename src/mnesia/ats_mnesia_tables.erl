@@ -17,15 +17,14 @@
 %% change indexes.
 %%
 %% A copy that comes from another node goes to a new table, which takes the place of the old one
-%% when it is complete. If it is broken off Mnesia wants the table deleted; what is deleted then is
-%% the new one.
+%% when it is complete. If it is broken off the new one is removed.
 -module(ats_mnesia_tables).
 
 -behaviour(gen_server).
 
 -export([start_link/0]).
 -export([open/3, load/4, close/1, delete/2, find/1]).
--export([loading/1, finish_loading/1]).
+-export([loading/1, finish_loading/1, stop_loading/1]).
 -export([is_built/1, set_built/2]).
 -export([check_options/2, suffixes/0, temporary_suffixes/0]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
@@ -134,7 +133,7 @@ insert_chunks(Chunk) ->
 close(Tab) ->
     call({close, Tab}).
 
-%% @doc Removes a table and its indexes; the one that is being received if there is one.
+%% @doc Removes a table and its indexes.
 -spec delete(ats_mnesia:alias(), tab()) -> ok | {error, term()}.
 delete(Alias, Tab) ->
     call({delete, Alias, Tab}).
@@ -156,6 +155,11 @@ finish_loading(Tab) ->
         ok -> fill(Tab, {dumper, net_load});
         Failed -> Failed
     end.
+
+%% @doc Removes the table that takes what is received, if there is one.
+-spec stop_loading(tab()) -> ok | {error, term()}.
+stop_loading(Tab) ->
+    call({stop_loading, Tab}).
 
 %% @doc Returns `true' if an index has all that it must have.
 -spec is_built(tab()) -> boolean().
@@ -322,6 +326,8 @@ handle_call({begin_filling, Tab}, _From, #state{open = Open} = State) ->
     end;
 handle_call({begin_loading, Tab}, _From, State) ->
     try_change(fun() -> {ok, begin_loading(Tab, State)} end, State);
+handle_call({stop_loading, Tab}, _From, State) ->
+    try_change(fun() -> {ok, stop_loading(Tab, State)} end, State);
 handle_call({finish_loading, Tab}, _From, State) ->
     try_change(fun() -> {ok, replace(Tab, State)} end, State);
 handle_call({is_built, Tab}, _From, #state{open = Open} = State) ->
@@ -427,14 +433,10 @@ close_store({both, Table, Name}) ->
 
 -spec remove(ats_mnesia:alias(), tab(), #state{}) -> #state{}.
 remove(Alias, Tab, State) ->
-    case close_if_open(Tab, State) of
-        #state{loading = #{Tab := _}} = Closed ->
-            stop_loading(Tab, Closed);
-        Closed ->
-            ok = remove_directories(directories(Tab)),
-            ok = remove_dump(Alias, Tab),
-            remove_indexes(Tab, Closed)
-    end.
+    Closed = stop_loading(Tab, close_if_open(Tab, State)),
+    ok = remove_directories(directories(Tab)),
+    ok = remove_dump(Alias, Tab),
+    remove_indexes(Tab, Closed).
 
 %% See `ats_mnesia_tables:load/4'.
 -spec remove_dump(ats_mnesia:alias(), tab()) -> ok.

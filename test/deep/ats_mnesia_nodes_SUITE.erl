@@ -1,0 +1,124 @@
+%% Mnesia on several nodes of this machine with tables of ats and dats.
+-module(ats_mnesia_nodes_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+-include("../support/ats_mnesia_lib.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    failed_writes_stop_mnesia/1,
+    copies_of_other_nodes/1,
+    a_broken_copy_leaves_the_old_one/1,
+    selects_of_other_nodes/1
+]).
+
+-import(ats_mnesia_lib, [on_nodes/3, call/2, call/4, directories/1]).
+-import(ats_mnesia_lib, [aliases/0, definition/3, create/4]).
+-import(ats_mnesia_lib, [object/1, objects/1, fill/2, transaction/1, chunks/1, wait/1]).
+
+-define(WAIT, 30000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [
+        failed_writes_stop_mnesia,
+        copies_of_other_nodes,
+        a_broken_copy_leaves_the_old_one,
+        selects_of_other_nodes
+    ].
+
+init_per_testcase(Case, Config) ->
+    ats_mnesia_lib:begin_case(Case, Config).
+
+end_per_testcase(_, _) ->
+    ok.
+
+%% Mnesia would go on without the object.
+failed_writes_stop_mnesia(Config) ->
+    on_nodes(Config, 1, fun([Node]) ->
+        Before = call(Node, fun() ->
+            create(t, dats_disc, set, []),
+            fill(t, 10),
+            ok = application:stop(ats),
+            spawn(fun() -> mnesia:dirty_write(t, object(11)) end),
+            mnesia:system_info(is_running)
+        end),
+        ?assertEqual(yes, Before),
+        IsThere = fun() ->
+            lists:keymember(mnesia, 1, call(Node, application, which_applications, []))
+        end,
+        ats_test_lib:until(fun() -> not IsThere() end, 30000),
+        call(Node, fun() -> ok = application:start(ats), ok = mnesia:start(), wait([t]) end),
+        ?assertEqual(objects(11), call(Node, ats_mnesia_lib, contents, [t]))
+    end).
+
+copies_of_other_nodes(Config) ->
+    on_nodes(Config, 2, fun([{_, A} = First, {_, B} = Second]) ->
+        Own = [ram_copies, disc_copies, disc_only_copies],
+        Pairs = [{From, To} || From <- Own ++ aliases(), To <- Own ++ aliases(),
+                               lists:member(From, aliases()) orelse lists:member(To, aliases())],
+        [begin
+             Definition = [{index, [value]} | definition(From, Type, [A])],
+             ?assertEqual({atomic, ok}, call(First, mnesia, create_table, [t, Definition])),
+             ok = call(First, ats_mnesia_lib, fill, [t, 5000]),
+             ?assertEqual({atomic, ok}, call(First, mnesia, add_table_copy, [t, B, To])),
+             ?assertEqual(objects(5000), call(Second, ats_mnesia_lib, contents, [t]), {From, To}),
+             %% The second goes, misses some, and comes back.
+             stopped = call(Second, mnesia, stop, []),
+             ok = call(First, ats_mnesia_lib, fill, [t, 5100]),
+             ok = call(First, mnesia, dirty_delete, [t, 17]),
+             ok = call(Second, mnesia, start, []),
+             ok = call(Second, mnesia, wait_for_tables, [[t], ?WAIT]),
+             Expected = objects(5100) -- [object(17)],
+             ?assertEqual(Expected, call(Second, ats_mnesia_lib, contents, [t]), {From, To}),
+             stopped = call(First, mnesia, stop, []),
+             ?assertEqual(Expected, call(Second, ats_mnesia_lib, contents, [t]), {From, To}),
+             ok = call(First, mnesia, start, []),
+             ok = call(First, mnesia, wait_for_tables, [[t], ?WAIT]),
+             ?assertEqual(Expected, call(First, ats_mnesia_lib, contents, [t]), {From, To}),
+             {atomic, ok} = call(First, mnesia, delete_table, [t]),
+             [?assertEqual([], directories(Node)) || Node <- [First, Second]]
+         end || {From, To} <- Pairs, Type <- [set]]
+    end).
+
+%% Of a copy that comes again nothing must be lost if the other node ends before it has come.
+a_broken_copy_leaves_the_old_one(Config) ->
+    on_nodes(Config, 2, fun([{Peer, A} = First, {_, B} = Second]) ->
+        [{atomic, ok} = call(First, mnesia, create_table, [Name, definition(Alias, set, [A, B])])
+         || {Name, Alias} <- [{t, dats_disc}, {u, ats_disc}]],
+        [ok = call(First, ats_mnesia_lib, fill, [Name, 1000]) || Name <- [t, u]],
+        stopped = call(Second, mnesia, stop, []),
+        [ok = call(First, ats_mnesia_lib, fill, [Name, 200000]) || Name <- [t, u]],
+        %% The first sends nothing any more once it has begun.
+        call(First, fun() ->
+            spawn(fun() ->
+                {module, _} = code:ensure_loaded(ats_mnesia_transfer),
+                erlang:trace(all, true, [call, {tracer, self()}]),
+                erlang:trace_pattern({ats_mnesia_transfer, send, 2}, true, [local]),
+                receive {trace, _, call, _} -> ok end,
+                _ = os:cmd("kill -9 " ++ os:getpid())
+            end)
+        end),
+        true = unlink(Peer),
+        ok = call(Second, mnesia, start, []),
+        ats_test_lib:until(fun() -> not is_process_alive(Peer) end, 20000),
+        [yes = call(Second, mnesia, force_load_table, [Name]) || Name <- [t, u]],
+        [?assertEqual(objects(1000), call(Second, ats_mnesia_lib, contents, [Name])) || Name <- [t, u]]
+    end).
+
+%% A continuation that comes back from the node that has the table.
+selects_of_other_nodes(Config) ->
+    on_nodes(Config, 2, fun([{_, A} = First, Second]) ->
+        [begin
+             {atomic, ok} = call(First, mnesia, create_table,
+                                 [t, definition(Alias, ordered_set, [A])]),
+             ok = call(First, ats_mnesia_lib, fill, [t, 1000]),
+             Found = call(Second, fun() ->
+                 MatchSpec = [{#person{key = '$1', value = 3, _ = '_'}, [], ['$1']}],
+                 transaction(fun() -> chunks(mnesia:select(t, MatchSpec, 10, read)) end)
+             end),
+             ?assertEqual(lists:seq(3, 1000, 10), Found),
+             {atomic, ok} = call(First, mnesia, delete_table, [t])
+         end || Alias <- aliases()]
+    end).
