@@ -104,7 +104,8 @@ a_broken_copy_leaves_the_old_one(Config) ->
         ok = call(Second, mnesia, start, []),
         ats_test_lib:until(fun() -> not is_process_alive(Peer) end, 20000),
         [yes = call(Second, mnesia, force_load_table, [Name]) || Name <- [t, u]],
-        [?assertEqual(objects(1000), call(Second, ats_mnesia_lib, contents, [Name])) || Name <- [t, u]]
+        [?assertEqual(objects(1000), call(Second, ats_mnesia_lib, contents, [Name]))
+         || Name <- [t, u]]
     end).
 
 %% A continuation that comes back from the node that has the table.
