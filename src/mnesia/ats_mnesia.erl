@@ -140,10 +140,12 @@ is_only_here(Tab) ->
 %% Types
 %%--------------------------------------------------------------------------------------------
 
-%% Mnesia calls this when it starts, but traverses a fallback before that; so nothing relies on it.
+%% Mnesia calls this while it starts, but traverses a fallback before that; so tables do not rely on
+%% it. It is for the end of the system, where applications stop in the reverse order of their start:
+%% Mnesia must do so first.
 %% @private
--spec init_backend() -> ok.
-init_backend() -> ok.
+-spec init_backend() -> ok | {error, term()}.
+init_backend() -> ats_disk_tables:ensure_started().
 
 %% @private
 -spec add_aliases([alias()]) -> ok.
@@ -374,8 +376,16 @@ write({dats, Name}, Tab, Function, Arguments) ->
         Answer -> Answer
     catch
         error:badarg:Stack ->
-            dats:info(Name) =/= undefined orelse stop(Tab, "the application ats was stopped"),
+            dats:info(Name) =/= undefined orelse stop_without_ats(Tab),
             erlang:raise(error, badarg, Stack)
+    end.
+
+%% Where the whole system stops, Mnesia will do what its log says when it starts again.
+-spec stop_without_ats(tab()) -> no_return().
+stop_without_ats(Tab) ->
+    case init:get_status() of
+        {stopping, _} -> timer:sleep(infinity);
+        _ -> stop(Tab, "the application ats was stopped")
     end.
 
 %% Mnesia catches exceptions of a write and goes on as if it were done.

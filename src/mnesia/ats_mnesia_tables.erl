@@ -275,21 +275,32 @@ ending(_Tab) ->
 %% Directories with whatever cookie of a table.
 -spec directories(tab()) -> [file:filename()].
 directories(Tab) ->
-    find_directories(main_table(Tab), "\\Q" ++ ending(Tab) ++ "\\E").
+    Ending = ending(Tab),
+    find_directories(main_table(Tab), fun(End) -> End =:= Ending end).
 
 -spec index_directories(atom()) -> [file:filename()].
 index_directories(Tab) ->
-    find_directories(Tab, "\\..*\\" ++ ?INDEX_SUFFIX).
+    find_directories(Tab, fun(End) -> lists:suffix(?INDEX_SUFFIX, End) end).
 
-find_directories(MainTable, Ending) ->
-    Pattern = lists:concat(["^\\Q", MainTable, "\\E\\.[0-9a-f]{8}", Ending, "$"]),
+-spec find_directories(atom(), fun((Ending :: string()) -> boolean())) -> [file:filename()].
+find_directories(MainTable, Fits) ->
+    Prefix = atom_to_list(MainTable) ++ ".",
     case file:list_dir(mnesia_lib:dir()) of
         {ok, Names} ->
             [mnesia_lib:dir(Name)
-             || Name <- Names, re:run(Name, Pattern, [unicode]) =/= nomatch];
+             || Name <- Names, lists:prefix(Prefix, Name),
+                fits_ending(lists:nthtail(length(Prefix), Name), Fits)];
         {error, enoent} ->
             []
     end.
+
+%% Another table may have a name that begins like this one.
+fits_ending(CookieAndEnding, Fits) when length(CookieAndEnding) > 8 ->
+    {Cookie, Ending} = lists:split(8, CookieAndEnding),
+    lists:all(fun(C) -> C >= $0 andalso C =< $9 orelse C >= $a andalso C =< $f end, Cookie)
+        andalso Fits(Ending);
+fits_ending(_Other, _Fits) ->
+    false.
 
 %%--------------------------------------------------------------------------------------------
 %% The process
@@ -364,7 +375,9 @@ handle_cast(_Cast, State) ->
 terminate(_Reason, #state{open = Open} = State) ->
     lists:foreach(fun(Tab) ->
                           try close_if_open(Tab, State)
-                          catch throw:{error, _} -> closed_by_dats
+                          catch
+                              throw:{error, _} -> closed_by_dats;
+                              error:badarg -> closed_with_dats
                           end
                   end, maps:keys(Open)).
 

@@ -7,6 +7,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([
     failed_writes_stop_mnesia/1,
+    the_system_stops_under_writers/1,
     copies_of_other_nodes/1,
     a_broken_copy_leaves_the_old_one/1,
     selects_of_other_nodes/1
@@ -14,7 +15,8 @@
 
 -import(ats_mnesia_lib, [on_nodes/3, call/2, call/4, directories/1]).
 -import(ats_mnesia_lib, [aliases/0, definition/3, create/4]).
--import(ats_mnesia_lib, [object/1, objects/1, fill/2, transaction/1, chunks/1, wait/1]).
+-import(ats_mnesia_lib, [object/1, objects/1, fill/2, transaction/1, contents/1, chunks/1,
+                         wait/1]).
 
 -define(WAIT, 30000).
 
@@ -23,6 +25,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [
         failed_writes_stop_mnesia,
+        the_system_stops_under_writers,
         copies_of_other_nodes,
         a_broken_copy_leaves_the_old_one,
         selects_of_other_nodes
@@ -52,6 +55,44 @@ failed_writes_stop_mnesia(Config) ->
         call(Node, fun() -> ok = application:start(ats), ok = mnesia:start(), wait([t]) end),
         ?assertEqual(objects(11), call(Node, ats_mnesia_lib, contents, [t]))
     end).
+
+%% Applications stop one after the other, and processes that no application knows go on meanwhile.
+the_system_stops_under_writers(Config) ->
+    Test = self(),
+    on_nodes(Config, 1, fun([{Peer, _} = Node]) ->
+        call(Node, fun() ->
+            [create(Name, Alias, set, [{index, [value]}])
+             || {Name, Alias} <- [{t, dats_disc}, {u, ats_disc}]],
+            ?assertMatch([{mnesia, _, _}, {ats, _, _} | _], application:which_applications())
+        end),
+        call(Node, fun() ->
+            spawn(fun() ->
+                {ok, File} = file:open(acknowledged(Config), [raw, append]),
+                write_on(File, 1)
+            end)
+        end),
+        timer:sleep(1000),
+        true = unlink(Peer),
+        call(Node, init, stop, []),
+        ats_test_lib:until(fun() -> not is_process_alive(Peer) end, 60000),
+        Test ! stopped
+    end),
+    receive stopped -> ok end,
+    ats_mnesia_lib:on_restarted_node(Config, fun() ->
+        wait([t, u]),
+        {ok, Lines} = file:read_file(acknowledged(Config)),
+        Count = length(binary:split(Lines, <<"\n">>, [global, trim])),
+        ?assert(Count > 100),
+        [?assertEqual(objects(Count), lists:sublist(contents(Name), Count)) || Name <- [t, u]]
+    end).
+
+acknowledged(Config) ->
+    filename:join(proplists:get_value(directory, Config), "acknowledged").
+
+write_on(File, N) ->
+    transaction(fun() -> [mnesia:write(Name, object(N), write) || Name <- [t, u]] end),
+    ok = file:write(File, "x\n"),
+    write_on(File, N + 1).
 
 copies_of_other_nodes(Config) ->
     on_nodes(Config, 2, fun([{_, A} = First, {_, B} = Second]) ->

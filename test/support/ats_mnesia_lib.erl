@@ -4,7 +4,8 @@
 -include_lib("stdlib/include/assert.hrl").
 -include("ats_mnesia_lib.hrl").
 
--export([begin_case/2, on_one_node/2, on_nodes/3, call/2, call/4, directories/1]).
+-export([begin_case/2, on_one_node/2, on_nodes/3, on_restarted_node/2, call/2, call/4,
+         directories/1]).
 -export([aliases/0, types/0, tables/0, names/0, definition/3, create/4, create_all/1]).
 -export([object/1, objects/1, fill/2, transaction/1, contents/1, chunks/1, restart/0, wait/1]).
 
@@ -26,7 +27,7 @@ start_node(Config, N) ->
     ok = filelib:ensure_dir(filename:join(Directory, "x")),
     Paths = lists:append([["-pa", P] || P <- code:get_path(), filelib:is_dir(P)]),
     {ok, Peer, Node} = peer:start_link(#{
-        name => peer:random_name(),
+        name => lists:concat([proplists:get_value(cookie, Config), "_", N]),
         connection => standard_io,
         args => Paths ++ ["-mnesia", "dir", "\"" ++ Directory ++ "\"",
                           "-setcookie", proplists:get_value(cookie, Config)]
@@ -52,6 +53,16 @@ on_nodes(Config, Count, Function) ->
         Function(Nodes)
     after
         [peer:stop(Peer) || {Peer, _} <- Nodes, is_process_alive(Peer)]
+    end.
+
+%% With the schema that is there.
+on_restarted_node(Config, Function) ->
+    {Peer, _} = Node = start_node(Config, 1),
+    try
+        ok = call(Node, mnesia, start, []),
+        call(Node, Function)
+    after
+        peer:stop(Peer)
     end.
 
 %% ----- tables -----
