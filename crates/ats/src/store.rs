@@ -158,8 +158,8 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// The store that takes the place of this one when it is cleared.
-    pub(crate) fn cleared(&self) -> Result<Cleared<H>, Error> {
+    /// Makes the store that takes the place of this one when it is cleared.
+    pub(crate) fn make_cleared(&self) -> Result<Cleared<H>, Error> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
@@ -558,7 +558,7 @@ impl<H: Host> Store<H> {
 }
 
 impl<H: Host> JoinIdle for Store<H> {
-    fn listed(&self) -> &Listed {
+    fn list_flag(&self) -> &Listed {
         &self.listed
     }
 

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::store::byte_store::ByteStore;
 use crate::store::codec::Codec;
 use crate::store::{Records, SLICE, Store};
-use crate::value::{Values, record, stored};
+use crate::value::{Values, pack_for_store, record};
 use ats_mem::{Adaptation, Buckets, RecordBox};
 use ats_store::{MayBlock, StoreHandle};
 use ats_sync::Guard;
@@ -177,14 +177,18 @@ impl<H: Host> Table<H> {
         packer: &mut Packer,
     ) -> RecordBox<Values<H>> {
         match self.packs() {
-            true => packed_record(key, built, packer),
+            true => pack_record(key, built, packer),
             false => record(key, built),
         }
     }
 
-    /// The stored form of an object that was built.
-    pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
-        stored(built, packer, self.packs())
+    /// Returns the stored form of an object that was built.
+    pub(crate) fn pack_for_store<'a>(
+        &self,
+        built: Built<'a, H>,
+        packer: &'a mut Packer,
+    ) -> Built<'a, H> {
+        pack_for_store(built, packer, self.packs())
     }
 
     /// The rule of bags of this table for equal objects.
@@ -412,9 +416,9 @@ impl<H: Host> Table<H> {
     pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         // Before as well, for walks that go on while the records are replaced: that takes too long
         // for the lock.
-        self.store.keys_may_go();
+        self.store.allow_lost_keys();
         replace()?;
-        self.store.keys_may_go();
+        self.store.allow_lost_keys();
         Ok(())
     }
 
@@ -441,9 +445,9 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// A record of an object that was built, in a table that packs its objects.
+/// Makes a record of an object that was built, in a table that packs its objects.
 #[inline(never)]
-fn packed_record<H: Host>(
+fn pack_record<H: Host>(
     key: &[u8],
     built: Built<'_, H>,
     packer: &mut Packer,

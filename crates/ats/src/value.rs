@@ -101,8 +101,9 @@ impl<H: Host> Release for Values<H> {
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// The stored form of an object that was built: that, or less in a table that packs its objects.
-pub(crate) fn stored<'a, H: Host>(
+/// Returns the stored form of an object that was built: less than that in a table that packs its
+/// objects.
+pub(crate) fn pack_for_store<'a, H: Host>(
     built: Built<'a, H>,
     packer: &'a mut Packer,
     packs: bool,

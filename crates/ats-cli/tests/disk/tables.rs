@@ -1,7 +1,7 @@
 //! Tables of `dats`: stores with a file that describes them.
 
 use crate::common::{Directory, ats, code, contents, json, spoil, text};
-use ats::salvage::merge_named;
+use ats::salvage::parse_merge;
 use ats::{
     BTreeStore, Codec, Description, ObjectIdentity, ObjectMerge, Table, TableType, TermCodec,
     TermHost, Workspace, Zeros,
@@ -25,7 +25,7 @@ const ALL_TYPES: [TableType; 6] = [
 const RECORDS: i64 = 1000;
 
 fn described(table_type: TableType, key_position: usize, merge: &str) -> Description {
-    let merge = merge_named(merge);
+    let merge = parse_merge(merge);
     Description {
         table_type,
         key_position,

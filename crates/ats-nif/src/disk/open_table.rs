@@ -134,7 +134,7 @@ impl OpenTable {
         store.sync()?;
         let unnamed = || Failure::new(KnownAtom::Merge, "the module has no name");
         let description = Description {
-            merge: merge.described(&program).ok_or_else(unnamed)?,
+            merge: merge.describe_successor(&program).ok_or_else(unnamed)?,
             ..self.description.clone()
         };
         store.replace_file(Description::FILE, &description.encode())?;

@@ -7,7 +7,7 @@
 //! goes on from the key at which it ended. The next window takes the place of this one, so a walk
 //! takes no more memory than a window does, and time in proportion to what it reads.
 
-use ats::program_merge::{ProgramMerge, merged};
+use ats::program_merge::{ProgramMerge, merged_value};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreHandle, successor,
@@ -83,7 +83,7 @@ impl<S: StoreHandle> Pending<S> {
         direction: Direction,
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
-        if let Some(value) = merged(value) {
+        if let Some(value) = merged_value(value) {
             read(value);
             return Ok(true);
         }
@@ -100,7 +100,7 @@ impl<S: StoreHandle> Pending<S> {
         };
         match known {
             Some(Some(value)) => {
-                let object = merged(&value).ok_or(Error::Corrupt)?;
+                let object = merged_value(&value).ok_or(Error::Corrupt)?;
                 read(object);
                 Ok(true)
             }
@@ -138,7 +138,7 @@ impl<S: StoreHandle> Pending<S> {
         self.store
             .store()
             .scan(may_block, range, direction, &mut |key, value| {
-                let is_pending = merged(value).is_none();
+                let is_pending = merged_value(value).is_none();
                 // What is merged already is passed as fast as it comes, but not for ever.
                 bytes += match is_pending {
                     true => value.len(),
@@ -216,7 +216,7 @@ impl Merged<'_> {
         current: Option<&[u8]>,
         change: impl FnOnce(&mut dyn BatchPlan<[u8], Vec<u8>>, Option<&[u8]>) -> Change<Vec<u8>>,
     ) -> Change<Vec<u8>> {
-        match current.map(merged) {
+        match current.map(merged_value) {
             Some(None) => {
                 self.met_pending = true;
                 Change::Abort
@@ -280,7 +280,7 @@ impl<S: StoreHandle> Store for Pending<S> {
             .update_end(may_block, end, &mut |found| {
                 let found = match found {
                     None => None,
-                    Some((key, value)) => match merged(value) {
+                    Some((key, value)) => match merged_value(value) {
                         Some(value) => Some((key, value)),
                         None => {
                             met_pending = true;

@@ -352,7 +352,7 @@ impl<H: Host> Table<H> {
             if positions.is_none() && query.direction(cursor) == Direction::Down {
                 places.reverse();
             }
-            Rules::each_deleted(before, &places, unpacked, deleted);
+            Rules::visit_deleted(before, &places, unpacked, deleted);
         }
         Ok(changed)
     }

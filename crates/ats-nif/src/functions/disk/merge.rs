@@ -12,7 +12,7 @@ use crate::functions::tables::{Term, one_of};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Error;
-use ats::program_merge::{Program, ProgramMerge, merged};
+use ats::program_merge::{Program, ProgramMerge, merged_value};
 use ats_term::etf;
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             break;
         };
         let pending = with_value(&opened, &key, |value| {
-            merged(value).is_none().then(|| {
+            merged_value(value).is_none().then(|| {
                 bytes += key.len() + value.len();
                 record_term(env, &key, value)
             })

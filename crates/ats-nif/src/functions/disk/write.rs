@@ -15,7 +15,7 @@ use crate::scratch::LONG_OBJECT;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::program_merge::{Length, Written, written};
+use ats::program_merge::{Length, Written, encode_value};
 use ats::{Error, Table};
 use ats_term::term_ref::is_larger;
 
@@ -110,7 +110,7 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
         let program = opened.program().ok_or(KnownAtom::TableType)?;
         with_pair(env, &shared.table, object, |key, value| {
             let (_len, object) = value.split_at(size_of::<u32>());
-            let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
+            let written = encode_value(object, how).ok_or(KnownAtom::SystemLimit)?;
             let write = || match how {
                 Written::Object => opened
                     .store()
