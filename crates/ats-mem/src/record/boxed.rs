@@ -41,7 +41,7 @@ impl<R: Release> RecordBox<R> {
     /// A record of these contents, which have this shape.
     fn make(key: &[u8], first: &[u64], second: &[u64], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
-        ats_sync::count::moved(shape.bytes());
+        ats_sync::count::note_bytes_written(shape.bytes());
         let key_words = shape.key_words();
         // SAFETY: the block, which no other code has, holds the header, the padded key and the
         // value. The last word of the key is zeroed first so that its padding is defined.

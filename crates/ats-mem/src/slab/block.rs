@@ -17,7 +17,7 @@ const WATCHED: bool = cfg!(any(miri, fuzzing, watched));
 /// memory. A block above [`LARGEST`](super::LARGEST) is one from the allocator of the system.
 #[inline]
 pub fn allocate(bytes: usize) -> NonNull<u8> {
-    count::allocated(bytes);
+    count::note_allocation(bytes);
     match Class::of(bytes) {
         Some(class) if !WATCHED => cache::take(class),
         _ => system::allocate(bytes),

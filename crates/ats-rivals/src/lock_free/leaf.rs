@@ -43,7 +43,7 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     let len = parts.iter().map(|part| part.len()).sum();
     debug_assert!((1..=MOST).contains(&len));
     let block = slab::allocate(block_bytes(len)).cast::<Block<R>>();
-    ats_sync::count::moved(block_bytes(len));
+    ats_sync::count::note_bytes_written(block_bytes(len));
     // SAFETY: the block, which no other code has, is aligned and has room for the number and so
     // many addresses.
     unsafe {

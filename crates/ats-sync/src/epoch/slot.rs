@@ -229,7 +229,7 @@ impl Slot {
     }
 
     /// The epoch at the last attempt of the owner to advance.
-    pub(super) fn seen(&self) -> u64 {
+    pub(super) fn epoch_seen(&self) -> u64 {
         self.own.seen.get()
     }
 
