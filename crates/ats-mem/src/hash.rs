@@ -108,7 +108,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let hash = self.seed.hash(key);
         let live = |word: Word, record| (!word.is_deleted()).then_some(record);
-        self.search(key, hash, guard, live)?.settled(guard)
+        self.search(key, hash, guard, live)?.resolve(guard)
     }
 
     /// A key that is not there takes no lock.
@@ -317,7 +317,7 @@ impl<R: Release> HashTable<R> {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
         // With what is made late, also before it is made: a table is not larger because it was
         // fixed once.
-        let own = size_of::<Self>() + slab::rounded(size_of::<Rare>());
+        let own = size_of::<Self>() + slab::block_size(size_of::<Rare>());
         own + self.stripes.bytes(guard) + buckets
     }
 

@@ -59,7 +59,7 @@ mod cache;
 mod chunk;
 mod chunks;
 mod class;
-mod corrupted;
+mod corruption;
 mod list;
 mod memory;
 mod pool;
@@ -69,8 +69,8 @@ mod system;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use block::freeing;
-pub use block::{allocate, free, rounded};
+pub(crate) use block::free_function;
+pub use block::{allocate, block_size, free};
 pub use boxed::SlabBox;
 pub use class::LARGEST;
 pub use memory::ADDRESS_LIMIT;

@@ -215,7 +215,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
     fn knows(&self, key: &[u8], guard: &Guard) -> bool {
         let is_there = self.get(key).is_some_and(|kept| {
             // SAFETY: the caller holds the lock, which it took after it had made the guard.
-            unsafe { kept.under(guard) }.settled(guard).is_some()
+            unsafe { kept.under(guard) }.resolve(guard).is_some()
         });
         let index = self.index.as_ref().filter(|_| self.fixed > 0);
         is_there || index.is_some_and(|index| index.was_removed(self.hash(key), key))

@@ -40,7 +40,7 @@ pub(super) fn visit_in<'g, R: Release>(
         let found = store.piece(left, direction, guard);
         let last = found.last().copied();
         let is_end = found.len() < PIECE;
-        let mut visible = found.into_iter().filter_map(|record| record.settled(guard));
+        let mut visible = found.into_iter().filter_map(|record| record.resolve(guard));
         if visible.try_for_each(&mut *visit).is_break() || is_end {
             return;
         }

@@ -132,7 +132,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         let (mut from, mut found) = (from, Vec::with_capacity(STEP));
         loop {
             self.map.gather(from, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
                 return Some(seen);
             }
             let last = found.last().filter(|_| found.len() == STEP)?;
@@ -146,7 +146,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         let (mut below, mut found) = (below, Vec::with_capacity(STEP));
         loop {
             self.map.gather_down(below, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
                 return Some(seen);
             }
             let last = found.last().filter(|_| found.len() == STEP)?;
@@ -274,7 +274,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
 
 impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.map.get(key, guard)?.settled(guard)
+        self.map.get(key, guard)?.resolve(guard)
     }
 
     fn update_end<'g>(

@@ -145,7 +145,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         loop {
             let last = found.last().copied();
             for record in found {
-                if let Some(record) = record.settled(guard)
+                if let Some(record) = record.resolve(guard)
                     && visit(record).is_break()
                 {
                     return None;
@@ -193,7 +193,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
                 return None;
             }
             let last = found.last().copied();
-            let settled = found.into_iter().find_map(|record| record.settled(guard));
+            let settled = found.into_iter().find_map(|record| record.resolve(guard));
             match last {
                 Some(last) if settled.is_none() => below = Some(last.key()),
                 _ => return Some(settled),
@@ -249,7 +249,7 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
         // SAFETY: it is in the map while the lock is held, which is after the guard was made.
         let found = state.map.get(key).map(|kept| unsafe { kept.under(guard) });
         drop(state);
-        found?.settled(guard)
+        found?.resolve(guard)
     }
 
     fn update_end<'g>(
@@ -353,7 +353,7 @@ impl<R: Release, M: RecordMap<R>> Slots<R> for LockedMap<R, M> {
         let (found, answer) = self.look(guard, |map, found| map.slot(index, found));
         let found = found.into_iter();
         found
-            .filter_map(|record| record.settled(guard))
+            .filter_map(|record| record.resolve(guard))
             .for_each(visit);
         answer
     }

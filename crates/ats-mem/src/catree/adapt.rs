@@ -35,7 +35,7 @@ impl<R: Release> Routes<R> {
         guard: &Guard,
     ) {
         let statistics = locked.held.statistics();
-        let forced = self.forced();
+        let forced = self.decide_forced();
         let fitting = statistics <= SPLIT_ABOVE && !locked.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
             self.adapt(locked, before, removed, forced, key, guard);

@@ -167,6 +167,6 @@ impl<R: Release> Inner<R> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
+        slab::block_size(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
     }
 }

@@ -91,7 +91,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         let last = self.base.last(&self.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
         let order = leaf.in_order();
-        let index = leaf.bound(record.key(), &order);
+        let index = leaf.lower_bound(record.key(), &order);
         let is_row_inside = last.is_in(leaf) && order.index_of(last.at) + 1 == index;
         let path = root.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);

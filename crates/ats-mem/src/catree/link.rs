@@ -72,8 +72,9 @@ impl<'n, R: Release> Node<'n, R> {
     }
 }
 
-/// A new node, to be put into the tree, from where it is freed by retiring.
-pub(super) fn made<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
+/// Gives up the box of a new node, which is to be put into the tree, from where it is freed by
+/// retiring.
+pub(super) fn leak<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
     // SAFETY: a node is freed by retiring only, so this one outlives the guard (CATREE-6).
     unsafe { &*SlabBox::into_raw(node) }
 }

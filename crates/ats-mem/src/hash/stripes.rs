@@ -85,7 +85,8 @@ impl Stripe {
         }
     }
 
-    fn deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+    /// Locks the hashes of the keys that were deleted while the table was fixed.
+    fn lock_deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +196,7 @@ impl Stripes {
 
     fn bytes(&self) -> usize {
         match self {
-            Stripes::One(_) => slab::rounded(size_of::<Lines<Stripe>>()),
+            Stripes::One(_) => slab::block_size(size_of::<Lines<Stripe>>()),
             Stripes::Many(many) => size_of_val(&**many),
         }
     }
@@ -231,12 +232,12 @@ impl Locked<'_> {
 
     /// Remembers that a record of this hash has to be purged.
     pub(super) fn remember_deleted(&self, hash: u64) {
-        self.stripe.deleted().push(hash);
+        self.stripe.lock_deleted().push(hash);
     }
 
     /// Up to `most` of the hashes remembered so far; forgets them.
     pub(super) fn take_deleted(&self, most: usize) -> Vec<u64> {
-        let mut deleted = self.stripe.deleted();
+        let mut deleted = self.stripe.lock_deleted();
         let keep = deleted.len().saturating_sub(most);
         let taken = deleted.split_off(keep);
         if keep == 0 {
@@ -457,8 +458,8 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
     high.add(records / 2, Weight::NONE);
     add(&low.contended, stripe.contended.load(Ordering::Relaxed));
     add(&low.uncontended, stripe.uncontended.load(Ordering::Relaxed));
-    for hash in stripe.deleted().drain(..) {
-        new.of(hash).deleted().push(hash);
+    for hash in stripe.lock_deleted().drain(..) {
+        new.of(hash).lock_deleted().push(hash);
     }
 }
 

@@ -216,7 +216,7 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 #[inline]
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
     // A record that owns nothing is nothing but its block (RECORD-3).
-    let free = slab::freeing(bytes).unwrap_or(free::<R>);
+    let free = slab::free_function(bytes).unwrap_or(free::<R>);
     // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
     // what `Guard::retire` asks for (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };

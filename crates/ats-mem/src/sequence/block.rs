@@ -66,7 +66,7 @@ impl Link {
 
     /// The same link without the mark.
     #[inline]
-    pub(super) fn unmarked(self) -> Link {
+    pub(super) fn without_mark(self) -> Link {
         Link(self.block())
     }
 

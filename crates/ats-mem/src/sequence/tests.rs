@@ -358,7 +358,7 @@ fn a_queue_stays_small() {
 }
 
 fn slab_node(children: u32) -> usize {
-    crate::slab::rounded(8 + 8 * children as usize)
+    crate::slab::block_size(8 + 8 * children as usize)
 }
 
 /// A version that is shared keeps all it has while others come from the one it was shared from.

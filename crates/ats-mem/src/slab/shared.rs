@@ -9,7 +9,7 @@
 //!   block.
 //! - SHARED-2. The elements are written before there is an owner, and never after.
 
-use super::block::{allocate, free, rounded};
+use super::block::{allocate, block_size, free};
 use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
 use std::fmt;
 use std::marker::PhantomData;
@@ -62,7 +62,7 @@ impl<T: Copy> SharedSlice<T> {
     /// Bytes of memory. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        rounded(Self::block_bytes(self.len))
+        block_size(Self::block_bytes(self.len))
     }
 }
 

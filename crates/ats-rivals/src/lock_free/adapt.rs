@@ -18,7 +18,7 @@ impl<R: Release> Routes<R> {
         let Node::Base(base) = node else {
             return;
         };
-        match self.forcing.forced() {
+        match self.forcing.decide_forced() {
             _ if base.tree().is_empty() => self.join(node, base, guard),
             Some(Forced::Split) => self.split(node, base, guard),
             Some(Forced::Join) => self.join(node, base, guard),
