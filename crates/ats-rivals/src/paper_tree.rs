@@ -111,7 +111,7 @@ impl<R: Release> SharedMap<R> for Routes<R> {
                 let record = contents.records.find(key)?;
                 // SAFETY: it is in the map while the lock is held (PAPER_TREE-1), and the guard is
                 // older than that.
-                return Some(unsafe { record.under(guard) });
+                return Some(unsafe { record.get_under(guard) });
             }
         }
     }
@@ -130,7 +130,7 @@ impl<R: Release> SharedMap<R> for Routes<R> {
             let (way, here) = contents.records.search(key);
             // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the guard
             // is older than that.
-            let here = here.map(|record| unsafe { record.under(guard) });
+            let here = here.map(|record| unsafe { record.get_under(guard) });
             match (decide(here), here) {
                 (Exchange::Keep, _) | (Exchange::Take, None) => {}
                 (Exchange::Put(new), Some(_)) => contents.records.replace(way, Kept::new(new)),

@@ -37,11 +37,11 @@ impl<R: Release> Kept<R> {
         unsafe { self.0.as_ref() }
     }
 
-    /// The record, for longer than the lock is held.
+    /// The record, as long as the guard lives, which may be longer than the lock is held.
     ///
     /// # Safety
     /// It was in the map, or put there, after the guard was made.
-    pub(super) unsafe fn under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
+    pub(super) unsafe fn get_under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
         let _ = guard;
         // SAFETY: the caller says that the record was in the map, or put there, after the guard was
         // made, so it is retired only under the guard, if at all (RIVALS-2).
@@ -52,8 +52,8 @@ impl<R: Release> Kept<R> {
         self.0.as_ptr()
     }
 
-    /// The same record once more.
-    pub(super) fn again(&self) -> Self {
+    /// A second reference to the same record.
+    pub(super) fn duplicate(&self) -> Self {
         Kept(self.0)
     }
 }

@@ -103,10 +103,10 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
                 (KeyStep::Put(record), _) => {
                     self.count(Weight::of_put(&record, here));
                     outcome = Ok(here);
-                    Exchange::Put(given(record, guard))
+                    Exchange::Put(leak(record, guard))
                 }
                 // The batch counts it, and retires what was there, when it has committed.
-                (KeyStep::Install(record), _) => Exchange::Put(given(record, guard)),
+                (KeyStep::Install(record), _) => Exchange::Put(leak(record, guard)),
                 (KeyStep::Remove, Some(record)) => {
                     self.count(Weight::NONE - R::weight(record));
                     outcome = Ok(here);
@@ -174,8 +174,8 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
 /// A batch holds the key.
 struct Held;
 
-/// A record that is given to the store.
-fn given<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
+/// Gives up the box of a record, which is given to the store.
+fn leak<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
     // SAFETY: a record of the store is freed by retiring only (SHARED_STORE-2), hence after the
     // guard.
     unsafe { &*record.into_raw() }

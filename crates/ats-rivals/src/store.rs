@@ -95,7 +95,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         let answer = look(&self.state.read().map, &mut found);
         // SAFETY: all of it was in the map when the lock was held, which is after the guard was
         // made.
-        let found = found.iter().map(|kept| unsafe { kept.under(guard) });
+        let found = found.iter().map(|kept| unsafe { kept.get_under(guard) });
         (found.collect(), answer)
     }
 
@@ -111,7 +111,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         loop {
             let mut state = self.state.write();
             // SAFETY: it is in the map while the lock is held, which is after the guard was made.
-            let here = find(&state.map).map(|kept| unsafe { kept.under(guard) });
+            let here = find(&state.map).map(|kept| unsafe { kept.get_under(guard) });
             if here.is_some_and(Record::is_held) {
                 drop(state);
                 wait.wait()?;
@@ -247,7 +247,10 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let state = self.state.read();
         // SAFETY: it is in the map while the lock is held, which is after the guard was made.
-        let found = state.map.get(key).map(|kept| unsafe { kept.under(guard) });
+        let found = state
+            .map
+            .get(key)
+            .map(|kept| unsafe { kept.get_under(guard) });
         drop(state);
         found?.resolve(guard)
     }

@@ -66,7 +66,7 @@ macro_rules! read_ordered {
             Records::Ordered($backend) => Ok($call),
             Records::Hash(_) => Err(Error::TableType),
             #[cfg(feature = "rivals")]
-            Records::Rival(rival) => match rival.ordered() {
+            Records::Rival(rival) => match rival.as_ordered() {
                 Some($backend) => Ok($call),
                 None => Err(Error::TableType),
             },

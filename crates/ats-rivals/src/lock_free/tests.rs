@@ -43,7 +43,7 @@ impl Contained {
                 "not in the tree, or twice"
             );
         }
-        for new in edit.made() {
+        for new in edit.new_nodes() {
             assert!(expected.insert(address(*new)));
         }
         edit.keep();
@@ -205,7 +205,7 @@ fn remove(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, key: u16) {
     assert_eq!(link.is_some(), model.remove(&key).is_some());
     match link {
         Some(link) => contained.publish(link, edit),
-        None => assert!(edit.made().is_empty() && edit.take_replaced().is_empty()),
+        None => assert!(edit.new_nodes().is_empty() && edit.take_replaced().is_empty()),
     }
 }
 

@@ -125,7 +125,7 @@ impl<R: Release> Routes<R> {
         drop(beyond);
         drop(contents);
         count(&self.joins);
-        let own = parent.child(side).replaced_with_route();
+        let own = parent.child(side).replaced_child();
         // SAFETY: the three were just replaced, under their locks, and marked (PAPER_TREE-1,
         // PAPER_TREE-3). The words of the parent do not change any more (PAPER_TREE-4), so the one
         // on this side leads to the base node that was here.
