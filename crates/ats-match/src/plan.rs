@@ -86,14 +86,14 @@ impl Plan {
     ///
     /// O(size of the specification * log), with factors up to [`LIMIT`].
     #[must_use]
-    pub fn ordered<H: Host>(spec: &Spec<H>, key_index: usize) -> Plan {
+    pub fn for_ordered<H: Host>(spec: &Spec<H>, key_index: usize) -> Plan {
         Plan::Ordered(ranges(spec, key_index))
     }
 
     /// The plan for a hash table whose objects have their key at `key_index`, from 0, and which
-    /// makes its keys with these options. Costs as much as [`ordered`](Plan::ordered).
+    /// makes its keys with these options. Costs as much as [`for_ordered`](Plan::for_ordered).
     #[must_use]
-    pub fn hashed<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
+    pub fn for_hash<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
         Plan::Hashed(keys(spec, &ranges(spec, key_index), options))
     }
 

@@ -18,7 +18,7 @@ fn parsed(spec: &Term, zeros: Zeros) -> Spec<TermHost> {
 }
 
 fn ordered(spec: &Spec<TermHost>, key_index: usize) -> Ranges {
-    match Plan::ordered(spec, key_index) {
+    match Plan::for_ordered(spec, key_index) {
         Plan::Ordered(ranges) => ranges,
         Plan::Hashed(_) => panic!("not asked for"),
     }
@@ -32,7 +32,7 @@ fn exact_options(zeros: Zeros) -> exact::Options {
 }
 
 fn hashed(spec: &Spec<TermHost>, key_index: usize) -> Keys {
-    match Plan::hashed(spec, key_index, exact_options(spec.zeros())) {
+    match Plan::for_hash(spec, key_index, exact_options(spec.zeros())) {
         Plan::Hashed(keys) => keys,
         Plan::Ordered(_) => panic!("not asked for"),
     }

@@ -550,7 +550,7 @@ fn many_keys_are_looked_up_one_by_one() {
     let spec = spec_of(&pairs(LIMIT));
     let ranges = ordered(&spec, 0);
     assert_eq!(ranges.len(), LIMIT);
-    assert_eq!(Plan::ordered(&spec, 0).access(), Access::Points);
+    assert_eq!(Plan::for_ordered(&spec, 0).access(), Access::Points);
     assert!(matches!(hashed(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
     // Nested to the left, as compilers write it.
     let nested = (1..LIMIT).fold("{'=:=','$1',0}".to_owned(), |guards, i| {
@@ -606,8 +606,8 @@ fn sizes_that_no_term_has() {
 fn access_in_one_word() {
     let access = |head: &str, guards: &str| {
         let spec = parsed(&spec_of(&[(head, guards)]), Zeros::Distinct);
-        let hashed = Plan::hashed(&spec, 0, super::exact_options(Zeros::Distinct));
-        (Plan::ordered(&spec, 0).access(), hashed.access())
+        let hashed = Plan::for_hash(&spec, 0, super::exact_options(Zeros::Distinct));
+        (Plan::for_ordered(&spec, 0).access(), hashed.access())
     };
     assert_eq!(access("foo", ""), (Access::Nothing, Access::Nothing));
     assert_eq!(access("{1}", ""), (Access::Points, Access::Points));
