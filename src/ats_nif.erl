@@ -32,7 +32,7 @@
 -export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -export([disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
--export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -57,7 +57,7 @@
 -nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -nifs([disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
--nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -515,9 +515,9 @@ disk_record(_Table, _Key) -> ?NOT_LOADED.
                    HowMuch :: all | beginning) -> boolean().
 disk_replace(_Table, _Key, _Value, _New, _HowMuch) -> ?NOT_LOADED.
 
-%% Some keys that are pending. They are not noted any more.
--spec disk_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
-disk_noted(_Table, _Most) -> ?NOT_LOADED.
+%% Returns some of the keys that were noted and are pending. They are not noted any more.
+-spec disk_take_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
+disk_take_noted(_Table, _Most) -> ?NOT_LOADED.
 
 %% Has a process told, by `{pending, Table}', when keys were noted.
 -spec disk_watch(ats:tid(), pid()) -> true.

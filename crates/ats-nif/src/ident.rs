@@ -148,7 +148,7 @@ pub fn written_node() -> (String, u32) {
 }
 
 /// Returns `true` if the numbers of local pids and ports are read from their words.
-pub fn layout_is_known() -> bool {
+pub fn is_layout_known() -> bool {
     local().pids.is_some() && local().ports.is_some()
 }
 

@@ -105,7 +105,7 @@ impl<T: Named> Names<T> {
     /// The thing that has this name, at some moment of the call. O(1).
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
-        let target = self.linked(name, guard)?;
+        let target = self.find_linked(name, guard)?;
         // SAFETY: the node was found under the guard, and lives as long (NAMES-3).
         let thing = unsafe { &*target };
         // Acquire: what was done before the name was given is seen.
@@ -115,7 +115,7 @@ impl<T: Named> Names<T> {
 
     /// The thing to which the node for a name leads, whether it counts or not.
     #[inline]
-    fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
+    fn find_linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
         while !node.is_null() {
             // SAFETY: nodes are retired after they were unlinked (NAMES-2), so one found under a
@@ -138,7 +138,7 @@ impl<T: Named> Names<T> {
         if self.get(name, guard).is_some() {
             return false;
         }
-        if self.linked(name, guard).is_some() {
+        if self.find_linked(name, guard).is_some() {
             // Deleted, but its name has not been removed yet.
             self.unlink(name, guard);
         }
@@ -171,7 +171,7 @@ impl<T: Named> Names<T> {
         // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, None);
-        if self.linked(name, guard) == Some(target) {
+        if self.find_linked(name, guard) == Some(target) {
             self.unlink(name, guard);
         }
     }
@@ -191,7 +191,7 @@ impl<T: Named> Names<T> {
         // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, Some(new));
-        let is_its = self.linked(name, guard) == Some(target) && thing.exists();
+        let is_its = self.find_linked(name, guard) == Some(target) && thing.exists();
         if !is_its || old.is_some_and(|old| old != name) {
             return Renaming::Gone;
         }

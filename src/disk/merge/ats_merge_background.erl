@@ -112,7 +112,7 @@ merge_batches(Table) ->
 merge_batches(_Table, none, _HasWarned) ->
     ok;
 merge_batches(Table, Program, HasWarned) ->
-    case ats_nif:disk_noted(Table, ?BATCH) of
+    case ats_nif:disk_take_noted(Table, ?BATCH) of
         [] ->
             ok;
         Records ->

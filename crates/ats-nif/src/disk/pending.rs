@@ -189,7 +189,7 @@ impl<S: StoreHandle> Pending<S> {
     }
 
     /// A walk that began at this bound has met a key, and has read `last` before.
-    fn found_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
+    fn note_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
         let mut window = self.window();
         let from = match (last, direction) {
             (None, _) => bound.map(<[u8]>::to_vec),
@@ -340,7 +340,7 @@ impl<S: StoreHandle> Store for Pending<S> {
             }
         })?;
         if failed == Err(Error::Pending) {
-            self.found_empty(bound, has_read.then_some(&last), direction);
+            self.note_empty(bound, has_read.then_some(&last), direction);
         }
         failed
     }
