@@ -55,7 +55,7 @@ impl Member for Worker {
         self.core.background.begin_turn();
         self.turn(|| {
             self.writer.prepare();
-            self.let_go();
+            self.release_unneeded();
             self.writer.relieve_memory();
             Ok(
                 match !self.files.reserve.is_short() && self.flusher.try_flush_one()? {
@@ -105,7 +105,7 @@ impl Worker {
 
     /// Does one piece of work. Whether there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
-        self.let_go();
+        self.release_unneeded();
         Ok(!self.files.reserve.is_short() && self.flusher.try_flush_one()? || self.work_long()?)
     }
 
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
-    fn let_go(&self) {
+    fn release_unneeded(&self) {
         if let Some(age) = self.core.options.snapshot_age {
             self.core.expiry.expire(self.core.file_system.now(), age);
         }

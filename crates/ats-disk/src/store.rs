@@ -325,9 +325,9 @@ impl DiskStore {
         Scan::of(self.core(), key_range, direction)
     }
 
-    /// See [`Scan::shortly`].
-    pub(crate) fn scan_shortly(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        Scan::shortly(self.core(), key_range)
+    /// See [`Scan::of_short_walk`].
+    pub(crate) fn scan_short(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
+        Scan::of_short_walk(self.core(), key_range)
     }
 
     /// The store as it is at this moment. O(1). See [`Snapshot`].

@@ -166,7 +166,7 @@ impl Layers {
             Some((file, found)) => ScannedFile::read(&found, Arc::from(file), identity, Some(meta)),
             None => {
                 let missing = ScannedFile::new_missing(&file_name(meta.number), meta);
-                self.name_lost(&missing);
+                self.name_lost_keys(&missing);
                 missing
             }
         };
@@ -174,7 +174,7 @@ impl Layers {
     }
 
     /// Says of a file that is missing which keys are lost with it.
-    fn name_lost(&mut self, missing: &ScannedFile) {
+    fn name_lost_keys(&mut self, missing: &ScannedFile) {
         let keys = match missing.has_lost_ranges {
             true => Some(LostKeys::ALL),
             false => missing.lost.first().cloned(),

@@ -258,7 +258,7 @@ fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8
         return Err(ORDER);
     }
     let (mut last, mut entries) = (first.clone(), walk.entries() as u64);
-    while walk.up()? {
+    while walk.step_up()? {
         if walk.key() <= &last[..] {
             return Err(ORDER);
         }
@@ -573,7 +573,7 @@ impl Cursor for ScanCursor {
     }
 
     fn advance(&mut self, _: Option<MayBlock>) -> Result<(), Error> {
-        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::up);
+        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::step_up);
         match up {
             Ok(true) => Ok(()),
             // All records were read before, so this is the end of the block.

@@ -138,7 +138,7 @@ impl Scan {
     }
 
     /// Like [`of`](Scan::of), for a walk that ends soon: it is not counted, and does not expire.
-    pub(crate) fn shortly(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
+    pub(crate) fn of_short_walk(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
         let pinned = Arc::new(Pinned::new(Arc::clone(core)));
         Scan::new(pinned, key_range, Direction::Up)
     }

@@ -275,7 +275,7 @@ impl BlockCache {
     }
 
     /// Gives back what was taken of the budget.
-    pub(crate) fn let_go(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
         let before = self.items.held.fetch_sub(bytes, Ordering::Relaxed);
         self.items.follow(before, before - bytes);
@@ -390,7 +390,7 @@ mod tests {
         assert!(cache.hold(0) && !cache.hold(usize::MAX));
         assert!(cache.statistics().bytes as usize <= budget);
         assert!(fill() <= budget && cache.items.items.weight() as usize > budget / 2);
-        cache.let_go(held);
+        cache.release(held);
         assert!(fill() > budget - budget / STEPS - (1 << 20));
         assert!(!BlockCache::new(0).hold(1));
     }
@@ -471,7 +471,7 @@ mod tests {
         set_shared_budget(2000);
         assert!(shared_bytes() < both);
         assert!(!stores[0].hold(1));
-        stores.iter().for_each(|store| store.let_go(5000));
+        stores.iter().for_each(|store| store.release(5000));
         drop(stores);
         assert_eq!(shared_bytes(), 0);
     }

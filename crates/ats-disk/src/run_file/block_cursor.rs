@@ -84,7 +84,7 @@ impl BlockCursor {
         };
         self.next = self.block.restart(restart);
         self.key.clear();
-        while self.up()? {
+        while self.step_up()? {
             if bound.is_none_or(|bound| compare(&self.key, bound) != Ordering::Less) {
                 return Ok(true);
             }
@@ -92,9 +92,9 @@ impl BlockCursor {
         Ok(false)
     }
 
-    /// Goes to the next record above. Whether there is one.
+    /// Goes to the next record above. Returns `true` if there is one.
     #[inline]
-    pub(crate) fn up(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn step_up(&mut self) -> Result<bool, Damaged> {
         if !self.block.has(self.next) {
             return Ok(false);
         }
@@ -128,7 +128,7 @@ impl BlockCursor {
             None => self.block.restarts() - 1,
         };
         self.read_interval(interval)?;
-        while self.down()? {
+        while self.step_down()? {
             if bound.is_none_or(|bound| compare(&self.key, bound) == Ordering::Less) {
                 return Ok(true);
             }
@@ -136,9 +136,9 @@ impl BlockCursor {
         Ok(false)
     }
 
-    /// Goes to the next record below. Whether there is one.
+    /// Goes to the next record below. Returns `true` if there is one.
     #[inline]
-    pub(crate) fn down(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn step_down(&mut self) -> Result<bool, Damaged> {
         loop {
             if let Some(record) = self.below.pop() {
                 self.key.clear();

@@ -65,7 +65,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
         replayed: Vec::new(),
         rest: Vec::new(),
     };
-    replay.all(&names)?;
+    replay.replay_all(&names)?;
     let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
     let next_journal = replay.next_journal();
     let unneeded = find_unneeded(&names, &contents);
@@ -196,7 +196,7 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     /// Replays all journals.
-    fn all(&mut self, names: &[String]) -> Result<(), Error> {
+    fn replay_all(&mut self, names: &[String]) -> Result<(), Error> {
         let mut numbers: Vec<_> = names
             .iter()
             .filter_map(|name| journal::number(name))

@@ -234,7 +234,7 @@ proptest! {
                 prop_assert!(walk.key().len() <= len);
                 (0..walk.entries()).for_each(|index| shown += walk.entry(index).1.len());
                 steps += 1;
-                stands = walk.up();
+                stands = walk.step_up();
             }
             prop_assert!(steps <= len);
             // Restart points need not ascend, so that all of them may show all records.
@@ -242,7 +242,7 @@ proptest! {
             while let Ok(true) = stands {
                 prop_assert!(walk.key().len() <= len);
                 steps += 1;
-                stands = walk.down();
+                stands = walk.step_down();
             }
             prop_assert!(steps <= len * len);
         }
