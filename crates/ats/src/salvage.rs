@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// The types and key positions that a record of a table leaves.
-    fn left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
+    fn evidence_left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
         let mut evidence = Evidence::default();
         let element = &objects[0].as_tuple().expect("a tuple")[table.key_position - 1];
         let value = value(objects);
@@ -273,17 +273,23 @@ mod tests {
         let (one, other) = (Term::from(("a", 7)), Term::from(("b", 7)));
         let at = |types: &[TableType]| types.iter().map(|one| (*one, 2)).collect::<Vec<_>>();
         assert_eq!(
-            left(&table(OrderedSet, 2), std::slice::from_ref(&one)),
+            evidence_left(&table(OrderedSet, 2), std::slice::from_ref(&one)),
             at(&[OrderedSet])
         );
         assert_eq!(
-            left(&table(Set, 2), std::slice::from_ref(&one)),
+            evidence_left(&table(Set, 2), std::slice::from_ref(&one)),
             at(&[Set, Bag, DuplicateBag])
         );
         let two = [one.clone(), other];
-        assert_eq!(left(&table(Bag, 2), &two), at(&[Bag, DuplicateBag]));
+        assert_eq!(
+            evidence_left(&table(Bag, 2), &two),
+            at(&[Bag, DuplicateBag])
+        );
         let same = [one.clone(), one];
-        assert_eq!(left(&table(DuplicateBag, 2), &same), at(&[DuplicateBag]));
+        assert_eq!(
+            evidence_left(&table(DuplicateBag, 2), &same),
+            at(&[DuplicateBag])
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn collect(scan: Result<Scan, ats_disk::Error>) -> Records {
 
 /// What a writer has told in a round: how many writes were acknowledged, and whether another was
 /// under way.
-fn acknowledged(reports: &[Report], writer: usize, first: u64) -> (u64, bool) {
+fn count_acknowledged(reports: &[Report], writer: usize, first: u64) -> (u64, bool) {
     let (mut acknowledged, mut is_under_way) = (0, false);
     for report in reports.iter().filter(|report| report.writer == writer) {
         assert_eq!(report.number, first + acknowledged, "{report:?}");
@@ -108,7 +108,7 @@ fn check_writer(
     shared: &Marks,
 ) {
     let first = known.count;
-    let (acknowledged, is_under_way) = acknowledged(reports, writer, first);
+    let (acknowledged, is_under_way) = count_acknowledged(reports, writer, first);
     let end = first + acknowledged;
     let mut marks = Marks::default();
     for number in first..end {

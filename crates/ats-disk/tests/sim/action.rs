@@ -74,7 +74,7 @@ impl Action {
     }
 
     /// Bytes written, if it is a write.
-    pub(crate) fn written(&self) -> Option<usize> {
+    pub(crate) fn bytes_written(&self) -> Option<usize> {
         match self {
             Action::Write { bytes, .. } => Some(bytes.len()),
             _ => None,

@@ -291,7 +291,7 @@ impl Disk {
     }
 
     /// Bytes of room that are taken by what is shown, and by what is open.
-    pub(crate) fn used(&self, is_open: impl Fn(FileId) -> bool) -> u64 {
+    pub(crate) fn used_bytes(&self, is_open: impl Fn(FileId) -> bool) -> u64 {
         let names = self
             .directories
             .values()

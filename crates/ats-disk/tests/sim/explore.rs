@@ -220,7 +220,7 @@ impl<S: Subject> Explorer<'_, S> {
         let wrong = |failure: Failure| format!("after a start: {failure:?}");
         let part = &states[low..=point.window.begun];
         let setup = match self.random.one_in(4) {
-            true => &self.case.setup.resized(&mut self.random),
+            true => &self.case.setup.with_other_sizes(&mut self.random),
             false => &self.case.setup,
         };
         let opened = World::<S>::open(fs, setup, part);

@@ -46,7 +46,7 @@ pub(crate) struct SimFs {
     process: u64,
 }
 
-fn stopped() -> io::Error {
+fn stop_error() -> io::Error {
     io::Error::other("the machine has stopped")
 }
 
@@ -114,9 +114,11 @@ impl SimFs {
         self.machine.lock().reserves = reserves;
     }
 
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> u64 {
         let machine = self.machine.lock();
-        machine.disk.used(|file| machine.open.contains_key(&file))
+        machine
+            .disk
+            .used_bytes(|file| machine.open.contains_key(&file))
     }
 
     /// Keeps from now on what the disk is before each call, if it or the window has changed.
@@ -162,7 +164,7 @@ impl SimFs {
     fn begin(&self, call: Calls) -> io::Result<(MutexGuard<'_, Machine>, Option<Break>)> {
         let mut machine = self.machine.lock();
         if machine.process != self.process || machine.stopped {
-            return Err(stopped());
+            return Err(stop_error());
         }
         machine.point(call);
         machine.calls += 1;
@@ -180,7 +182,7 @@ impl SimFs {
             Some(Break::Nothing(EINTR)) => Err(io::Error::from_raw_os_error(EINTR)),
             Some(Break::Stop) => {
                 machine.stopped = true;
-                Err(stopped())
+                Err(stop_error())
             }
             Some(Break::Nothing(error)) if !Calls::SYNCING.has(call) => {
                 Err(io::Error::from_raw_os_error(error))
@@ -256,7 +258,7 @@ impl Machine {
 
     /// Pages that the disk still has.
     fn room(&self) -> u64 {
-        let used = || self.disk.used(|file| self.open.contains_key(&file));
+        let used = || self.disk.used_bytes(|file| self.open.contains_key(&file));
         let free = |capacity: u64| capacity.saturating_sub(used()) / super::content::PAGE as u64;
         self.capacity.map_or(u64::MAX, free)
     }

@@ -74,7 +74,7 @@ fn survey(fs: &SimFs) -> Result<Survey, Error> {
 }
 
 /// Merges a value with its operands.
-fn merged(key: &[u8], value: Option<Vec<u8>>, operands: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+fn merge_values(key: &[u8], value: Option<Vec<u8>>, operands: Vec<Vec<u8>>) -> Option<Vec<u8>> {
     let mut values = value.into_iter().chain(operands);
     let first = values.next()?;
     let value = values.fold(first, |earlier, later| {
@@ -94,7 +94,7 @@ fn read(fs: &SimFs) -> Result<Saved, Error> {
     let mut salvage = Salvage::new(&survey(fs)?)?;
     let mut records = BTreeMap::new();
     while let Some(record) = salvage.next()? {
-        if let Some(value) = merged(&record.key, record.value, record.operands) {
+        if let Some(value) = merge_values(&record.key, record.value, record.operands) {
             records.insert(record.key, value);
         }
     }

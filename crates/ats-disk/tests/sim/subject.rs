@@ -44,7 +44,7 @@ impl Setup {
     }
 
     /// The same with other sizes, as the next opening may have them.
-    pub(crate) fn resized(&self, random: &mut Random) -> Self {
+    pub(crate) fn with_other_sizes(&self, random: &mut Random) -> Self {
         let sizes = Setup::random(random);
         Setup {
             reserves: self.reserves,

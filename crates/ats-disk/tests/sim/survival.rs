@@ -123,7 +123,7 @@ impl Survival {
         }
         let last = pending
             .iter()
-            .rposition(|pending| pending.action.written().is_some());
+            .rposition(|pending| pending.action.bytes_written().is_some());
         all.extend(
             last.into_iter()
                 .flat_map(|write| tears(pending, write, each)),
@@ -142,7 +142,7 @@ impl Survival {
         few.extend((0..2).map(|_| Survival::Random(random.next())));
         let last = pending
             .iter()
-            .rposition(|pending| pending.action.written().is_some());
+            .rposition(|pending| pending.action.bytes_written().is_some());
         if let Some(write) = last {
             let tears = tears(pending, write, 64);
             few.extend((!tears.is_empty()).then(|| random.pick(&tears)));
@@ -192,7 +192,7 @@ fn random(pending: &[Pending], mut random: Random) -> Vec<Fate> {
             } else {
                 contents
             };
-        let written = pending.action.written().unwrap_or(0);
+        let written = pending.action.bytes_written().unwrap_or(0);
         match (random.below(16), written, is_kept) {
             (0, 0, _) => Fate::Torn {
                 bytes: 0,

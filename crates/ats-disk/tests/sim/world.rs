@@ -82,7 +82,7 @@ impl<S: Subject> World<S> {
 
     fn reopen(&mut self) -> Result<(), Failure> {
         if self.random.one_in(2) {
-            self.setup = self.setup.resized(&mut self.random);
+            self.setup = self.setup.with_other_sizes(&mut self.random);
         }
         let states = self.timeline.survivors(self.timeline.window().returned);
         self.fs.turn_back();

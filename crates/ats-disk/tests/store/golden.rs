@@ -167,7 +167,7 @@ fn write_newer(writer: &mut Writer<'_>) {
     writer.write();
 }
 
-fn expected() -> Model {
+fn expected_model() -> Model {
     let mut writer = Writer {
         store: None,
         model: Model::default(),
@@ -180,7 +180,7 @@ fn expected() -> Model {
 
 /// Reads a store in all ways.
 pub(crate) fn check(store: &DiskStore) {
-    let model = expected();
+    let model = expected_model();
     let expected = model.all(&Append);
     assert_eq!(expected.len(), 55);
     for direction in [Direction::Up, Direction::Down] {

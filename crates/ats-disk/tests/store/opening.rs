@@ -200,7 +200,7 @@ impl Other {
     }
 
     /// What came of opening the store.
-    fn opened(&mut self) -> String {
+    fn await_open(&mut self) -> String {
         let mut lines = self.out.by_ref().map_while(Result::ok);
         let opened = lines.find_map(|line| line.strip_prefix("opened: ").map(String::from));
         opened.expect("it tells")
@@ -222,7 +222,7 @@ fn a_store_is_open_once() {
     let store = open().expect("it is sound");
     assert_eq!(open().err(), Some(Error::Locked));
     let mut other = Other::start(directory.path());
-    assert_eq!(other.opened(), "Locked");
+    assert_eq!(other.await_open(), "Locked");
     assert!(other.wait().success());
     // A clone keeps it open.
     let clone = store.clone();
@@ -232,7 +232,7 @@ fn a_store_is_open_once() {
     let store = open().expect("it is open no more");
     store.close().expect("closed");
     let mut other = Other::start(directory.path());
-    assert_eq!(other.opened(), "yes");
+    assert_eq!(other.await_open(), "yes");
     assert_eq!(open().err(), Some(Error::Locked));
     assert!(store.put(b"k", b"v").is_err());
     other.process.kill().expect("killed");

@@ -197,7 +197,7 @@ impl Player {
             0 => None,
             _ => Some(self.own.base + self.random.gen_range(0..GROUPS * GROUP)),
         };
-        let met = scanned(&*self.tree, after);
+        let met = scan_from(&*self.tree, after);
         for (number, value) in &met {
             assert!(!self.own.has(*number) || self.mine.get(number) == Some(value));
         }
@@ -207,7 +207,7 @@ impl Player {
 
     fn walk(&mut self) {
         let upwards = self.random.gen_range(0..2) == 0;
-        let mut met = walked(&self.tree, upwards);
+        let mut met = walk_numbers(&self.tree, upwards);
         if !upwards {
             met.reverse();
         }
@@ -262,7 +262,7 @@ impl Player {
         if known > 0 {
             let most = self.random.gen_range(0..known);
             for direction in [Direction::Up, Direction::Down] {
-                let number = skipped(&self.tree, range.clone(), direction, most);
+                let number = skip(&self.tree, range.clone(), direction, most);
                 let number = number.expect("so many are known");
                 assert!(range.contains(&number) && self.is_possible(number));
             }
@@ -290,7 +290,7 @@ fn anything_goes() {
         let mut random = shuttle::rand::thread_rng();
         let base = [0, LONG][random.gen_range(0..2)];
         let keys = |owner| Keys { base, owner };
-        let tree = filled::<Tree>(keys(0).all());
+        let tree = fill::<Tree>(keys(0).all());
         tree.force_adaptation(random.gen_range(2..=4), random.gen_range(2..=4));
         let players: Vec<_> = (1..=THREADS)
             .map(|owner| {

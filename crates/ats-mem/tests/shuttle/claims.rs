@@ -32,7 +32,7 @@ fn no_addition_is_lost<S: MemoryStore<Plain> + Default + 'static>(
 ) {
     let [new, there] = [keys + 1, keys];
     explore(move || {
-        let store = filled::<S>(evens(keys));
+        let store = fill::<S>(evens(keys));
         store.force_adaptation(splits, joins);
         let shared = Arc::new((store, [0; 2].map(AtomicUsize::new)));
         together! {

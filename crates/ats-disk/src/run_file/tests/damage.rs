@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// A file with everything: blocks, compressed and not, several parts, chains, range deletes.
 fn small() -> (Records, Vec<Range>, Settings) {
-    let mut records = numbered(12, 1);
+    let mut records = numbered_records(12, 1);
     records.insert(b"".to_vec(), put(b"of the empty key"));
     records.insert(b"key-00000003x".to_vec(), vec![(Kind::Delete, Vec::new())]);
     let operand = |value: &str| (Kind::Operand, value.as_bytes().to_vec());
@@ -152,7 +152,7 @@ fn other_files_are_refused() {
 
 #[test]
 fn a_block_at_a_wrong_place_is_refused() {
-    let (memory, meta) = write(IDENTITY, &numbered(100, 20), &[], &settings(64));
+    let (memory, meta) = write(IDENTITY, &numbered_records(100, 20), &[], &settings(64));
     let file = open(&memory, &meta);
     let part = file
         .part(BLOCK, file.top().expect("it has keys"), 0)
@@ -267,7 +267,7 @@ proptest! {
 /// A top that passes its checksum, but leads anywhere.
 #[test]
 fn offsets_that_lead_anywhere_do_no_harm() {
-    let (memory, meta) = write(IDENTITY, &numbered(50, 1), &[], &settings(64));
+    let (memory, meta) = write(IDENTITY, &numbered_records(50, 1), &[], &settings(64));
     let file = open(&memory, &meta);
     let (offset, length) = file.read_end().expect("it is not damaged").top_extent;
     let bytes = memory.bytes();

@@ -1,6 +1,6 @@
 //! That plans leave nothing out: random specifications, objects that the model accepts.
 
-use super::{exact_key, hashed, order_key, ordered, parsed};
+use super::{exact_key, hash_keys, order_key, ordered_ranges, parse_spec};
 use crate::common::model::run;
 use crate::common::{atom, call, float, list, small_term, tuple, variable};
 use ats_match::Function;
@@ -230,7 +230,7 @@ fn trial() -> BoxedStrategy<Trial> {
                 if choice > 0 {
                     guards = guards
                         .iter()
-                        .filter_map(|guard| passed(&head, guard, object))
+                        .filter_map(|guard| passing_guard(&head, guard, object))
                         .collect();
                 }
                 clause(head, guards)
@@ -249,7 +249,7 @@ fn clause(head: Term, guards: Vec<Term>) -> Term {
 }
 
 /// The guard or its opposite, whichever the object passes.
-fn passed(head: &Term, guard: &Term, object: &Term) -> Option<Term> {
+fn passing_guard(head: &Term, guard: &Term, object: &Term) -> Option<Term> {
     [guard.clone(), call("not", [guard.clone()])]
         .into_iter()
         .find(|guard| accepts(&list([clause(head.clone(), vec![guard.clone()])]), object))
@@ -323,10 +323,10 @@ fn with_one_zero(term: &Term) -> Option<Term> {
 
 /// The same where both zeros are the same term.
 fn check_with_one_zero(trial: &Trial) -> Result<(), TestCaseError> {
-    let spec = parsed(&trial.spec, Zeros::Same);
+    let spec = parse_spec(&trial.spec, Zeros::Same);
     let (ranges, keys) = (
-        ordered(&spec, trial.key_index),
-        hashed(&spec, trial.key_index),
+        ordered_ranges(&spec, trial.key_index),
+        hash_keys(&spec, trial.key_index),
     );
     let Some(model) = with_one_zero(&trial.spec) else {
         return Ok(());
@@ -345,10 +345,10 @@ fn check_with_one_zero(trial: &Trial) -> Result<(), TestCaseError> {
 
 fn check(trial: &Trial, counts: &Counts) -> Result<(), TestCaseError> {
     check_with_one_zero(trial)?;
-    let spec = parsed(&trial.spec, Zeros::Distinct);
+    let spec = parse_spec(&trial.spec, Zeros::Distinct);
     let (ranges, keys) = (
-        ordered(&spec, trial.key_index),
-        hashed(&spec, trial.key_index),
+        ordered_ranges(&spec, trial.key_index),
+        hash_keys(&spec, trial.key_index),
     );
     for object in &trial.objects {
         let key = &object.as_tuple().unwrap()[trial.key_index];
@@ -446,7 +446,7 @@ fn nothing_is_left_out_by_guards() {
             let guards = bind_all(&guards, &head);
             let guards = guards
                 .iter()
-                .filter_map(|guard| passed(&head, guard, &objects[0]));
+                .filter_map(|guard| passing_guard(&head, guard, &objects[0]));
             Trial {
                 spec: list([clause(head.clone(), guards.collect())]),
                 objects,
@@ -498,7 +498,7 @@ proptest! {
         keys in vec(prop_oneof![near_term(), any_term()], 1..8),
     ) {
         let spec = list([tuple([tuple([variable(1)]), list([guard]), list([atom("true")])])]);
-        let plan = ordered(&parsed(&spec, Zeros::Distinct), 0);
+        let plan = ordered_ranges(&parse_spec(&spec, Zeros::Distinct), 0);
         for key in keys {
             let found = plan.contains(&order_key(&key, Zeros::Distinct));
             prop_assert_eq!(found, accepts(&spec, &tuple([key.clone()])), "{}", key);
@@ -522,7 +522,7 @@ proptest! {
         let same = call("==", [variable(0), constant]);
         let head = tuple([key(variable(0), variable(1), atom("_"))]);
         let spec = list([tuple([head, list([guard, same]), list([atom("true")])])]);
-        let plan = ordered(&parsed(&spec, Zeros::Distinct), 0);
+        let plan = ordered_ranges(&parse_spec(&spec, Zeros::Distinct), 0);
         for (part, rest) in parts {
             let key = key(prefix.clone(), part, rest);
             let found = plan.contains(&order_key(&key, Zeros::Distinct));
@@ -545,7 +545,7 @@ proptest! {
         let guard = call(operator, [variable(1), call("const", [constant.clone()])]);
         let head = tuple([key(variable(1))]);
         let spec = list([tuple([head, list([guard]), list([atom("true")])])]);
-        match hashed(&parsed(&spec, Zeros::Distinct), 0) {
+        match hash_keys(&parse_spec(&spec, Zeros::Distinct), 0) {
             Keys::All => {
                 prop_assert!(has_map(&part) && !whole || !same && has_map(&constant));
             }
