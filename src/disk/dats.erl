@@ -1149,7 +1149,7 @@ chunk(Name, What, MatchSpec, Direction, 0) ->
     chunk(Name, What, MatchSpec, Direction, 1);
 chunk(Name, What, MatchSpec, Direction, Limit) ->
     Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
-    named(Name, What, chunk_of(?TABLE(Name), Chunk)).
+    with_name(Name, What, chunk_of(?TABLE(Name), Chunk)).
 
 -spec continue(what(), continuation()) -> {[term()], continuation()} | '$end_of_table'.
 continue(What, {Name, What, Continuation}) ->
@@ -1158,7 +1158,7 @@ continue(What, {Name, What, Continuation}) ->
             '$end_of_table';
         Table ->
             Next = fun(There) -> ats_select:continue(ats_select:move_to(Continuation, There)) end,
-            named(Name, What, chunk_of(Table, Next))
+            with_name(Name, What, chunk_of(Table, Next))
     end;
 continue(_, _) ->
     erlang:error({ats_error, none}).
@@ -1172,10 +1172,10 @@ chunk_of(Table, Read) ->
         '$end_of_table' -> '$end_of_table'
     end.
 
--spec named(tab_name(), what(), {[term()], ats:continuation()} | '$end_of_table') ->
+-spec with_name(tab_name(), what(), {[term()], ats:continuation()} | '$end_of_table') ->
           {[term()], continuation()} | '$end_of_table'.
-named(Name, What, {Results, Continuation}) -> {Results, {Name, What, Continuation}};
-named(_Name, _What, NoChunk) -> NoChunk.
+with_name(Name, What, {Results, Continuation}) -> {Results, {Name, What, Continuation}};
+with_name(_Name, _What, NoChunk) -> NoChunk.
 
 -spec name_of(term()) -> tab_name().
 name_of({Name, _What, _Continuation}) -> Name;
@@ -1367,7 +1367,7 @@ read_range(Name, Read) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 read_range(Name, Options, Read) ->
     case is_list(Options) andalso lists:keymember(limit, 1, Options) of
-        true -> named(Name, select, chunk_of(?TABLE(Name), Read));
+        true -> with_name(Name, select, chunk_of(?TABLE(Name), Read));
         false -> read_range(Name, Read)
     end.
 

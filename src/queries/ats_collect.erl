@@ -61,9 +61,9 @@ list(More, Expected, Slice) ->
 -spec slices(ats_nif:selected() | ats_nif:taken_slice(), more(), Parts :: [[term()]],
              #room{} | none) -> [term()].
 slices({more, Id, Compiled, Place, Results}, More, Parts, Room) ->
-    slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarged(Room));
+    slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarge(Room));
 slices({part, Id, Compiled, Place, {Part, SoFar}}, More, Parts, Room) ->
-    slices(More(Id, Compiled, Place, SoFar), More, [Part | Parts], enlarged(Room));
+    slices(More(Id, Compiled, Place, SoFar), More, [Part | Parts], enlarge(Room));
 slices(Results, _More, Parts, _Room) ->
     in_order(Results, Parts).
 
@@ -101,10 +101,10 @@ room(Expected) ->
 %% If a collection has made room, has the next one make more, in proportion to what is in use. A
 %% heap that is smaller than before either has become full already, and what comes is put aside
 %% until it is collected; or it was collected as a whole, and has not got what was wanted.
--spec enlarged(#room{} | none) -> #room{} | none.
-enlarged(none) ->
+-spec enlarge(#room{} | none) -> #room{} | none.
+enlarge(none) ->
     none;
-enlarged(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
+enlarge(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
     case heap() of
         {NewHeap, InUse} when NewHeap > Heap ->
             NewWanted = max(Wanted, min(Growth * Wanted, Growth * InUse)),

@@ -21,17 +21,17 @@ take_all(Table) ->
     More = fun(_, Compiled, Place, SoFar) ->
                    ats_nif:take_all_more(Taken, Compiled, Place, SoFar)
            end,
-    ats_collect:list(More, unknown, at_rest(Taken, ?YIELDS)).
+    ats_collect:list(More, unknown, await_rest(Taken, ?YIELDS)).
 
 %% The first objects, as soon as no process writes to them any more.
--spec at_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
-at_rest(Taken, Yields) ->
+-spec await_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
+await_rest(Taken, Yields) ->
     case ats_nif:take_all_more(Taken, ?OBJECTS, start, []) of
         wait when Yields > 0 ->
             erlang:yield(),
-            at_rest(Taken, Yields - 1);
+            await_rest(Taken, Yields - 1);
         wait ->
-            receive after 1 -> at_rest(Taken, 0) end;
+            receive after 1 -> await_rest(Taken, 0) end;
         Slice ->
             Slice
     end.
