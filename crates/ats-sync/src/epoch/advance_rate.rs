@@ -1,11 +1,11 @@
 //! The rate at which a thread tries to begin the next epoch.
 //!
-//! An attempt interrupts all processors that run a thread of the program. What that costs depends
-//! on the machine, on how many threads run, and most on whether there is a hypervisor, which has a
-//! part in each interrupt: from a quarter of a microsecond to five. So a thread measures its
-//! attempts. While they take more than a small part of its time, it lets more retirements come
-//! before the next one; while they take hardly any, fewer, since what is freed soon is still in the
-//! cache when it is used again.
+//! An attempt interrupts all processors that run a thread of the program. The cost depends on the
+//! machine, on how many threads run, and most on whether there is a hypervisor, which has a part in
+//! each interrupt: from a quarter of a microsecond to five. So a thread measures its attempts.
+//! While they take more than a small part of its time, it lets more retirements come before the
+//! next one; while they take hardly any, fewer, since what is freed soon is still in the cache when
+//! it is used again.
 
 use crate::model::IS_EXPLORED;
 use std::cell::Cell;

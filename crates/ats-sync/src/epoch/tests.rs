@@ -306,7 +306,8 @@ fn kept_bytes_advance_the_epoch() {
     let _alone = alone();
     let domain = Domain::new();
     let slot = domain.take_slot();
-    // How many epochs begin while ten objects are retired that keep so many bytes.
+    // Returns the number of epochs that begin while ten objects are retired that keep so many
+    // bytes.
     let epochs = |bytes| {
         let before = domain.epoch();
         for _ in 0..10 {
@@ -395,7 +396,8 @@ fn garbage_of_idle_threads_is_freed_by_the_collector() {
         // It sleeps, and is woken the next time.
         thread::sleep(2 * SURVEY_EVERY);
     }
-    // What is retired while a thread is pinned waits for that, and not for the next retirement.
+    // An object that is retired while a thread is pinned waits for that, and not for the next
+    // retirement.
     let slot = domain.take_slot();
     domain.pin(slot);
     retire_in(domain, 100);
