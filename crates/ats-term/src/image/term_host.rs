@@ -144,7 +144,7 @@ impl Host for TermHost {
     fn kept_bytes(host_box: TermBox<'_>) -> usize {
         match shared_term(host_box) {
             Term::Bits(bits) => bits.bit_len().div_ceil(8),
-            // What is in a closure or a native record is not looked through.
+            // The content of a closure or a native record is not looked through.
             _ => CLOSURE_BYTES,
         }
     }

@@ -49,8 +49,8 @@ fn write_everywhere(term: &Term) -> [Vec<u8>; 4] {
     ]
 }
 
-/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has
-/// captured is the same owned term for all of them.
+/// Returns `true` if hosts may show the pairs of a map in the term in different orders. What a fun
+/// has captured is the same owned term for all of them.
 fn has_order_to_choose(term: &Term) -> bool {
     has_part(
         term,
