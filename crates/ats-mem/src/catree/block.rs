@@ -4,13 +4,13 @@
 //! header | heads[N]  of keys that ascend, and of a few others | slots[N]  records, or tombstones
 //! ```
 //!
-//! The keys a block has never change. What changes in place are its slots, one atomic word each;
-//! and it can get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL)
-//! others, in the order in which they come. They are its *tail*. When that is full, a copy with all
-//! keys in order replaces the block. So a reader needs no validation: whatever mixture of words it
-//! sees, each was true at some moment since the reader began. Who looks for one key compares its
-//! head with all heads, whatever their order; who wants the order [sorts](super::leaf_order) the
-//! few keys of the tail in.
+//! The keys a block has never change. Its slots change in place, one atomic word each; and it can
+//! get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in the
+//! order in which they come. They are its *tail*. When that is full, a copy with all keys in order
+//! replaces the block. So a reader needs no validation: whatever mixture of words it sees, each was
+//! true at some moment since the reader began. A lookup compares the head of its key with all
+//! heads, whatever their order; a walk, which needs the order, [sorts](super::leaf_order) the few
+//! keys of the tail in.
 //!
 //! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a
 //! part of a leaf that is not sorted, too; there it is a log before the sorted part, of which

@@ -219,8 +219,7 @@ impl<const N: usize> Heads<N> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn has_grown(&self, len: usize) -> bool {
-        // What was read of heads was read before: processors with vectors of ours do not exchange
-        // loads.
+        // The heads were read before: processors with vectors of ours do not exchange loads.
         compiler_fence(Acquire);
         let next = self.heads.get(len).map(|next| next.load(Relaxed));
         self.len() != len || next.is_some_and(|next| next != HEAD_MAX)

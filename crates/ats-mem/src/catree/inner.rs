@@ -5,7 +5,7 @@
 //! header | heads[64]  separators ascending | children[64] | separators as bytes
 //! ```
 //!
-//! The separators never change. What changes in place are the children, one atomic word each.
+//! The separators never change. The children change in place, one atomic word each.
 
 use super::header::{FANOUT, Header};
 use super::heads::{Heads, compare_behind_heads};

@@ -214,8 +214,8 @@ type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
 /// retires what is marked dead.
 ///
 /// # Safety
-/// The caller holds the lock of the base node (CATREE-1). What hangs from the last step is marked
-/// dead, and all that is marked dead hangs from there.
+/// The caller holds the lock of the base node (CATREE-1). The nodes that hang from the last step
+/// are marked dead, and all that is marked dead hangs from there.
 unsafe fn publish<'g, R: Release>(
     path: &Path<'g, R>,
     steps: &[PathNode<'g, R>],

@@ -147,7 +147,7 @@ pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
 pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
         // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period
-        // (CATREE-6). What it led to is in its replacement or was retired itself.
+        // (CATREE-6). The nodes that it led to are in its replacement or were retired themselves.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
     let (bytes, free): (usize, unsafe fn(*mut u8)) = match node.kind() {

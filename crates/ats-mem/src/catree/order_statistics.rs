@@ -42,7 +42,7 @@ enum Stop<'g, R: Release> {
     /// The record of the next object (it may be pending), when as many as wanted were passed; and
     /// the number of its own objects that are among those.
     At(&'g Record<R>, u64),
-    /// Enough for now. What is on the near side of this fence was passed.
+    /// Enough for now. All on the near side of this fence was passed.
     Pause(&'g [u8]),
 }
 

@@ -6,8 +6,8 @@
 //! and a key that is present throughout is met exactly once: leaves met one after the other begin
 //! where their predecessor ended, whatever was split or merged meanwhile.
 //!
-//! Which places a leaf has is read before a walk looks for its beginning there, and once. What
-//! comes to the leaf after that is not met.
+//! A walk reads the places of a leaf once, before it looks for its beginning there. It does not
+//! meet records that come to the leaf after that.
 
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
@@ -141,8 +141,8 @@ impl<R: Release> Root<R> {
     /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each
     /// record is as of the moment it is visited.
     ///
-    /// Goes down from the root once for each leaf. What it has looked at ends at the lower fence of
-    /// the leaf, so what is split or merged meanwhile does not matter.
+    /// Goes down from the root once for each leaf. The part that it has looked at ends at the lower
+    /// fence of the leaf, so what is split or merged meanwhile does not matter.
     pub(super) fn walk_down<'g>(
         &'g self,
         bound: Option<&[u8]>,

@@ -2,8 +2,8 @@
 //! the memory model lets a load return, where buckets are split and joined, chains are compacted,
 //! and locks are replaced.
 //!
-//! What runs is the table itself, with two slots in a line and two buckets at first, the locks and
-//! the epochs included. The seed is the same for all tables, so a key is always found in the same
+//! They run the table itself, with two slots in a line and two buckets at first, the locks and the
+//! epochs included. The seed is the same for all tables, so a key is always found in the same
 //! bucket.
 
 use super::seed::Seed;

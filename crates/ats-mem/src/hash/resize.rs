@@ -158,7 +158,7 @@ impl<R: Release> HashTable<R> {
     fn grow(&self, steps: usize, guard: &Guard) {
         let first = parent_of(self.directory.active());
         for step in 0..steps {
-            // Which buckets come next is known, so their records need not be waited for one by one.
+            // The next buckets are known, so their records need not be waited for one by one.
             (first + step + 2..first + step + 4).for_each(|ahead| self.directory.prefetch(ahead));
             if let Some(next) = self.directory.bucket(first + step + 1, guard) {
                 next.prefetch_all_records::<1>();

@@ -10,9 +10,9 @@
 //!   holds a lock and finds its array still in place holds the right one, and the array stays.
 //! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a
 //!   split never concerns two locks. A census holds the resize lock, so the array stays, too.
-//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one
-//!   of them has counted is not: when locks become more, it is not known which of the records under
-//!   one lock are under which of the two.
+//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. The count
+//!   of one of them is not: when locks become more, it is not known which of the records under one
+//!   lock are under which of the two.
 //!
 //! # How full the table is
 //! What one stripe has counted tells how full the table is, if all of them are alike. With a few
@@ -449,8 +449,8 @@ impl StripeSet {
     }
 }
 
-/// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each (STRIPES-3).
+/// Gives what one old stripe counted to the new ones. The number of its records that belong to each
+/// of two successors is not known, so they get half each (STRIPES-3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));

@@ -148,7 +148,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
+    /// Puts a record of a batch. The batch retires the record that it replaces, or puts it back.
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
     fn install(&self, found: &LockedKey<'_, R>, record: RecordBox<R>) {

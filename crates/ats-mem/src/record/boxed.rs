@@ -71,7 +71,7 @@ impl<R: Release> RecordBox<R> {
             ..shape
         };
         let copy = Self::make(self.key(), &[], self.value(), wide);
-        // What the value owns belongs to the copy now, so only the block goes.
+        // The resources of the value belong to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
         // SAFETY: the block was allocated with this size, and no code refers to it: it was not
         // published.

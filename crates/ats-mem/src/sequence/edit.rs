@@ -151,7 +151,7 @@ impl<'a, R: Release> Edit<'a, R> {
     /// instead of more references, so that blocks which did not change are not touched. O(blocks
     /// made by this edit), times the fan-out.
     ///
-    /// What the old version had and the new one has not is in the leftovers. Until they are
+    /// The leftovers are the parts of the old version that the new one has not. Until they are
     /// [retired](Leftovers::retire), the old version can be read as before.
     ///
     /// # Safety

@@ -251,7 +251,7 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
             // SAFETY: the new version takes the place of the old one below, and no other thread
             // uses it.
             let (sequence, leftovers) = unsafe { edit.finish_taking_over() };
-            // What is not taken over is the whole of it: the rest can be read until the guard goes.
+            // Nothing of it is taken over: the rest can be read until the guard goes.
             let guard = pin();
             // SAFETY: readers of the old version below have a guard of this moment.
             unsafe { leftovers.retire(&guard) };

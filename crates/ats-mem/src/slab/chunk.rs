@@ -112,7 +112,7 @@ impl Chunk {
         (purged.count_ones() - before) as usize
     }
 
-    /// Notes that a free run is to be used. Whether it took no memory.
+    /// Notes that a free run is to be used. Returns `true` if it took no memory.
     ///
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.

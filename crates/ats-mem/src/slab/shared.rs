@@ -105,8 +105,8 @@ impl<T: Copy> Clone for SharedSlice<T> {
         let owners = unsafe { self.owners.as_ref() };
         // Relaxed: the new owner comes from this one, which has seen the elements.
         if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-            // So many owners that were forgotten let the count begin anew, and the block be freed
-            // too early.
+            // With more forgotten owners than that, the count would begin anew, and the block would
+            // be freed too early.
             abort();
         }
         SharedSlice {

@@ -89,7 +89,8 @@ impl Player {
         }
     }
 
-    /// As [`update`](Self::update), without a look at what is there. Whether there was something.
+    /// Does what [`update`](Self::update) does, without a look at the record that is there. Returns
+    /// `true` if there was something.
     fn write_over(&mut self, number: u64, value: Option<u64>) -> bool {
         let (key, guard) = (key(number), pin());
         loop {
@@ -182,8 +183,8 @@ impl Player {
         assert!(get(&*self.tree, number).is_some(), "{number} has gone");
     }
 
-    /// Whether what was met behind `after` ascends, and has exactly those own keys that are there
-    /// and all that stay.
+    /// Checks that the numbers met behind `after` ascend, and are exactly those own keys that are
+    /// there and all that stay.
     fn check(&self, met: &[u64], after: Option<u64>) {
         let behind = |number: &u64| Some(*number) > after;
         are_ascending_with(met, self.stay.all().filter(behind));

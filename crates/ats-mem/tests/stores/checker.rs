@@ -40,8 +40,8 @@ impl Clock {
     }
 }
 
-/// Whether the history is linearizable. `apply` gives the state after an operation, or nothing if
-/// its result is impossible in that state. At most 64 events.
+/// Returns `true` if the history is linearizable. `apply` gives the state after an operation, or
+/// nothing if its result is impossible in that state. At most 64 events.
 pub(crate) fn linearizable<O, S: Clone + Eq + Hash>(
     initial: S,
     events: &[Event<O>],

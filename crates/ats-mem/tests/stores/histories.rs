@@ -49,7 +49,7 @@ pub(crate) enum What {
 pub(crate) struct Part {
     key: usize,
     found: Option<u64>,
-    /// Whether the key was left as it is.
+    /// `true` if the key was left as it is.
     is_kept: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
 /// A kind of store, and where in it the keys are.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// Whether the store has an order, and adapts.
+    /// `true` if the store has an order, and adapts.
     ordered: bool,
     /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at
     /// the ends of the store, and are taken from there.
