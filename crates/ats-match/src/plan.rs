@@ -19,9 +19,9 @@
 //!    for a hash table, too, after each number that needs only be `==` was replaced by all that
 //!    are.
 //!
-//! What makes it sound that ranges of a part are put behind known bytes: an order key continues
-//! another one only with a byte above every tag, see [`ats_term::order`]. So how the keys of a part
-//! stand to a bound does not change by what follows the part.
+//! It is sound to put ranges of a part behind known bytes: an order key continues another one only
+//! with a byte above every tag, see [`ats_term::order`]. So how the keys of a part stand to a bound
+//! does not change by what follows the part.
 //!
 //! Nothing is recursive, except that guards may alternate between "all of" and "one of" up to a
 //! fixed depth; below it they are not looked at. The work is limited, too: beyond [`LIMIT`] cases

@@ -28,7 +28,7 @@ impl<H: Host> Compiler<'_, H> {
         for (index, id) in (0..).zip(elements.iter()) {
             match self.program.spec.pattern(id) {
                 Pattern::Any => {}
-                // What is already known must be compared, when everything else has been.
+                // Parts that are known already must be compared, when everything else has been.
                 Pattern::Variable(slot) if !self.note_home(slot, OBJECT, index) => {
                     rest.push((2, part(OBJECT, index), id));
                 }
@@ -44,7 +44,7 @@ impl<H: Host> Compiler<'_, H> {
         }
         self.emit(Op::Arity(elements.len() as u32));
         self.containers = 1;
-        // What comes first is done last with a stack.
+        // A stack does last what comes first.
         rest.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
         let tasks = rest.into_iter().map(|(_, load, id)| (load, id)).collect();
         self.patterns(tasks);

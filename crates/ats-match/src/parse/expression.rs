@@ -22,7 +22,7 @@ impl<H: Host> Parser<'_, H> {
         let first = self.spec.expressions.len();
         let mut tasks = Vec::new();
         let range = self.subexpressions(terms.iter().copied(), &mut tasks)?;
-        // Where the term of each node stands that was read here.
+        // The place of the term of each node that was read here.
         let mut sources: Vec<Option<Source>> = vec![None; terms.len()];
         while let Some((id, term)) = tasks.pop() {
             let expression = self.expression(term, &mut tasks, &mut orders)?;

@@ -28,7 +28,7 @@ fn body(expression: Term, bound: Term) -> Term {
     found.expect("the head matches")
 }
 
-/// Whether a guard passes, with `'$1'` bound to a term.
+/// Returns `true` if a guard passes, with `'$1'` bound to a term.
 fn guard(expression: Term, bound: Term) -> bool {
     let found = clause(
         tuple([variable(1)]),

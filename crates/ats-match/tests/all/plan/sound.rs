@@ -14,8 +14,8 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// Whether an object passes the head and the guards of one of the clauses, which all have the body
-/// `[true]`.
+/// Returns `true` if an object passes the head and the guards of one of the clauses, which all have
+/// the body `[true]`.
 fn accepts(spec: &Term, object: &Term) -> bool {
     run(spec, object).is_some()
 }
@@ -561,7 +561,7 @@ proptest! {
     }
 }
 
-/// Whether there are maps, or funs that may have captured some, in the term.
+/// Returns `true` if there are maps, or funs that may have captured some, in the term.
 fn has_map(term: &Term) -> bool {
     match term {
         Term::Map(_) | Term::LocalFun(_) | Term::NativeRecord(_) => true,
