@@ -114,7 +114,7 @@ impl<R: Release> Hashed<R> {
     }
 
     /// The first records behind a spot, and all that have the hash of the last of them, in order.
-    /// Whether more follow.
+    /// Returns `true` if more follow.
     fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
         let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
         for kept in &self.records {

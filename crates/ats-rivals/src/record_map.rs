@@ -139,7 +139,7 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest;
 
     /// Finds the next records below a key, or the last ones, in descending order: at most `most`.
-    /// Whether the map has an order; if not, it finds nothing.
+    /// Returns `true` if the map has an order; if not, it finds nothing.
     fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
         let _ = (below, most, found);
         false

@@ -1,7 +1,7 @@
 //! A map of records that several threads change at a time, as a store.
 //!
-//! The map knows how to find and to change one key. What needs more than one key as it is at one
-//! moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
+//! The map knows how to find and to change one key. A call that needs more than one key as it is at
+//! one moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
 //! with reader groups](crate::reader_groups) as its readers, so they do not meet, and what needs
 //! all holds it as its writer. So each write pays two atomic changes of a line that only the
 //! threads of its group share, whatever the map; readers pay nothing.
@@ -13,8 +13,8 @@
 //! - SHARED_STORE-2. A record is retired only after it was taken out of the map, and by one thread:
 //!   the writer that has taken it out, or the batch to which it belonged. So what a thread finds
 //!   lives as long as the guard that it had before.
-//! - SHARED_STORE-3. What makes records visible counts them, within one turn with the lock held as
-//!   a reader. So while the lock is held to write, the counters say what readers see.
+//! - SHARED_STORE-3. A change that makes records visible counts them, within one turn with the lock
+//!   held as a reader. So while the lock is held to write, the counters say what readers see.
 //! - SHARED_STORE-4. Locks are taken in this order: the one of the store, then those of the map.
 
 use super::in_range::{PIECE, Pieces, skip_in, visit_in};

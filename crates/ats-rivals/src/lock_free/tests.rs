@@ -226,7 +226,7 @@ fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let before = nodes(contained.tree());
     contained.link = joined;
     let after = nodes(contained.tree());
-    // What was made to be replaced at once, too.
+    // Nodes that were made to be replaced at once are gone, too.
     let gone = replaced.into_iter().chain(both);
     for link in gone {
         assert!(!after.contains(&address(link)));
