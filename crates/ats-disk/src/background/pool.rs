@@ -366,7 +366,7 @@ impl Pool {
 impl Membership {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
-        // What a copy of the process would wake is in the other one.
+        // In a forked process there is no thread to wake: they are in the other one.
         if self.is_woken.swap(true, Ordering::AcqRel)
             || fork_detection::is_forked_since(self.pool.fork_count)
         {

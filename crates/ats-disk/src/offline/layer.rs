@@ -285,8 +285,8 @@ impl Layers {
         cursors.filter_map(|cursor| cursor.key()).min()
     }
 
-    /// Gathers what there is of the lowest key, and goes on to the next one. Whether newer operands
-    /// were left out because something older is lost.
+    /// Gathers what there is of the lowest key, and goes on to the next one. Returns `true` if
+    /// newer operands were left out because something older is lost.
     pub(super) fn gather(&mut self, key: &[u8], chain: &mut Chain) -> Result<bool, Error> {
         chain.clear();
         let mut is_outdated = false;

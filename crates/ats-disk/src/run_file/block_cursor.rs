@@ -75,8 +75,8 @@ impl BlockCursor {
         shown.unwrap_or((Kind::Delete, &[]))
     }
 
-    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether
-    /// there is one.
+    /// Goes to the first record whose key is not below `bound`; without one, to the first. Returns
+    /// `true` if there is one.
     pub(crate) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let restart = match bound {
             Some(bound) => self.block.restart_before(bound, false)?,
@@ -108,7 +108,7 @@ impl BlockCursor {
         Ok(true)
     }
 
-    /// Takes the entries of a record. Where the next record is.
+    /// Takes the entries of a record. Returns the place of the next record.
     #[inline]
     fn set_entries(&mut self, mut entries: Entries) -> Result<Place, Damaged> {
         self.newest = Some(entries.first);
@@ -120,8 +120,8 @@ impl BlockCursor {
         Ok(entries.end())
     }
 
-    /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there
-    /// is one.
+    /// Goes to the last record whose key is below `bound`; without one, to the last. Returns `true`
+    /// if there is one.
     pub(crate) fn seek_down(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let interval = match bound {
             Some(bound) => self.block.restart_before(bound, true)?,

@@ -306,7 +306,7 @@ impl RunFile {
         }
     }
 
-    /// Reads a frame from disk. What `make` makes of its content.
+    /// Reads a frame from disk. Returns what `make` makes of its content.
     fn read_frame<T>(
         &self,
         may_block: Option<MayBlock>,

@@ -30,7 +30,7 @@ pub(crate) enum Change {
 pub(crate) struct Operation {
     /// Of keys that no other writer has.
     pub(crate) own: Vec<Change>,
-    /// Whether it is made as a batch. Then it also says so to a key that all writers share.
+    /// `true` if it is made as a batch. Then it also says so to a key that all writers share.
     pub(crate) shared: Option<(Vec<u8>, Vec<u8>)>,
     durability: Durability,
 }

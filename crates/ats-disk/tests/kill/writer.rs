@@ -49,7 +49,7 @@ impl Order {
 pub(crate) struct Report {
     pub(crate) writer: usize,
     pub(crate) number: u64,
-    /// Whether the write has returned; otherwise it is about to begin.
+    /// `true` if the write has returned; otherwise it is about to begin.
     pub(crate) is_done: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn options(round: u64) -> Options {
     }
 }
 
-/// Whether this process is to write.
+/// Returns `true` if this process is to write.
 pub(crate) fn was_ordered() -> bool {
     std::env::var_os(ORDER).is_some()
 }

@@ -66,7 +66,7 @@ impl Broken {
         unreachable!("a history has an end")
     }
 
-    /// Runs the history with a fault. Whether it was hit.
+    /// Runs the history with a fault. Returns `true` if it was hit.
     fn fail_at<S: Subject>(&self, fault: Fault) -> Result<bool, String> {
         let mut fs = SimFs::new(Disk::default());
         fs.set_fault(Some(fault));
@@ -81,7 +81,7 @@ impl Broken {
         };
         // Why nothing is written until the store is opened again.
         let mut read_only = false;
-        // Whether the next write must be refused.
+        // `true` if the next write must be refused.
         let mut unsynced = false;
         for (index, operation) in self.history.iter().enumerate() {
             let was_hit = world.fs.is_hit();
@@ -295,7 +295,7 @@ impl Broken {
     }
 
     /// Reads in all ways, before and after all is merged. All that is read must be of one of these
-    /// states. Whether something could not be read.
+    /// states. Returns `true` if something could not be read.
     fn read<S: Subject>(&self, fs: SimFs, states: &[State]) -> Result<bool, String> {
         let Ok(store) = S::open(&self.setup, &fs) else {
             return Ok(true);
@@ -316,8 +316,8 @@ fn is_before_writing(error: &Error) -> bool {
     matches!(error, Error::Io { what, .. } if begins.iter().any(|begin| what.starts_with(begin)))
 }
 
-/// Reads all, and leaves of the states those that it may be of. Whether something could not be
-/// read.
+/// Reads all, and leaves of the states those that it may be of. Returns `true` if something could
+/// not be read.
 fn read_all<S: Subject>(
     store: &S,
     states: &[State],

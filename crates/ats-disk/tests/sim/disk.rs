@@ -190,13 +190,13 @@ impl Disk {
         self.act(Action::Reserve { file, bytes });
     }
 
-    /// Whether a sync of this file would do something.
+    /// Returns `true` if a sync of this file would do something.
     pub(crate) fn is_dirty(&self, file: FileId) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| !pending.action.is_name() && pending.action.file() == file)
     }
 
-    /// Whether a sync of this directory would do something.
+    /// Returns `true` if a sync of this directory would do something.
     pub(crate) fn is_dirty_dir(&self, directory: &Path) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| pending.action.directory() == Some(directory))
@@ -208,7 +208,7 @@ impl Disk {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }
 
-    /// As [`sync`](Disk::sync), for the names of a directory.
+    /// Like [`sync`](Disk::sync), for the names of a directory.
     pub(crate) fn sync_dir(&mut self, directory: &Path, kept: impl Fn(usize) -> bool) {
         self.settle(|action| action.directory() == Some(directory), kept);
     }

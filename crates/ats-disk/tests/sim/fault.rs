@@ -63,7 +63,7 @@ pub(crate) struct Fault {
     /// Which calls are counted, and may fail.
     pub(crate) of: Calls,
     pub(crate) how: Break,
-    /// Whether those after it fail, too.
+    /// `true` if those after it fail, too.
     pub(crate) forever: bool,
 }
 

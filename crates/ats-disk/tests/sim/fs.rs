@@ -29,7 +29,7 @@ struct Machine {
     /// How many calls may come before a test is taken to go on for ever.
     left: u64,
     fault: Option<Fault>,
-    /// Whether the fault was hit.
+    /// `true` if the fault was hit.
     hit: bool,
     stopped: bool,
     capacity: Option<u64>,
@@ -79,7 +79,7 @@ impl SimFs {
         machine.fault = fault;
     }
 
-    /// Whether the last fault that was set was hit.
+    /// Returns `true` if the last fault that was set was hit.
     pub(crate) fn is_hit(&self) -> bool {
         self.machine.lock().hit
     }
@@ -109,7 +109,7 @@ impl SimFs {
         self.machine.lock().turned.clear();
     }
 
-    /// Whether room is made for files that ask for it.
+    /// Selects whether room is made for files that ask for it.
     pub(crate) fn set_reserves(&self, reserves: bool) {
         self.machine.lock().reserves = reserves;
     }

@@ -71,7 +71,7 @@ struct Writer<'r> {
     keys: [Vec<u8>; 12],
     /// The next value has this number.
     number: u64,
-    /// Whether ranges are deleted.
+    /// `true` if ranges are deleted.
     has_ranges: bool,
 }
 

@@ -156,7 +156,7 @@ impl Directory for LiarDirectory {
     }
 }
 
-/// Whether it is the first, third and so on time that this is asked.
+/// Returns `true` if it is the first, third and so on time that this is asked.
 fn is_odd(before: &Mutex<bool>) -> bool {
     let mut before = before.lock();
     *before = !*before;

@@ -94,7 +94,7 @@ impl fmt::Debug for Change {
     }
 }
 
-/// Whether these changes are none: a range that ends before it begins has no keys.
+/// Returns `true` if these changes are none: a range that ends before it begins has no keys.
 pub(crate) fn is_nothing(changes: &[Change]) -> bool {
     let is_nothing = |change: &Change| match change {
         Change::DeleteRange(Some(low), Some(high)) => low >= high,

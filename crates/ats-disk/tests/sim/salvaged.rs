@@ -276,7 +276,7 @@ impl Broken {
     }
 }
 
-/// Whether checking the store finds a fault of this file, if the file is needed.
+/// Checks that a check of the store finds a fault of this file, if the file is needed.
 fn finds(fs: &SimFs, name: &str) -> Result<(), String> {
     let survey = survey(fs).map_err(|error| format!("it cannot be looked at: {error}"))?;
     let report = verify(&survey, &mut |_| ControlFlow::Continue(()));

@@ -67,7 +67,7 @@ impl<S: Subject> World<S> {
         Ok(World::open(fs, setup, &states)?.0)
     }
 
-    /// Whether it is open.
+    /// Returns `true` if it is open.
     pub(crate) fn is_open(&self) -> bool {
         self.store.is_some()
     }

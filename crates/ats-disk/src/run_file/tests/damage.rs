@@ -31,8 +31,8 @@ fn small() -> (Records, Vec<Range>, Settings) {
     (records, ranges, with_parts(60, &options))
 }
 
-/// All that can be read of a file. Each part gives an error or the right answer. Whether there was
-/// an error.
+/// All that can be read of a file. Each part gives an error or the right answer. Returns `true` if
+/// there was an error.
 fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range]) -> bool {
     let Ok(file) = open_with(memory, meta, 1 << 20) else {
         return true;
