@@ -5,9 +5,9 @@
 //! is an array of lists whose nodes never change; writers take the lock of the list, or of both
 //! lists that a renaming concerns, and publish by one store.
 //!
-//! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only
-//! a hint, which counts if what it leads to says so, too. So every change of names is one store,
-//! although a renaming concerns two lists and a deletion an identifier beside the name:
+//! A thing that has a name knows its name, and whether it exists: see [`Named`]. A node of the map
+//! is only a hint, which counts if what it leads to says so, too. So every change of names is one
+//! store, although a renaming concerns two lists and a deletion an identifier beside the name:
 //! - a name is given when its node is linked,
 //! - a thing is renamed when its word changes: from then on the node of the old name, which is
 //!   still linked, does not count, and that of the new name, which is linked already, does,
@@ -18,11 +18,11 @@
 //!   only under those of both names. Of two locks, the one with the lower number is taken first.
 //! - NAMES-2. A node never changes; a name that is taken out is unlinked by copying its
 //!   predecessors, and the nodes are retired.
-//! - NAMES-3. What a linked node leads to is not retired before the node is unlinked. So both live
-//!   as long as a guard under which the node was found.
+//! - NAMES-3. A thing to which a linked node leads is not retired before the node is unlinked. So
+//!   both live as long as a guard under which the node was found.
 //! - NAMES-4. Between two changes there is at most one node for a name, and one for a thing: that
 //!   of its name.
-//! - NAMES-5. What has stopped existing never exists again.
+//! - NAMES-5. A thing that has stopped existing never exists again.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader walks through a list as it was at some moment. If there is no node for the name, no

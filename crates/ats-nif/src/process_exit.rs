@@ -128,7 +128,7 @@ impl FreeInSlices for DeleteTables {
                 lifetime::delete(shared, &guard);
             }
         }
-        // What was handed over since, to an empty list, has woken the thread anew.
+        // A table that was handed over since, to an empty list, has woken the thread anew.
         rest == 0
     }
 }

@@ -81,7 +81,7 @@ impl OpenTable {
         let merge = TableMerge::of(&description)?;
         let options = settings.options(is_new, merge.operator());
         let store = DiskStore::open_in(locked, options).map_err(|error| match error {
-            // What describes it is written after the store is made.
+            // The description is written after the store is made.
             Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
             error => Failure::from(error),
         })?;

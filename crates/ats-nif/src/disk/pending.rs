@@ -1,11 +1,11 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is
-//! done is up to the program. In a table that changes, it [replaces](super::replace) what it has
-//! merged. What a table was at a moment does not change, so there is a *window*: the program gets
-//! the pending keys that a walk meets next, [says](Pending::resolve) what they have, and the walk
-//! goes on from the key at which it ended. The next window takes the place of this one, so a walk
-//! takes no more memory than a window does, and time in proportion to what it reads.
+//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. The program
+//! does the rest. In a table that changes, it [replaces](super::replace) what it has merged. A
+//! snapshot does not change, so there is a *window*: the program gets the pending keys that a walk
+//! meets next, [says](Pending::resolve) what they have, and the walk goes on from the key at which
+//! it ended. The next window takes the place of this one, so a walk takes no more memory than a
+//! window does, and time in proportion to what it reads.
 
 use ats::program_merge::{ProgramMerge, merged_value};
 use ats_store::store::{DecideEnd, Visit};
@@ -139,7 +139,7 @@ impl<S: StoreHandle> Pending<S> {
             .store()
             .scan(may_block, range, direction, &mut |key, value| {
                 let is_pending = merged_value(value).is_none();
-                // What is merged already is passed as fast as it comes, but not for ever.
+                // Values that are merged already are passed as fast as they come, but not for ever.
                 bytes += match is_pending {
                     true => value.len(),
                     false => value.len().min(1 << 10),
@@ -172,7 +172,7 @@ impl<S: StoreHandle> Pending<S> {
         })
     }
 
-    /// Says what the pending keys of a window have: a value, or nothing. What was said of others is
+    /// Says what the pending keys of a window have: a value, or nothing. The values of others are
     /// forgotten.
     pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         let mut window = self.window();

@@ -134,7 +134,8 @@ fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'
                 record_term(env, &key, value)
             })
         });
-        // What reading it has noted: else a key that cannot be merged would come again and again.
+        // Reading the key has noted it: else a key that cannot be merged would come again and
+        // again.
         program.forget(&key);
         found.extend(pending?.flatten());
     }

@@ -191,7 +191,7 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
         found = Some(first_object(env, &median, key, value));
     };
     match &shared.pending_snapshot {
-        // Which key is next does not depend on how it is merged.
+        // The next key does not depend on how values are merged.
         Some(snapshot) => snapshot
             .first(process::may_block(), behind, &mut read)
             .map_err(Error::from)?,
