@@ -60,8 +60,8 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread, unless it runs. Whether it runs then: it is tried again with the next table
-/// if the system has no room for a thread now.
+/// Starts the thread, unless it runs. Returns `true` if it runs then: it is tried again with the
+/// next table if the system has no room for a thread now.
 pub(crate) fn start() -> bool {
     STARTED.load(Ordering::Relaxed) || start_first()
 }

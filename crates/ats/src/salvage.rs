@@ -66,7 +66,7 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
 /// The tables that the records which were met can be of.
 ///
 /// Each record has its key twice: as the bytes that the store knows it by, and in its objects.
-/// Which type makes these bytes of which element is seldom in doubt after one record.
+/// After one record there is seldom a doubt which type makes these bytes of which element.
 #[derive(Default)]
 pub struct Evidence {
     merge: Vec<u8>,

@@ -255,8 +255,8 @@ impl<H: Host> Table<H> {
     }
 
     /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the
-    /// store has them, in a range and a direction, until `visit` breaks. What is written meanwhile
-    /// is seen or not, key by key, unless the store is one that does not change.
+    /// store has them, in a range and a direction, until `visit` breaks. Writes meanwhile are seen
+    /// or not, key by key, unless the store is one that does not change.
     ///
     /// The value of a key is what [`objects`](crate::program_merge::objects) takes apart.
     ///
@@ -310,7 +310,7 @@ impl<H: Host> Table<H> {
     /// Returns `true` if there is no object.
     ///
     /// # Errors
-    /// As those of [`len`](Table::len).
+    /// Those of [`len`](Table::len).
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
@@ -359,8 +359,8 @@ impl<H: Host> Table<H> {
 
     /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
     ///
-    /// What was kept for the walks is removed a slice at a time: true if that is done, false if
-    /// [`tidy`](Table::tidy) should be called until it says so.
+    /// The records that were kept for the walks are removed a slice at a time: true if that is
+    /// done, false if [`tidy`](Table::tidy) should be called until it says so.
     pub fn unfix(&self) -> bool {
         !self.store.unfix() || self.tidy()
     }
@@ -403,7 +403,7 @@ impl<H: Host> Table<H> {
     /// bytes takes long.
     ///
     /// # Errors
-    /// As those of [`clear`](Table::clear).
+    /// Those of [`clear`](Table::clear).
     pub fn delete_all(&self) -> Result<(), Error> {
         self.store.take_out(&ats_sync::pin()).map(drop)
     }

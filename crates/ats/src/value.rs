@@ -120,7 +120,8 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// The form of the value of a record: see VALUE-1. What a borrowed record owns is not released.
+/// The form of the value of a record: see VALUE-1. The resources of a borrowed record are not
+/// released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     let (words, len) = record.value_words();

@@ -1,10 +1,10 @@
 //! Merging a value into an element of an object, atomically.
 //!
-//! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed
-//! in place, as counters are (see [`counter_cell`]); everything else makes a new object under the
-//! lock of the key, if it is [short](crate::lock_budget), or while the key alone is held. The
-//! operand is made an image before that. If the merged value [counts as missing](Merge::is_absent),
-//! the object is removed.
+//! [`ats_merge`] tells what a merge is. Sums, minima and maxima of small integers are changed in
+//! place, as counters are (see [`counter_cell`]); everything else makes a new object under the lock
+//! of the key, if it is [short](crate::lock_budget), or while the key alone is held. The operand is
+//! made an image before that. If the merged value [counts as missing](Merge::is_absent), the object
+//! is removed.
 
 use crate::counter_cell;
 use crate::error::Error;

@@ -13,8 +13,8 @@ use std::borrow::Cow;
 
 /// A [`PortableMerge`] of the element behind the key, as an operator over the values of tables.
 ///
-/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. What is
-/// no single object with such an element cannot be merged.
+/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. Values
+/// other than a single object with such an element cannot be merged.
 #[derive(Clone, Debug)]
 pub struct ObjectMerge {
     merge: PortableMerge,

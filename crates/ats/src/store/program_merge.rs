@@ -7,15 +7,15 @@
 //!   operand = mark, 4 bytes | object                 lengths and marks: least significant byte first
 //! ```
 //!
-//! The mark of an operand says whether it stands for an object when it is alone. What is one
-//! object, or one such operand, is *merged*, and all else is *pending*.
+//! The mark of an operand says whether it stands for an object when it is alone. A value of one
+//! object, or of one such operand, is *merged*, and all others are *pending*.
 //!
 //! # Long values
 //! Each byte of what is written to a key is copied O(log n) times, as the store says. The program
 //! merges the values of a key when it is read, and in the background when its run is merged, or
-//! when it is [hot](Length::Hot). What is merged replaces what it was made of, so a value grows by
-//! what is written between two of these times. If the program is slower than those who write, they
-//! are told that a value is [long](Length::Long) and have it merged themselves.
+//! when it is [hot](Length::Hot). The result replaces the values it was made of, so a value grows
+//! by what is written between two of these times. If the program is slower than those who write,
+//! they are told that a value is [long](Length::Long) and have it merged themselves.
 
 use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};

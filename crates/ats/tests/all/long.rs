@@ -450,7 +450,7 @@ fn other_keys_go_on() {
     }
 }
 
-/// Whether a writer of another key waited for less than a third of what the change took.
+/// Returns `true` if a writer of another key waited for less than a third of what the change took.
 fn waits_little(table: &TermTable, change: &dyn Fn(&TermTable)) -> bool {
     let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {

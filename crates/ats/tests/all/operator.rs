@@ -52,7 +52,7 @@ fn vector(names: &[&str]) -> Merge {
     merge_of(&vector_of(names.iter().map(|name| atom(name)).collect()))
 }
 
-/// Whether the merge adds, so that floats make it as exact as they are.
+/// Returns `true` if the merge adds, so that floats make it as exact as they are.
 fn adds(merge: &Merge) -> bool {
     let name = merge.to_string();
     name.contains("sum") || name.contains("statistics")
@@ -161,7 +161,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// Whether the sums of floats are not as exact as sums of integers.
+/// Returns `true` if the sums of floats are not as exact as sums of integers.
 fn has_float(values: &[Term]) -> bool {
     values.iter().any(|value| match value {
         Term::Tuple(elements) => has_float(&elements.iter().cloned().collect::<Vec<_>>()),
@@ -169,7 +169,7 @@ fn has_float(values: &[Term]) -> bool {
     })
 }
 
-/// Whether a term is an integer, or a tuple of integers.
+/// Returns `true` if a term is an integer, or a tuple of integers.
 fn is_of_integers(term: &Term) -> bool {
     match term {
         Term::Tuple(elements) => elements.iter().all(is_of_integers),
