@@ -83,8 +83,7 @@ pub fn forgetting_method() -> &'static str {
 }
 
 /// Makes the system forget what it has cached of the files of a folder: all caches if this process
-/// may, else those files. What a hypervisor has cached stays, and the program itself is not
-/// forgotten.
+/// may, else those files. The cache of a hypervisor stays, and the program itself is not forgotten.
 ///
 /// # Errors
 /// If there are files that it cannot be asked to forget.

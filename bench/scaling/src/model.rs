@@ -8,9 +8,9 @@
 //!   thread that visits one waits for the threads that came before.
 //!
 //! The queue at one copy is the machine-repairman model: threads, each of which comes back after a
-//! time of exponential distribution that it spends elsewhere, and one server. How long threads are
-//! elsewhere depends on how long they wait at other stations, so the times are iterated until they
-//! agree.
+//! time of exponential distribution that it spends elsewhere, and one server. The time that threads
+//! spend elsewhere depends on the time that they wait at other stations, so the times are iterated
+//! until they agree.
 
 /// Seconds in a nanosecond and in a microsecond.
 pub const NS: f64 = 1e-9;
