@@ -7,8 +7,8 @@
 
 -export([add/3]).
 
-%% @doc Adds to a number inside the object with a key, and returns the sum. What is no float is
-%% added as in `ats'.
+%% @doc Adds to a number inside the object with a key, and returns the sum. Integers are added as in
+%% `ats'.
 -spec add(ats:tid(), Key :: term(), term()) -> number() | [integer()].
 add(Table, Key, UpdateOp) ->
     case ats_merge_access:try_change(Table, update_counter, [Key, UpdateOp]) of

@@ -14,9 +14,9 @@
 %% function sees while others write, and where `dats' differs from `dets'.
 %%
 %% == Answers ==
-%% As those of `dets'. A function that only does something returns `ok'. What is wrong with the
-%% arguments is the exception `badarg', which says in words what it is; so is a table that is not
-%% open. What is wrong with the files is an answer, `{error, Reason}' (see {@link reason()}), and
+%% Answers are those of `dets'. A function that only does something returns `ok'. A wrong argument
+%% is the exception `badarg', which says in words what is wrong; so is a table that is not open. A
+%% fault of the files is an answer, `{error, Reason}' (see {@link reason()}), and
 %% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1},
 %% exit with that answer instead, since it could be a key.
 -module(dats).
@@ -66,9 +66,9 @@
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
                 | {fixed_table, tab_name()} | {unsupported, option()}.
 -opaque continuation() :: {tab_name(), what(), ats:continuation()}.
-%% Where a chunked call goes on; not to be looked into.
+%% The place where a chunked call goes on; not to be looked into.
 -opaque chunk_continuation() :: {tab_name(), bchunk, ats_disk_bchunk:position()}.
-%% Where {@link bchunk/2} goes on; not to be looked into.
+%% The place where {@link bchunk/2} goes on; not to be looked into.
 -type what() :: select | bindings | object.
 %% Results of a chunked call. Each kind has its own function that goes on.
 
@@ -360,7 +360,7 @@ sync(Name) ->
                                      ats_disk_tables:directory(Name)),
             Name, [Name]).
 
-%% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
+%% @doc Writes what is in memory to sorted files. It does not wait for writes that come meanwhile.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -377,7 +377,7 @@ flush(Name) ->
 %% the budget, which is the parameter `disk_memory' that the application had when it was started, or
 %% 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
 %% read. While the first is more than its part, the largest tables write theirs to files, and writes
-%% are slowed down. What only snapshots read comes besides.
+%% are slowed down. Files that only snapshots read come besides.
 %%
 %% ```
 %% 1> lists:sort(maps:keys(dats:shared_memory())).
@@ -405,7 +405,7 @@ shared_memory() ->
 compact(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
 
-%% What has several values now and is merged by a module, is merged soon.
+%% A key that has several values now, and is merged by a module, is merged soon.
 -spec write_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
           ok | {error, reason()}.
 write_runs(Name, Write) ->
@@ -1145,7 +1145,7 @@ chunk(_Name, _What, [], _Way, _Limit) ->
 chunk(Name, What, MatchSpec, Direction, default) ->
     chunk(Name, What, MatchSpec, Direction, ?FOLDED_AT_ONCE);
 chunk(Name, What, MatchSpec, Direction, 0) ->
-    %% What `dets' takes it for: as few as possible.
+    %% As `dets' takes it: as few as possible.
     chunk(Name, What, MatchSpec, Direction, 1);
 chunk(Name, What, MatchSpec, Direction, Limit) ->
     Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
@@ -1221,8 +1221,8 @@ explain(Name, MatchSpec) ->
 %%--------------------------------------------------------------------------------------------
 %% Ranges of an ordered_set
 %%
-%% What they mean is told in {@link ats}. Those that return everything at once read the table as it
-%% is at one moment.
+%% {@link ats} tells what they mean. Those that return everything at once read the table as it is at
+%% one moment.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Name, Low, High, [])
@@ -1695,8 +1695,8 @@ read(Name, Key) ->
 %% @doc Merges a value with that of a key, without reading it. The cost is that of a write to the
 %% journal and to a tree in memory, however much was written to the key before.
 %%
-%% What the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the atom
-%% `delete' deletes the key then. In a table without merge the value replaces that of the key.
+%% A term that the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the
+%% atom `delete' deletes the key then. In a table without merge the value replaces that of the key.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
     ?DONE(ats_osmos:write(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).

@@ -5,7 +5,7 @@
 -export([select_take/2, take_all/1]).
 
 -define(OBJECTS, [{'_', [], ['$_']}]).
-%% How often others are given their turn before time is given to them. Writers that are on another
+%% The number of turns that are given to others before time is. Writers that are on another
 %% scheduler finish within microseconds.
 -define(YIELDS, 20).
 

@@ -13,7 +13,7 @@
 -type table() :: term().
 %% A table of the facade, which alone knows what that is.
 
-%% How a table is shown: `all' objects, or those whose text matches a regular expression.
+%% The view of a table: `all' objects, or those whose text matches a regular expression.
 -record(view, {facade :: module(),
                table :: table(),
                height :: pos_integer(),

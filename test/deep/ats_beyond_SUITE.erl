@@ -126,7 +126,7 @@ bound({Head, Guards, Body}) when is_integer(element(1, Head)) ->
 bound(Clause) ->
     Clause.
 
-%% Whether of each key the objects come in the order in which they were inserted.
+%% Returns `true' if of each key the objects come in the order in which they were inserted.
 are_oldest_first(Type, _, _) when Type =:= set; Type =:= ordered_set ->
     true;
 are_oldest_first(_, Inserted, Taken) ->
@@ -328,7 +328,7 @@ all_beside_writers(_) ->
      || Type <- ?TYPES
     ].
 
-%% Whether three objects of each number have come out together.
+%% Returns `true' if three objects of each number have come out together.
 are_whole(Drain) ->
     Counts = lists:foldl(
         fun({_, N}, Counts) -> maps:update_with(N, fun(C) -> C + 1 end, 1, Counts) end, #{}, Drain

@@ -294,7 +294,7 @@ spelled_out({vector, Merges}, X) ->
     list_to_tuple([spelled_out(M, E) || {M, E} <- lists:zip(Merges, tuple_to_list(X))]);
 spelled_out(_, X) -> X.
 
-%% Whether a key with this value counts as missing.
+%% Returns `true' if a key with this value counts as missing.
 -spec is_absent(Merge :: term(), term()) -> boolean().
 is_absent({prune, Merge}, X) -> is_empty(Merge, X);
 is_absent({vector, [_ | _] = Merges}, X) ->
@@ -547,7 +547,7 @@ is_option(Option) -> lists:member(Option, [reverse, objects, keys]).
 
 %% ----- patterns of keys -----
 
-%% Whether there are only open parts behind the first one.
+%% Returns `true' if there are only open parts behind the first one.
 -spec is_prefix(term()) -> boolean().
 is_prefix(Pattern) ->
     Parts = lists:dropwhile(fun(Part) -> Part =/= '_' end, parts(Pattern)),
@@ -566,7 +566,7 @@ parts(_) -> [literal].
 has_open(Term) ->
     lists:any(fun(Part) -> Part =:= '_' orelse Part =:= open_map end, parts(Term)).
 
-%% Whether a key begins as a pattern does.
+%% Returns `true' if a key begins as a pattern does.
 -spec begins(term(), term()) -> boolean().
 begins('_', _) ->
     true;

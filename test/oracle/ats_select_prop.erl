@@ -93,7 +93,7 @@ bounded_specs(Seed) ->
         end
     end).
 
-%% Whether objects are read whose keys are not within the bounds.
+%% `true' if objects are read whose keys are not within the bounds.
 -spec excess(ats_spec_gen:table(), pair(), ets:match_spec(), fun((term()) -> boolean())) ->
     none | difference().
 excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
@@ -242,7 +242,7 @@ restore(Table, {E, A} = Pair) ->
     true = ats:delete_all_objects(A),
     fill(Table, Pair).
 
-%% Whether `ets' can be asked.
+%% Returns `true' if `ets' can be asked.
 is_right({#{type := Type, keypos := KeyPos}, Call, [Argument]}) ->
     Spec =
         case is_pattern_call(Call) of

@@ -275,7 +275,8 @@ release() -> list_to_integer(erlang:system_info(otp_release)).
 
 %% ----- replacing -----
 
-%% Whether select_replace/2 takes a valid specification: one can see that no clause changes a key.
+%% Returns `true' if select_replace/2 takes a valid specification: one can see that no clause
+%% changes a key.
 -spec keeps_key(ets:match_spec(), pos_integer()) -> boolean().
 keeps_key(Clauses, KeyPos) ->
     lists:all(fun({Head, _, Body}) -> is_key_kept(Head, Body, KeyPos) end, Clauses).

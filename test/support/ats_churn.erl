@@ -97,7 +97,7 @@ work(M, Tables, Mode, Calls) ->
     end,
     work(M, Tables, Mode, Calls - 1).
 
-%% Whether this operation puts something in, takes something out, or looks.
+%% Draws whether this operation puts something in, takes something out, or looks.
 wanted(Mode) ->
     case {Mode, rand:uniform(10)} of
         {_, N} when N > 8 -> look;
