@@ -188,7 +188,7 @@ fn a_deleted_million_returns_its_memory() {
         // SAFETY: 611953 is prime to a million, so each block is freed once.
         unsafe { free(blocks[at], 48) };
     }
-    // What the cache of this thread holds may be anywhere; `trim` lets go of that, too.
+    // Blocks in the cache of this thread may be anywhere; `trim` gives them up, too.
     assert_nothing_left();
 }
 
@@ -315,8 +315,8 @@ fn stores_keep_nothing() {
     assert_nothing_left();
 }
 
-/// What a tree says it takes is what the slab has given it, but for the cache of the thread and
-/// nodes that were replaced and not freed yet.
+/// A tree says that it takes what the slab has given it, but for the cache of the thread and nodes
+/// that were replaced and not freed yet.
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();

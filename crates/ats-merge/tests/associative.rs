@@ -62,7 +62,7 @@ fn accepts(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
     merge.accepts(object.element(0), zeros)
 }
 
-/// What a value is when nothing was there before.
+/// Returns what a value is when nothing was there before.
 fn expand(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     let object = Term::from((term.clone(), 0));
     let mut image = ImageBuilder::new(zeros);
@@ -94,7 +94,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// What zeros are, and values that suit.
+/// A treatment of zeros, and values that suit.
 fn with_zeros<S: Strategy>(
     values: impl Fn(Zeros) -> S,
 ) -> impl Strategy<Value = (Zeros, S::Value)> {
@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// What is older than a base makes no difference.
+    /// Values older than a base make no difference.
     #[test]
     fn what_is_older_than_a_base_does_not_matter(
         (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
@@ -303,7 +303,7 @@ proptest! {
         check(&merge_by_name("sum"), &values, zeros)?;
     }
 
-    /// What is not of the kind is refused, and it is said which of the two it was.
+    /// A value that is not of the kind is refused, and the error says which of the two it was.
     #[test]
     fn other_values_are_refused(
         (zeros, (merge, [value, ..])) in with_zeros(merge_and_values),
@@ -596,7 +596,7 @@ fn names_are_checked() {
     }
 }
 
-/// Which values are bases, and which count as missing.
+/// Values that are bases, and those that count as missing.
 #[test]
 fn short_circuits_and_missing_values_are_known() {
     let empty_map = Term::Map(Map::new(Vec::new()).expect("no keys"));

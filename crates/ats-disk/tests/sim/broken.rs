@@ -43,7 +43,7 @@ impl Broken {
         )
     }
 
-    /// Fails each call that is one of these in turn, in this way. How many there were.
+    /// Fails each call that is one of these in turn, in this way. Returns their number.
     pub(crate) fn fail<S: Subject>(
         &self,
         of: Calls,
@@ -79,7 +79,7 @@ impl Broken {
             }
             opened => opened.map_err(|failure| format!("{failure:?}"))?,
         };
-        // Why nothing is written until the store is opened again.
+        // The reason why nothing is written until the store is opened again.
         let mut read_only = false;
         // `true` if the next write must be refused.
         let mut unsynced = false;
@@ -188,7 +188,7 @@ impl Broken {
     }
 
     /// Runs the history with each capacity of the disk. When it is full, operations fail until so
-    /// many have; then there is room again. How often the disk was full.
+    /// many have; then there is room again. Returns the number of times that the disk was full.
     pub(crate) fn fill<S: Subject>(&self, failures: usize) -> Result<u64, String> {
         let mut full = 0;
         for pages in 1.. {
@@ -257,7 +257,7 @@ impl Broken {
     }
 
     /// Flips each bit of each file in turn, after the store was closed or its process has ended.
-    /// How many bits there were, and how many of them have made an error.
+    /// Returns the number of bits, and of those that have made an error.
     pub(crate) fn flip<S: Subject>(&self, close: bool) -> Result<(u64, u64), String> {
         let live = |failure: Failure| self.wrong(&format!("{failure:?}"), "without a flip");
         let mut world = World::<S>::new(SimFs::new(Disk::default()), &self.setup).map_err(live)?;
@@ -302,7 +302,7 @@ impl Broken {
         };
         let mut part: Vec<usize> = (0..states.len()).collect();
         let mut failed = read_all(&store, states, &mut part)?;
-        // What cannot be read is not merged, either.
+        // Records that cannot be read are not merged, either.
         failed |= store.compact().is_err();
         failed |= read_all(&store, states, &mut part).map_err(|w| format!("merged, {w}"))?;
         Ok(failed)

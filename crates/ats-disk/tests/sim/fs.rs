@@ -26,7 +26,7 @@ struct Machine {
     /// `true` if nothing can be changed.
     read_only: bool,
     calls: u64,
-    /// How many calls may come before a test is taken to go on for ever.
+    /// The number of calls after which a test is taken to go on for ever.
     left: u64,
     fault: Option<Fault>,
     /// `true` if the fault was hit.
@@ -84,7 +84,7 @@ impl SimFs {
         self.machine.lock().hit
     }
 
-    /// How many bytes the disk has, each name taking a page besides its content.
+    /// Sets the number of bytes of the disk; each name takes a page besides its content.
     pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().capacity = bytes;
     }
@@ -126,7 +126,7 @@ impl SimFs {
         self.machine.lock().points = Some(Vec::new());
     }
 
-    /// What was recorded, and what the disk is now.
+    /// Returns the records, and the disk as it is now.
     pub(crate) fn points(&self) -> Vec<Point> {
         let mut machine = self.machine.lock();
         machine.point(Calls::ALL);
@@ -137,7 +137,7 @@ impl SimFs {
             .unwrap_or_default()
     }
 
-    /// What is known of the writes from now on.
+    /// Sets what is known of the writes from now on.
     pub(crate) fn set_window(&self, window: Window) {
         self.machine.lock().window = window;
     }

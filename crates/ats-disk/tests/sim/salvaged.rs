@@ -30,18 +30,18 @@ struct Left<'b> {
     low: usize,
 }
 
-/// What was tried, and what came of it.
+/// The number of trials, and of their results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// How often something was damaged.
+    /// The number of times that something was damaged.
     pub(crate) damaged: u64,
-    /// How often all records were saved as they were last.
+    /// The number of times that all records were saved as they were last.
     pub(crate) whole: u64,
-    /// How many records were saved, and how many there were.
+    /// The number of records that were saved, and of all.
     pub(crate) records: (u64, u64),
 }
 
-/// What is damaged.
+/// The damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damaged {
     Run,
@@ -63,7 +63,7 @@ impl Damaged {
     }
 }
 
-/// What is saved.
+/// The records that are saved.
 struct Saved {
     records: BTreeMap<Vec<u8>, Vec<u8>>,
     faults: Vec<Fault>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// All records of a store, or of a part of it.
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// How a store is made. The sizes are small, so that short histories take every path.
+/// The options of a store. The sizes are small, so that short histories take every path.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) memtable_bytes: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     pub(crate) filtered: bool,
     /// `true` if the file system makes room ahead of what is written. Some do nothing.
     pub(crate) reserves: bool,
-    /// What the file system does not do.
+    /// A duty that the file system neglects.
     pub(crate) lie: Option<Lie>,
 }
 

@@ -343,7 +343,7 @@ fn a_medium_for_reading_is_only_read() {
     assert_eq!(content(&*fs.open(&path("a")).expect("it is there")), b"1");
 }
 
-/// Some calls. What fails is left out.
+/// Some calls. Actions that fail are left out.
 fn anything(fs: &SimFs, mut random: Random) {
     let mut open: Vec<Box<dyn File>> = Vec::new();
     for _ in 0..30 {

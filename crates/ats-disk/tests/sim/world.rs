@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The directory to which the path of the store leads when a link in it was turned.
 const ELSEWHERE: &str = "/elsewhere";
 
-/// What goes wrong.
+/// A failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The store says that it failed.
@@ -214,7 +214,7 @@ fn open<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<(S, u
     }
 }
 
-/// Opens a store for reading. Which of the states it contains, if it is there.
+/// Opens a store for reading. Returns the number of the state that it contains, if it is there.
 fn look<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<Option<usize>, Failure> {
     let Some(store) = S::open_for_reading(setup, fs)? else {
         return Ok(None);

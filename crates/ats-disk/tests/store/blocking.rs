@@ -169,7 +169,7 @@ fn open_store(directory: &Directory, durability: Durability) -> DiskStore {
     open(directory.path(), &options)
 }
 
-/// What the system has in memory is read at once, if it says so: it need not.
+/// Blocks that the system has in memory are read at once, if it says so: it need not.
 #[test]
 fn what_the_system_has_in_memory_may_be_read() {
     let directory = Directory::new();

@@ -22,7 +22,7 @@ fn options() -> Options {
     }
 }
 
-/// A long key. What tells it from others is at its beginning, or at its end.
+/// A long key. The bytes that tell it from others are at its beginning, or at its end.
 fn key(number: u32, at_end: bool) -> Vec<u8> {
     let (number, fill) = (number.to_be_bytes(), vec![b'k'; BYTES]);
     match at_end {
@@ -145,7 +145,7 @@ fn count_salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -
         assert!(is_there.is_ok(), "another record");
         found.insert(record.key);
     }
-    // What is missing is named.
+    // The missing keys are named.
     for (key, _) in expected {
         let is_named = salvage.faults().iter().any(|fault| {
             let keys = fault.keys.as_ref();

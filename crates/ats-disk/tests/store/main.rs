@@ -1,4 +1,4 @@
-//! What a store promises to its users, on the file system of the machine.
+//! The promises of a store to its users, on the file system of the machine.
 
 #[path = "../support/append.rs"]
 mod append;

@@ -100,7 +100,7 @@ fn runs_that_are_added_meanwhile_are_not_waited_for() {
         (1 + calls as usize, 3000)
     );
     assert_eq!((info.compactions, info.compacting), (1, 0));
-    // What came meanwhile is there at the start of the next.
+    // Writes meanwhile are there at the start of the next.
     store.compact().unwrap();
     assert_eq!(store.info().runs.len(), 1);
     assert_eq!(all(&store).len(), 3000 + 10 * calls as usize);

@@ -1,4 +1,4 @@
-//! Which specifications keep keys.
+//! Specifications that keep keys.
 
 use crate::common::{atom, call, float, int, list, map, options, tuple, variable};
 use ats_match::{Program, parse};

@@ -1,4 +1,4 @@
-//! What the tree promises under contention: no writer stops a reader, base nodes are split when
+//! The promises of the tree under contention: no writer stops a reader, base nodes are split when
 //! writers contend for them, and are joined when they do not.
 
 use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
@@ -287,7 +287,7 @@ fn each_row_gets_a_base_node() {
 }
 
 /// Writes to the lower half of a tree in two parts, after another thread, or the same one, has
-/// written to the upper half. How many writes it takes until the parts are joined.
+/// written to the upper half. Returns the number of writes until the parts are joined.
 fn count_writes_until_join(other_thread: bool) -> u64 {
     let tree = split_in(2);
     let write_above = || put(&tree, KEYS - 1, KEYS - 1);

@@ -42,7 +42,7 @@ struct Player {
     random: ThreadRng,
     own: Keys,
     stay: Keys,
-    /// What is under the own keys.
+    /// The values of the own keys.
     mine: BTreeMap<u64, u64>,
     next_value: u64,
 }

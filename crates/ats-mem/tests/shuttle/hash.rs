@@ -5,8 +5,8 @@ use ats_mem::HashTable;
 use shuttle::rand::Rng;
 use std::sync::Mutex;
 
-/// Where the numbers of a hash table begin: each begin is another distribution over the buckets,
-/// and in some of them buckets overflow.
+/// The first number of a hash table: each begin is another distribution over the buckets, and in
+/// some of them buckets overflow.
 fn base() -> u64 {
     1000 * shuttle::rand::thread_rng().gen_range(0..1000)
 }
@@ -76,8 +76,8 @@ fn find_crowded() -> Vec<u64> {
     crowded
 }
 
-/// What stays in a split bucket moves to the front of its chain, to slots that a reader may have
-/// passed. Only the count of moves tells it.
+/// Records that stay in a split bucket move to the front of its chain, to slots that a reader may
+/// have passed. Only the count of moves tells it.
 #[test]
 fn a_search_meets_a_chain_that_is_compacted() {
     let crowded = find_crowded();

@@ -83,7 +83,7 @@ fn walk_numbers(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     met
 }
 
-/// What comes of skipping records.
+/// Returns the result of skipping records.
 fn skip(
     tree: &CaTree<Plain>,
     range: Range<u64>,
@@ -105,7 +105,7 @@ fn skip(
     }
 }
 
-/// How many records there are.
+/// Returns the number of records.
 fn count(tree: &CaTree<Plain>, range: Range<u64>) -> usize {
     skip(tree, range, Direction::Up, usize::MAX).expect_err("not so many")
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a thread called, with its result and when.
+/// A call of a thread, with its result and its times.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) what: O,

@@ -76,7 +76,7 @@ pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
     assert_eq!(value(&store, b"a"), Some(6));
 }
 
-/// What comes of a key that is there, or missing, and each decision.
+/// Checks each decision about a key that is there, or missing.
 pub(crate) fn each_way_out(store: impl MemoryStore<Plain>) {
     let decide = |key: &[u8], found: Option<u64>, change: fn(&[u8]) -> Change<Plain>| {
         let guard = pin();

@@ -19,7 +19,7 @@ macro_rules! together {
     };
 }
 
-/// How long each scheduler may try, for each test.
+/// The time that each scheduler may try, for each test.
 pub(crate) const TIME: Duration = Duration::from_millis(800);
 /// More would not be reached in the time.
 pub(crate) const ITERATIONS: usize = 1_000_000;
@@ -116,7 +116,8 @@ pub(crate) fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
         .map(|record| record.value()[0])
 }
 
-/// What a scan meets behind a number, or from the beginning, in its order: numbers and values.
+/// Returns what a scan meets behind a number, or from the beginning, in its order: numbers and
+/// values.
 pub(crate) fn scan_from(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);

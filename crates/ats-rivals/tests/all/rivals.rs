@@ -37,7 +37,7 @@ fn scan_keys(
     Ok(keys)
 }
 
-/// What a walk by `next` meets.
+/// Returns the keys that a walk by `next` meets.
 fn walk_keys(store: &impl MemoryStore<Plain>) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
@@ -89,7 +89,7 @@ fn name(number: u8) -> Vec<u8> {
     vec![b'x'; usize::from(number)]
 }
 
-/// What the store should be.
+/// The model of the store.
 #[derive(Default)]
 struct Model {
     records: HashMap<Vec<u8>, u64>,
@@ -222,7 +222,7 @@ fn in_slots(map: &Map) -> Vec<Vec<u8>> {
     keys
 }
 
-/// What scans meet that pause as often as they can.
+/// Returns what scans meet that pause as often as they can.
 fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     let mut from = ScanPosition::Start;

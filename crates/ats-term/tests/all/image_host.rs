@@ -23,10 +23,10 @@ const COUNTED: HostTag = HostTag::owning(63);
 struct Ledger {
     /// Every term that was kept, and how many units of it are out.
     kept: Vec<(Term, isize)>,
-    /// How many bitstrings the host was offered, and the one at which it panics.
+    /// The number of bitstrings that the host was offered, and the one at which it panics.
     offered: usize,
     panic_at: usize,
-    /// How often the pairs of a map were asked for.
+    /// The number of times that the pairs of a map were asked for.
     maps: usize,
 }
 
@@ -255,7 +255,7 @@ fn read(object: Object<'_, Counting>) -> Term {
     sink.0.finish(built).expect("a term")
 }
 
-/// What a table holds: words that own their resources.
+/// The content of a table: words that own their resources.
 struct Record(Vec<u64>);
 
 impl Record {

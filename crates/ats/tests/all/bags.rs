@@ -454,7 +454,7 @@ fn lists_over_large_bags_are_whole() {
             }
         }
     });
-    // What batches left that were undone for others does not stand in the way.
+    // Remains of batches that were undone for others do not stand in the way.
     let all = objects(&table, &Term::from(1));
     all.iter().for_each(|object| delete_object(&table, object));
     assert_eq!(objects(&table, &Term::from(1)), []);
@@ -524,7 +524,8 @@ fn what_objects_own_is_given_back() {
     }
 }
 
-/// How long it takes to insert so many objects under one key and to delete each, in another order.
+/// Returns the time it takes to insert so many objects under one key and to delete each, in another
+/// order.
 fn time_for(kind: TableType, count: i64) -> Duration {
     let table = TermTable::new(kind, 1);
     let mut work = Workspace::new();

@@ -393,7 +393,8 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
     }
 }
 
-/// What was deleted before a call of the store fails is told, however late in the slice that is.
+/// Objects that were deleted before a call of the store fails are told, however late in the slice
+/// that is.
 #[test]
 fn a_slice_that_fails_tells_what_it_has_done() {
     const KEYS: usize = 100;

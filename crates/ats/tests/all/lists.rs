@@ -20,9 +20,9 @@ const CALLS: u64 = 16;
 /// Objects of a list between two of the keys, of which no other call knows. They take time.
 const BETWEEN: usize = 60;
 
-/// As many make the list a long one.
+/// A list of this many is a long one.
 const LONG_BETWEEN: usize = 150;
-/// As many objects of one key are not added under a lock.
+/// This many objects of one key are not added under a lock.
 const MANY_OF_ONE: usize = 20;
 
 /// The values of each key, oldest first.

@@ -62,7 +62,7 @@ fn bytes(term: &Term) -> Vec<u8> {
     etf::encode(term).expect("a term of usual size")
 }
 
-/// What the merge makes of two terms by way of their images.
+/// Merges two terms by way of their images.
 fn merge_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Option<Term> {
     let pair = Term::from((earlier.clone(), later.clone()));
     let mut image = ImageBuilder::new(zeros);
@@ -77,7 +77,7 @@ fn merge_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Opt
     Some(builder.finish(built).expect("a term"))
 }
 
-/// What the operator makes of two values.
+/// Merges two values by the operator.
 fn merge_bytes(operator: &PortableMerge, earlier: &[u8], later: &[u8]) -> Option<Vec<u8>> {
     match operator.merge(b"key", earlier, later) {
         Ok(Merged::Earlier) => Some(earlier.to_vec()),
@@ -180,14 +180,15 @@ fn is_of_integers(term: &Term) -> bool {
 fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     let operator = PortableMerge::new(merge.clone(), zeros);
     let [a, b, c] = values.each_ref().map(bytes);
-    // As they are read: the bytes do not say which identifiers are those of the running node.
+    // They are compared as they are read: the bytes do not say which identifiers are those of the
+    // running node.
     let values = &[&a, &b, &c].map(|value| read(value));
     for (earlier, later) in [(0, 1), (1, 2)] {
         let (earlier, later) = (&values[earlier], &values[later]);
         let found = merge_bytes(&operator, &bytes(earlier), &bytes(later));
         let found = found.map(|value| {
             let term = read(&value);
-            // What is merged as it stands is written as terms are.
+            // Bytes that are merged as they stand are written as terms are.
             if is_of_integers(&term) {
                 assert!([earlier, later].map(bytes).contains(&value) || bytes(&term) == value);
             }
@@ -215,7 +216,7 @@ fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     }
 }
 
-/// What is known of a value whatever it is merged with. Both values are of the merge.
+/// Checks what is known of a value whatever it is merged with. Both values are of the merge.
 fn check_laws(merge: &Merge, operator: &PortableMerge, value: &Term, other: &Term) {
     let [bytes_of_value, other] = [value, other].map(bytes);
     let is_absent = operator.is_absent(b"key", &bytes_of_value);
@@ -283,7 +284,7 @@ proptest! {
     ) {
         let operator = PortableMerge::new(merge.clone(), Zeros::Distinct);
         let term = bytes(&term);
-        // What is behind a timestamp is not read.
+        // The term behind a timestamp is not read.
         let is_blind = ["first", "last"].iter().any(|name| merge.to_string().starts_with(name));
         let mut too_long = term.clone();
         too_long.resize(term.len() + longer, 0);

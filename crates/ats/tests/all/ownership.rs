@@ -1,4 +1,4 @@
-//! What objects own is given back exactly once, on every way out of a table.
+//! Resources of objects are given back exactly once, on every way out of a table.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, End, Error, Integer, TableType, Workspace};

@@ -1,4 +1,4 @@
-//! What an operation leaves is given back soon, without anything being asked for it.
+//! Garbage of an operation is given back soon, without a call for that.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
@@ -130,7 +130,8 @@ fn workspaces_keep_nothing() {
     }
 }
 
-/// How many graces are over while another thread does this, beside no other thread of this kind.
+/// Returns the number of graces that are over while another thread does this, beside no other
+/// thread of this kind.
 fn graces_during(work: impl FnOnce() + Send) -> usize {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -670,7 +670,7 @@ fn deep_guards() {
         call("orelse", [part, term("{'==','$1',a}")])
     });
     assert_eq!(plan(or).len(), 2);
-    // What is so deep need not be understood.
+    // A guard that is so deep need not be understood.
     let three = || term("3");
     plan(nest(DEPTH, "{'>','$1',7}", |part| call("hd", [part])));
     plan(call(

@@ -20,7 +20,7 @@ fn accepts(spec: &Term, object: &Term) -> bool {
     run(spec, object).is_some()
 }
 
-/// How many variables heads have at most.
+/// The most variables that heads have.
 const VARIABLES: u32 = 4;
 
 fn key() -> BoxedStrategy<Term> {
@@ -37,7 +37,7 @@ fn key() -> BoxedStrategy<Term> {
 /// Makes heads from objects: parts of them become variables and `'_'`, as the numbers say.
 struct Heads<'n, N> {
     numbers: &'n mut N,
-    /// How many variables the head has.
+    /// The number of variables of the head.
     bound: u32,
 }
 
@@ -154,7 +154,7 @@ fn guard(constants: Vec<Term>) -> BoxedStrategy<Term> {
         vec(select(vec![0u8, 1, 97, 98, 255]), 0..3),
     );
     let leaf = prop_oneof![
-        // What plans can tell something of.
+        // Guards of which plans can tell something.
         16 => (select(operators.clone()), 0..VARIABLES, any::<Index>(), any::<bool>()).prop_map(
             move |(name, number, index, first)| {
                 let mut pair = [variable(number), call("const", [index.get(&constants).clone()])];
@@ -380,7 +380,7 @@ fn check(trial: &Trial, counts: &Counts) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// How often what happened, since a test in which nothing is ever accepted would say nothing.
+/// Counts of events, since a test in which nothing is ever accepted would say nothing.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: Cell<usize>,

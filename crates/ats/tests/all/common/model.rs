@@ -13,7 +13,7 @@ pub(crate) struct Count {
     pub(crate) wrap: Option<(i128, i128)>,
 }
 
-/// What a table of one type must hold: its objects, oldest first.
+/// The content that a table of one type must have: its objects, oldest first.
 pub(crate) struct Model {
     pub(crate) kind: TableType,
     /// From 0.
