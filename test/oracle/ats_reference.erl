@@ -149,7 +149,7 @@ update_counter(T, K, Ops) -> count(T, K, Ops, []).
 info_binary(_, undefined) -> undefined;
 info_binary(T, _) -> ets:info(T, binary).
 
-%% What has been told to open the file is part of the reason.
+%% The options with which the file was opened are part of the reason.
 newest_failure({error, {badarg, [{file, File}]}}) ->
     {error, {badarg, [{file, File}, {repair, truncate}]}};
 newest_failure(Result) ->

@@ -16,7 +16,8 @@
 
 -export_type([counts/0, difference/0]).
 
-%% How many specifications were tried, and how many of them had results, were refused, and so on.
+%% The number of specifications that were tried, and of those that had results, were refused, and so
+%% on.
 -type counts() :: #{atom() => non_neg_integer()}.
 -type pair() :: {ets:tid(), ats:tid()}.
 -type case_() :: {ats_spec_gen:table(), ats_select_model:call(), [term()]}.
@@ -107,8 +108,8 @@ excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
             none
     end.
 
-%% What is read for a specification that has these results: at least the objects that have them,
-%% and no object twice.
+%% Checks what is read for a specification that has these results: at least the objects that have
+%% them, and no object twice.
 read_for({E, A}, Spec, All) when is_list(All) ->
     Explained = #{rows_read := Read, rows_returned := Returned} = ats:explain(A, Spec),
     ?assertEqual({Spec, length(All)}, {Spec, Returned}),
@@ -368,7 +369,7 @@ texts(Blame) ->
         Blame
     ).
 
-%% What is in a table after a call that changes it, in a form that can be compared.
+%% Returns the content of a table after a call that changes it, in a form that can be compared.
 after_call(Call, M, T, Table) ->
     is_changing(Call) andalso
         begin

@@ -1,4 +1,4 @@
-%% What a match specification means, said as plainly as possible.
+%% The meaning of a match specification, said as plainly as possible.
 %%
 %% A reference beside `ets', which does not give the right answer to everything in every release
 %% (see `ats_ets_faults'). There are no plans and no compilation here: each object is matched with
@@ -38,7 +38,7 @@ pass(Guards, Scope) ->
 
 %% ----- heads -----
 
-%% What variables are bound to, by their numbers.
+%% The terms to which variables are bound, by their numbers.
 match(Head, Object) ->
     match([{Head, Object}], [], #{}).
 
