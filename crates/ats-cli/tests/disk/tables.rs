@@ -244,7 +244,7 @@ fn what_is_saved_of_a_table_is_a_table() {
 }
 
 /// The description that is made again of a bag, of which the records are not known.
-fn reconstructed(table: Description) -> Description {
+fn reconstruct(table: Description) -> Description {
     Description {
         has_shared: table.table_type.is_bag(),
         ..table
@@ -271,11 +271,11 @@ fn a_description_is_made_again() {
     for table in [
         description(TableType::OrderedSet, 1, ""),
         description(TableType::DuplicateBag, 2, ""),
-        reconstructed(description(TableType::DuplicateBag, 2, "")),
+        reconstruct(description(TableType::DuplicateBag, 2, "")),
         description(TableType::OrderedDuplicateBag, 1, ""),
     ] {
         let (made, _, target) = salvage(&table, &[]);
-        assert_eq!(made, Some(reconstructed(table)));
+        assert_eq!(made, Some(reconstruct(table)));
         assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
     }
     for merge in ["sum", "{prune, append}", "{last, 2}"] {
@@ -287,7 +287,7 @@ fn a_description_is_made_again() {
     for table_type in ALL_TYPES {
         let table = description(table_type, 2, "");
         let options = ["--type", table_type.name(), "--keypos", "2"];
-        assert_eq!(salvage(&table, &options).0, Some(reconstructed(table)));
+        assert_eq!(salvage(&table, &options).0, Some(reconstruct(table)));
     }
     let set = description(TableType::Set, 2, "");
     let (made, why, target) = salvage(&set, &[]);
