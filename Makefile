@@ -1,4 +1,4 @@
-# What can be done with ats, one word each. `make` alone explains.
+# Targets that build, test and measure ats. `make` alone lists them.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -11,7 +11,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 # Suites for `make test-otp27`; without any, all.
 SUITES ?=
-# How long `make soak`, `make soak-memory` and `make soak-disk` go on.
+# The duration of `make soak`, `make soak-memory` and `make soak-disk`, in seconds.
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo test-quick test test-deep test-otp27 check sanitize bench bench-latency bench-backends \
@@ -21,7 +21,7 @@ SOAK_SECONDS ?= 3600
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-setup: ## Install what is missing to build and test (Debian), or say what it is
+setup: ## Install missing packages to build and test (Debian), or name them
 	@./scripts/setup.sh
 
 build: setup ## Build the application; then `erl -pa _build/default/lib/ats/ebin` has `ats`
@@ -35,17 +35,17 @@ demo: build ## Show ats at work on real data, beside ets
 test-quick: setup ## Run tests of units, and a few random programs beside ets: under 3 minutes
 	@./scripts/test.sh quick
 
-test: setup ## Build all and run the tests that say whether it works: about 10 minutes
+test: setup ## Build all and run the tests of all parts: about 10 minutes
 	@./scripts/test.sh usual
 
-test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and all else that takes long
+test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and other long tests
 	@./scripts/test.sh deep
 
 test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_SUITE ..." for some
 	@rebar3 as test compile
 	@./scripts/otp27.sh $(SUITES)
 
-check: setup ## Formatting, lints, documentation, cross references, types
+check: setup ## Check formatting, lints, documentation, cross references, types
 	@./scripts/check.sh
 
 sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
@@ -55,7 +55,7 @@ bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
-bench-latency: build ## Measure how long others wait for calls on large tables; beside ets
+bench-latency: build ## Measure the delay of other processes by calls on large tables; beside ets
 	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
 
@@ -73,7 +73,7 @@ bench-disk: setup ## Measure tables on disk beside other embedded stores; ARGS=-
 	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench && \
 	    cargo run --release --locked -p ats-bench-disk --target-dir "$$target/bench" -- $(ARGS)
 
-bench-tables-on-disk: build ## Measure tables on disk as osmos was measured, and beside dets; ARGS=--quick
+bench-tables-on-disk: build ## Measure tables on disk with the workloads of osmos, and beside dets; ARGS=--quick
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_disk:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
@@ -90,7 +90,7 @@ scaling: setup ## Count what operations cost other cores, and draw how tables sc
 picture: ## Draw docs/beside-ets.svg from bench/results/beside-ets.csv
 	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
 
-functions: setup ## Write docs/use/functions.md and functions-on-disk.md, what all functions of ets and dets are here
+functions: setup ## Write docs/use/functions.md and functions-on-disk.md, the state of each function
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
@@ -107,7 +107,7 @@ soak-disk: setup ## Stop machines and kill processes that write to stores on dis
 	@ATS_KILL_ROUNDS=200 ATS_TABLES=10000 rebar3 ct --suite \
 	    test/deep/ats_disk_kill_SUITE,test/deep/ats_disk_many_SUITE
 
-shell: build ## An Erlang shell that knows ats
+shell: build ## Start an Erlang shell with ats
 	@erl -pa $(EBIN)
 
 clean: ## Remove everything that was built

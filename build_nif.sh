@@ -34,7 +34,7 @@ if [ "$(cd "${REBAR_ROOT_DIR:-/}" && pwd -P)" = "$(pwd -P)" ]; then
 fi
 if [ -n "$features" ]; then
     priv=$REBAR_BUILD_DIR/lib/ats/priv
-    # Where nothing is, rebar3 makes a link to the folder of the source.
+    # If nothing is there, rebar3 makes a link to the folder of the source.
     [ ! -L "$priv" ] || rm "$priv"
 fi
 library=$priv/ats_nif.so

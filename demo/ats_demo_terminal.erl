@@ -1,4 +1,4 @@
-%% @doc What the demonstration shows: headings, progress, tables.
+%% @doc The output of the demonstration: headings, progress, tables.
 %%
 %% On a terminal a progress bar is drawn over and over on one line. Anywhere else (a file, a
 %% pipe, a build log) nothing is overwritten and each activity leaves one plain line.

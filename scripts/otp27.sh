@@ -44,7 +44,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # Of what common_test depends on, it needs these to run; the others would bring a web browser.
 erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-mnesia erlang-proper
     erlang-proper-dev erlang-runtime-tools erlang-syntax-tools erlang-tools"
-# What the suites try `ats` on.
+# Programs that the suites try `ats` on.
 programs="erlang-parsetools erlang-snmp erlang-xmerl"
 system="busybox-static libc6 libcap2 libgcc-s1 libsctp1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
     libzstd1 zlib1g"
@@ -81,7 +81,7 @@ apt() {
     APT_CONFIG=$dir/apt/apt.conf apt-get -q ${ATS_APT_OPTIONS:-} "$@"
 }
 
-# Where the machine itself gets the packages of Debian from.
+# The mirror from which the machine itself gets the packages of Debian.
 mirror() {
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
         grep '/debian/*$' | head -n 1

@@ -19,7 +19,7 @@ fail() {
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
-# Whether Erlang finds an application, for example `has_application proper`.
+# Succeeds if Erlang finds an application, for example `has_application proper`.
 has_application() {
     has_command erl && erl -noinput -boot start_clean -eval "
         case code:lib_dir($1) of {error, _} -> halt(1); _ -> halt(0) end." >/dev/null 2>&1

@@ -13,7 +13,7 @@
 # status 77 cannot be run on this machine, and its log says why.
 #
 # Two rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits. What measures how long something takes comes after them, alone.
+# processor busy or waits. Stages that measure time come after them, alone.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -125,20 +125,21 @@ erlang_stage() {
     erlang 1800 ! -path 'test/timing/*' ! -path 'test/deep/*'
 }
 
-# What takes long, and random programs beside `ets` once more, now many.
+# Suites that take long, and random programs beside `ets` once more, now many.
 long_stage() {
     limited 600 rebar3 compile &&
         erlang 2400 \
             '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
 }
 
-# How long others wait, or how long it takes until tables have adapted to what is done to them.
+# Suites that measure the delay of other processes, and the time until tables have adapted.
 timing_stage() {
     erlang 600 -path 'test/timing/*'
 }
 
-# What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
-# most of it has just been tried. That release is downloaded the first time (see the script).
+# Suites that compare with `ets` run once more on Erlang/OTP 27, where `ets` differs: in fewer
+# rounds, as most of it has just been tried. That release is downloaded the first time (see the
+# script).
 otp27_stage() {
     compared=$(find test -path 'test/contract/*_SUITE.erl' -o -name '*functions_SUITE.erl' |
         sed 's,.*/\(.*\)\.erl,\1,' | sort)
@@ -225,8 +226,8 @@ read_log() {
         END { print passed + 0, failed + 0 }'
 }
 
-# What came of a stage is left in NAME.counts and NAME.named, which say that it was ended from
-# outside until it is done.
+# Leaves the result of a stage in NAME.counts and NAME.named. Until it is done they say that it was
+# ended from outside.
 stage() {
     name=$1
     log=$logs/$name.log

@@ -85,11 +85,11 @@
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
       | {protection, table_access()}
       | {owner, none | application}.
-%% What {@link setopts/2} changes.
+%% An option that {@link setopts/2} changes.
 -type full_scan() :: allow | warn | refuse.
-%% What to do when a match specification reads a whole table.
+%% The reaction to a match specification that reads a whole table.
 -type backend() :: default | btree.
-%% Where a table keeps its objects.
+%% The store in which a table keeps its objects.
 -type update_op() ::
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
@@ -99,17 +99,17 @@
                     | compiled_match_spec().
 %% Functions that take a match specification take a compiled one, too.
 -opaque compiled_match_spec() :: reference().
-%% What {@link match_spec_compile/1} returns.
+%% The result of {@link match_spec_compile/1}.
 -type comp_match_spec() :: compiled_match_spec().
 %% The older name of {@link compiled_match_spec()}.
 -type continuation() :: ats_select:continuation().
-%% Where a chunked call goes on; not to be looked into.
+%% The place where a chunked call goes on; not to be looked into.
 -type range_option() :: ats_range:option().
 -type range_bound() :: ats_range:bound().
 -type simple_merge() :: replace | last | first | {last, Element :: pos_integer()} | sum | min | max
                        | statistics | append | union | intersection.
 -type merge() :: simple_merge() | {prune, sum | append | union} | {vector, [merge()]}.
-%% How two values become one; see {@link merge/4}.
+%% The way in which two values become one; see {@link merge/4}.
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -153,11 +153,11 @@
 %%
 %% `{backend, btree}' is for experiments: the table keeps its objects as bytes in a plain B-tree
 %% behind one lock. It answers as other tables do, only slower. So it tells whether something comes
-%% from the stores of `ats' or from the layers above. What the external term format does not tell
-%% is lost: a reference to a resource of a native library does not keep the resource alive, and a
-%% pid that was stored before the node got its name is one of another node. Builds that measure
-%% or test have more stores to compare with, see docs/inside/design.md.
-%% This option does not exist in `ets'.
+%% from the stores of `ats' or from the layers above. Properties that the external term format does
+%% not express are lost: a reference to a resource of a native library does not keep the resource
+%% alive, and a pid that was stored before the node got its name is one of another node. Builds that
+%% measure or test have more stores to compare with, see docs/inside/design.md. This option does not
+%% exist in `ets'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]).
@@ -1131,7 +1131,7 @@ range_nth(Table, Low, High, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, Low, High, N, []), [Table, Low, High, N]).
 
 %% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4}
-%% only the bounds are possible. What is returned is always in the range.
+%% only the bounds are possible. The result is always in the range.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),

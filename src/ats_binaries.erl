@@ -4,8 +4,8 @@
 %%
 %% A process knows which binaries it refers to, and how many references there are to each; that is
 %% all that the virtual machine tells. So a process that refers to no other reads the objects, and
-%% takes its own references off. What is left with no reference was made for it alone: the table
-%% has that as a copy.
+%% takes its own references off. Binaries that are left with no reference were made for it alone:
+%% the table has that as a copy.
 -module(ats_binaries).
 
 -export([of_table/1]).

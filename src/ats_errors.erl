@@ -1,12 +1,12 @@
 %% @private
 %% @doc The errors of `ats': what an exception is called and what it says.
 %%
-%% A native function refuses its arguments with a *cause*. Most causes speak about the table
-%% (`id': there is no such table), some about another argument (`badkey'), and `none' says only
-%% that something other than the table is wrong. The exception a user sees is `badarg' with
-%% `error_info', as exceptions of the standard library are; the shell and `erl_error' then ask
-%% {@link format_error/2} for words, and only then is time spent on finding the argument to
-%% blame. What has to be known of the table, the module is asked for that raised the exception.
+%% A native function refuses its arguments with a *cause*. Most causes speak about the table (`id':
+%% there is no such table), some about another argument (`badkey'), and `none' says only that
+%% something other than the table is wrong. The exception a user sees is `badarg' with `error_info',
+%% as exceptions of the standard library are; the shell and `erl_error' then ask
+%% {@link format_error/2} for words, and only then is time spent on finding the argument to blame.
+%% The module that raised the exception is asked what has to be known of the table.
 -module(ats_errors).
 
 -export([reason/1, is_of_system/1, options/1, format_error/2]).
@@ -42,7 +42,7 @@
 %% The errors of the system that a native function names by their codes.
 
 -type message() :: none | unicode:chardata().
-%% What is wrong with one argument; `none' if nothing is.
+%% The fault of one argument; `none' if it has none.
 -type table() :: {Facade :: module(), Table :: term()}.
 
 %% @doc The reason of the exception for a cause.
@@ -346,7 +346,7 @@ explain_merge(Message, {Position, Merge}) when is_integer(Position) ->
 explain_merge(Message, Merge) ->
     <<Message/binary, ": ", (merge_needs(Merge))/binary>>.
 
-%% What the values of a merge are, of those that do not take all terms.
+%% Says which values a merge needs, if it does not take all terms.
 -spec merge_needs(ats:merge()) -> binary().
 merge_needs(sum) ->
     <<"sum needs a number">>;

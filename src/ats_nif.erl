@@ -32,7 +32,7 @@
 -export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -export([disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
--export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -57,7 +57,7 @@
 -nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -nifs([disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
--nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -92,7 +92,7 @@
          Owner :: process | none | pid(),
          Backend :: atom()}.
 
-%% How a table in a directory is opened. What is `default' is as the table was made.
+%% The options of opening a table in a directory. One that is `default' is as the table was made.
 -type disk_options() ::
         #{create := boolean(),
           access := read | read_write,
@@ -107,13 +107,13 @@
           compressed := boolean(),
           snapshot_age := infinity | (Milliseconds :: pos_integer())}.
 
-%% Why a table in a directory cannot be used.
+%% The reason why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
 
 %% A key and its value, as the store has them.
 -type disk_record() :: {Key :: binary(), Value :: binary()}.
 
-%% What {@link disk_try/3} can call.
+%% The functions that {@link disk_try/3} can call.
 -type disk_read() ::
         member | lookup_element | lookup_elements
       | first | last | next | prev | first_lookup | last_lookup | next_lookup | prev_lookup | slot.
@@ -121,11 +121,11 @@
         insert | insert_new | delete_object | take | take_first | take_last
       | update_counter | update_element.
 
-%% What a call has answered, or why it was refused. The cause is `pending' if it can be made again
-%% when the values of a key are merged.
+%% The answer of a call, or the reason why it was refused. The cause is `pending' if it can be made
+%% again when the values of a key are merged.
 -type tried(Answer) :: {ok, Answer} | {refused, ats_errors:cause()}.
 
-%% What `setopts' changes; `false' is what stays as it is.
+%% The options that `setopts' changes; one that stays as it is, is `false'.
 -type changes() ::
         {Heir :: false | none | pid(),
          HeirData :: term(),
@@ -152,14 +152,14 @@
 -type fixed() :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                           [{pid(), pos_integer()}]}.
 
-%% What a store on disk has done since it was opened, and what it takes.
+%% Statistics of a store on disk: its work since it was opened, and its sizes.
 -type disk_stats() :: #{file_bytes := non_neg_integer(),
                         memtable_bytes := non_neg_integer(),
                         memtable_keys := non_neg_integer(),
                         cache_bytes := non_neg_integer(),
                         atom() => non_neg_integer()}.
 
-%% How an `ordered_set', or a table of another type, has adapted to contention.
+%% The state to which an `ordered_set', or a table of another type, has adapted under contention.
 -type stats() :: tree_stats() | hash_stats().
 
 -type tree_stats() :: #{route_nodes := non_neg_integer(),
@@ -181,7 +181,7 @@
 -type position() :: start | {after_key, Key :: term()}
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
-%% What to do with objects that match.
+%% The use of objects that match.
 -type how() :: direction() | objects | count | delete | take | replace | rows
              | {direction(), Limit :: pos_integer()}.
 %% A direction is that of a list of all results.
@@ -194,13 +194,13 @@
              | {bytes, Key :: binary()}.
 %% The last is before a key as a table on disk has it.
 
-%% Where a query has come to.
+%% The place to which a query has come.
 -type place() :: done
                | {direction(), Step :: non_neg_integer(),
                   start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
                 | non_neg_integer()}.
 
-%% What a slice of a query gives: results, or also what it takes to go on.
+%% The result of a slice of a query: results, or also what it takes to go on.
 -type selected() :: Results :: [term()] | Count :: non_neg_integer()
                   | {more | done | pending, ats:tid(), ats:compiled_match_spec(), place(),
                      so_far()}
@@ -210,7 +210,7 @@
 %% The objects of a table from which all were taken.
 -type taken() :: reference().
 
-%% What a slice of reading them gives.
+%% The result of a slice of reading them.
 -type taken_slice() :: [tuple()]
                  | {more, taken(), ats:compiled_match_spec(), place(), [tuple()]}
                  | {part, taken(), ats:compiled_match_spec(), place(), part()}.
@@ -386,7 +386,7 @@ range_size(_Table, _From, _To) -> ?NOT_LOADED.
 -spec range_nth(ats:table(), cut(), cut(), N :: integer()) -> tuple() | '$end_of_table'.
 range_nth(_Table, _From, _To, _N) -> ?NOT_LOADED.
 
-%% What a match specification will read of a table.
+%% Explains what a match specification will read of a table.
 -spec explain(ats:table(), ats:match_spec()) ->
           {nothing | points | ranges | everything, Plan :: binary(), Known :: boolean(),
            Nanoseconds :: non_neg_integer(), ats:compiled_match_spec()}.
@@ -452,7 +452,7 @@ disk_close(_Table) -> ?NOT_LOADED.
 -spec disk_sync(ats:tid()) -> ok | disk_failure().
 disk_sync(_Table) -> ?NOT_LOADED.
 
-%% What table is in a directory.
+%% Describes the table in a directory.
 -spec disk_describe(Directory :: binary()) ->
           {ok, ats:table_type(), KeyPos :: pos_integer(), Merge :: binary(), Format :: binary()}
         | disk_failure().
@@ -502,11 +502,11 @@ disk_operand(_Table, _Object, _How, _Version) -> ?NOT_LOADED.
 -spec disk_pending(ats:tid()) -> [disk_record()] | none.
 disk_pending(_Table) -> ?NOT_LOADED.
 
-%% Says what pending keys of a snapshot have. What was said before is forgotten.
+%% Tells a snapshot the values of pending keys. Those that it was told before are forgotten.
 -spec disk_resolve(Snapshot :: ats:tid(), [{Key :: binary(), Value :: binary() | missing}]) -> true.
 disk_resolve(_Snapshot, _Values) -> ?NOT_LOADED.
 
-%% What the store has of a key, and whether that is pending.
+%% Returns the record that the store has of a key, and whether it is pending.
 -spec disk_record(ats:tid(), Key :: term()) -> {object | pending, disk_record()} | none.
 disk_record(_Table, _Key) -> ?NOT_LOADED.
 
@@ -515,9 +515,9 @@ disk_record(_Table, _Key) -> ?NOT_LOADED.
                    HowMuch :: all | beginning) -> boolean().
 disk_replace(_Table, _Key, _Value, _New, _HowMuch) -> ?NOT_LOADED.
 
-%% Some keys that are pending. They are not noted any more.
--spec disk_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
-disk_noted(_Table, _Most) -> ?NOT_LOADED.
+%% Returns some of the keys that were noted and are pending. They are not noted any more.
+-spec disk_take_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
+disk_take_noted(_Table, _Most) -> ?NOT_LOADED.
 
 %% Has a process told, by `{pending, Table}', when keys were noted.
 -spec disk_watch(ats:tid(), pid()) -> true.
@@ -562,8 +562,8 @@ disk_rename(_From, _To) -> ?NOT_LOADED.
           ok | {error, source | target, Cause :: atom(), Text :: binary()}.
 disk_copy(_From, _To) -> ?NOT_LOADED.
 
-%% Writes what can be read of a table to new files. What the table was is told for the case that its
-%% files do not tell it. `Kept' is where the damaged files are.
+%% Writes what can be read of a table to new files. The type of the table is given in case its files
+%% do not tell it. `Kept' is where the damaged files are.
 -spec disk_repair(Directory :: binary(),
                   default | {ats:table_type(), KeyPos :: pos_integer(), default | binary()}) ->
           {ok, Records :: non_neg_integer(), LostEntries :: non_neg_integer(),
@@ -571,8 +571,8 @@ disk_copy(_From, _To) -> ?NOT_LOADED.
         | disk_failure().
 disk_repair(_Directory, _Told) -> ?NOT_LOADED.
 
-%% As {@link lookup/2}, of an open table and not of a snapshot.
-%% What is still to be merged is given as the store has it.
+%% As {@link lookup/2}, of an open table and not of a snapshot. Values that are still to be merged
+%% are given as the store has them.
 -spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()] | {pending, disk_record()}.
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
@@ -598,7 +598,7 @@ disk_key(_Table, _Key) -> ?NOT_LOADED.
               when Bound :: none | (Key :: binary()).
 disk_median(_Snapshot, _Low, _High) -> ?NOT_LOADED.
 
-%% How the program makes bytes of keys and values, in the external term format.
+%% Returns the formats of keys and values of the program, in the external term format.
 -spec disk_format(ats:tid()) -> binary() | none.
 disk_format(_Table) -> ?NOT_LOADED.
 

@@ -2,11 +2,11 @@
 %% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2', and makes tables by them.
 %%
 %% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three
-%% surprises: `set' and `protected' change nothing (`[bag, set]' is a bag), later options of
-%% one kind overwrite earlier ones, and the default of `decentralized_counters' depends on the
-%% order in which the other options appear. What comes out are the *effective* options, which
-%% is what `info/1' shows: a private table has no use for concurrency options, and neither has
-%% a virtual machine with one scheduler for `write_concurrency'.
+%% surprises: `set' and `protected' change nothing (`[bag, set]' is a bag), later options of one
+%% kind overwrite earlier ones, and the default of `decentralized_counters' depends on the order in
+%% which the other options appear. The result are the *effective* options, which `info/1' shows: a
+%% private table has no use for concurrency options, and neither has a virtual machine with one
+%% scheduler for `write_concurrency'.
 -module(ats_options).
 
 -export([create/2, parse_changes/1, is_ordered/1]).
@@ -39,7 +39,7 @@
          full_scan = allow :: ats:full_scan(),
          owner = process :: process | none | pid(),
          backend = default :: atom(),
-         %% What the other options imply, and what the user asked for by name.
+         %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
          decentralized_asked = default :: default | boolean()}).
 

@@ -26,7 +26,7 @@
          loop :: ats_bench_run:loop(),
          mix = {0, 0, 0} :: ats_bench_keys:mix(),
          keys = integers :: ats_bench_keys:kind(),
-         %% How many keys there are to draw from.
+         %% The number of keys to draw from.
          among = range :: range | pos_integer(),
          chunk = 4096 :: pos_integer()}).
 
@@ -46,7 +46,7 @@
 -define(SIDES, [ats, ets_plain, ets_wc]).
 -define(OPERATIONS, 1 bsl 17).
 -define(COUNTERS, 1000).
-%% As many objects of one key as make a row that takes `ets' minutes.
+%% The number of objects of one key with which a row takes `ets' minutes.
 -define(MANY_OF_ONE_KEY, 120000).
 
 %%--------------------------------------------------------------------------------------------
@@ -351,9 +351,9 @@ measure_bytes(Type, Objects, #options{range_log2 = Log2, fillings = Fillings}) -
              end || Side <- ?SIDES],
     ats_bench_report:memory_row(Type, ats_bench_memory:name(Objects), Sides).
 
-%% What a call costs before any table does anything: `member/2' of an empty table over a native
-%% function that does next to nothing, as it only sees that a number is no reference. Each figure
-%% is the best of its blocks, since whatever disturbs a block can only make it longer.
+%% The cost of a call before any table does anything: `member/2' of an empty table over a native
+%% function that does next to nothing, as it only sees that a number is no reference. Each figure is
+%% the best of its blocks, since whatever disturbs a block can only make it longer.
 measure_boundary(#options{calls = Calls, rounds = Rounds} = Options) ->
     case is_chosen("a call", Options) of
         true ->

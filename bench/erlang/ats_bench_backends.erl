@@ -1,7 +1,7 @@
 %% @doc Measures the stores that a table can have beside one another, and beside `ets'.
 %%
 %% A mix of operations is run on a table in each store, with one process and with more, in turn,
-%% several rounds. What counts is the median over the rounds of the ratio over `ets' with
+%% several rounds. The result is the median over the rounds of the ratio over `ets' with
 %% `write_concurrency' and `read_concurrency' within a round. Keys are integers, drawn evenly from a
 %% range of 2^20, half of which is in the table.
 %%
@@ -60,7 +60,7 @@ sides(Type) ->
 backends(ordered_set) -> [default, paper_tree, lock_free_tree, skip_list, single_lock, btree];
 backends(set) -> [default, hash_map, btree].
 
-%% What the operations are, by per cent of inserts, deletes and chains of `next'.
+%% The mix of operations, by per cent of inserts, deletes and chains of `next'.
 mixes(Type) ->
     [{"100 % lookup", {0, 0, 0}},
      {"80 % lookup, 10 insert, 10 delete", {10, 10, 0}},

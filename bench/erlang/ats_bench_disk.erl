@@ -162,7 +162,7 @@ beside_dets(Objects, Directory) ->
         fun({M, _}) -> M:foldl(fun(_, N) -> N + 1 end, 0, t) end),
     Row("insert of lists of 1000",
         fun({M, _}) -> insert_lists(M, Objects div 1000) end),
-    %% What is left of a table that is open when the machine stops.
+    %% The copy that is left of a table that is open when the machine stops.
     Left = fun({Module, File}) -> {Module, File ++ ".left"} end,
     _ = [os:cmd("cp -r " ++ File ++ " " ++ File ++ ".left") || {_, File} <- Files],
     Row("close", Close),

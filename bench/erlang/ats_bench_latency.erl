@@ -25,7 +25,7 @@
 -type side() :: ats | ets.
 -type call() :: nothing | tab2list | select | select_count | insert | delete_all_objects | delete.
 -type latencies() :: #{lookup := histogram(), round_trip := histogram(), call_ms := number()}.
-%% What was counted in which bucket; see bucket/1.
+%% The counts of all buckets; see bucket/1.
 -opaque histogram() :: [{Bucket :: non_neg_integer(), Count :: pos_integer()}].
 
 -record(options,
@@ -44,7 +44,7 @@
 -define(TYPES, [set, ordered_set, bag]).
 -define(SIDES, [ats, ets]).
 -define(INTERVAL_NS, 100000).
-%% How long to look at least: what a call leaves to be done in the background counts too.
+%% The least time to look: what a call leaves to be done in the background counts too.
 -define(LOOK_MS, 1500).
 -define(REST_MS, 3000).
 %% A prime that divides no number of objects here, so that multiplying scatters keys.
@@ -108,7 +108,7 @@ measure_table(Side, Type, Calls, #options{objects = Objects, list = List}) ->
                               delete -> {Other, 100000};
                               _ -> {Table, Objects}
                           end,
-                %% What was done before shall not be measured.
+                %% Earlier work shall not be measured.
                 timer:sleep(?REST_MS),
                 Latencies = measure(Side, Watched, prepared(Call, Side, Table, List), ?LOOK_MS),
                 print(title(Side, Type, Call), Latencies)

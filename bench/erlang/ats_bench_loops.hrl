@@ -70,7 +70,7 @@ counter_or_new(Table, [X | Rest]) ->
 counter_or_new(_, []) ->
     ok.
 
-%% What the loops cost without any table.
+%% The cost of the loops without any table.
 idle(Table, [X | Rest]) ->
     _ = case X band 3 of
             0 -> X bsr 2;

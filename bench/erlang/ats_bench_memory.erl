@@ -89,7 +89,7 @@ insert_all(Loops, Table, [Object | Rest]) ->
 insert_all(_, _, []) ->
     ok.
 
-%% What is resident when it does not change any more: the heap of a process that has ended is
+%% The resident memory when it does not change any more: the heap of a process that has ended is
 %% given back a little later, and `ats' frees late, when no reader can be looking any more.
 steady_resident_bytes(Side) ->
     true = erlang:garbage_collect(),

@@ -13,7 +13,7 @@
 -type chart() ::
         #{title := string(),
           x_title := string(),
-          %% Where a band begins and ends, in the unit of the x axis.
+          %% The beginning and the end of a band, in the unit of the x axis.
           bands := [{number(), number(), string()}, ...],
           %% Ascending in X; Y is at least 1.
           points := [{X :: number(), Y :: pos_integer()}, ...]}.

@@ -2,7 +2,7 @@
 %% is written by two processes, by eight, by one, then only read, then written in one narrow range,
 %% and then left alone until it is coarse again.
 %%
-%% What was seen goes to `adaptation.csv', the number of base nodes as a picture to
+%% The observations go to `adaptation.csv', the number of base nodes as a picture to
 %% `adaptation.svg'. At the end it is checked that the tree became finer where there was contention
 %% and coarse again where there was none. A machine that is busy with something else has less
 %% contention than one that is not, and may fail the check.
@@ -33,7 +33,7 @@
 -define(LOG2, 20).
 -define(EVERY_MS, 20).
 -define(HOT_KEYS, 64).
-%% How long it is watched after it has become coarse, and how long that may take.
+%% The time for which it is watched after it has become coarse, and the most that this may take.
 -define(REST_MS, 1000).
 -define(LONGEST_IDLE_MS, 60000).
 -define(ITEMS, [route_nodes, base_nodes, depth, splits, joins, contended, uncontended]).

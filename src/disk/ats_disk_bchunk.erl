@@ -119,7 +119,7 @@ pieces(Data) when is_list(Data) -> Data;
 pieces(Data) when is_tuple(Data) -> tuple_to_list(Data);
 pieces(Data) -> [Data].
 
-%% What is no list of pieces is for the one to answer who has called.
+%% The caller answers for a result that is no list of pieces.
 -spec read_pieces(table(), [term()], non_neg_integer() | eof, non_neg_integer(), [[term()]],
                   ats_dets:init_fun()) -> {[term()], ats_dets:init_fun()} | term().
 read_pieces(Table, [], Number, Count, Objects, Next) ->
@@ -130,7 +130,7 @@ read_pieces(Table, [Piece | Pieces], Number, Count, Objects, Next) when is_list(
             read_pieces(Table, Pieces, NextNumber, Count + length(More), [More | Objects], Next)
     catch
         throw:{?MODULE, _} = Failure ->
-            %% What the function makes of its end does not matter any more.
+            %% The answer of the function to its end does not matter any more.
             _ = try Next(close) catch _:_ -> ok end,
             throw(Failure)
     end;

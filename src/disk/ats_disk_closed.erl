@@ -1,8 +1,8 @@
 %% @private
 %% @doc Tables that are not open: removing, renaming and copying them.
 %%
-%% Nobody has them open, in whatever virtual machine: their directories are locked meanwhile. What
-%% is being closed in the background is waited for.
+%% Nobody has them open, in whatever virtual machine: their directories are locked meanwhile. Each
+%% function waits for a table that is being closed in the background.
 -module(ats_disk_closed).
 
 -export([destroy/1, rename/2, copy/2]).

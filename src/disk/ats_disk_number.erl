@@ -7,8 +7,8 @@
 
 -export([add/3]).
 
-%% @doc Adds to a number inside the object with a key, and returns the sum. What is no float is
-%% added as in `ats'.
+%% @doc Adds to a number inside the object with a key, and returns the sum. Integers are added as in
+%% `ats'.
 -spec add(ats:tid(), Key :: term(), term()) -> number() | [integer()].
 add(Table, Key, UpdateOp) ->
     case ats_merge_access:try_change(Table, update_counter, [Key, UpdateOp]) of
@@ -45,7 +45,7 @@ replace(Table, Key, {KeyPos, Pos, Number}, Cause) ->
                     erlang:error({ats_error, Cause});
                 Sum ->
                     New = setelement(Pos, Object, Sum),
-                    case exchanged(Table, exchange(KeyPos, Object, New)) of
+                    case exchange(Table, exchange_spec(KeyPos, Object, New)) of
                         1 -> Sum;
                         0 -> add(Table, Key, {Pos, Number})
                     end
@@ -61,16 +61,16 @@ sum(A, B) ->
     catch error:badarith -> none
     end.
 
--spec exchanged(ats:tid(), ats:match_spec()) -> 0 | 1.
-exchanged(Table, Exchange) ->
+-spec exchange(ats:tid(), ats:match_spec()) -> 0 | 1.
+exchange(Table, Exchange) ->
     case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_select:replace(Table, Exchange);
         true -> ats_merge_access:replace(Table, Exchange)
     end.
 
 %% Replaces this object, if it is still there; reads one key. The body must show that the key stays.
--spec exchange(KeyPos :: pos_integer(), tuple(), tuple()) -> ats:match_spec().
-exchange(KeyPos, Object, New) ->
+-spec exchange_spec(KeyPos :: pos_integer(), tuple(), tuple()) -> ats:match_spec().
+exchange_spec(KeyPos, Object, New) ->
     Head = setelement(KeyPos, erlang:make_tuple(tuple_size(Object), '_'), '$1'),
     Elements = list_to_tuple([{const, Element} || Element <- tuple_to_list(New)]),
     [{Head, [{'=:=', '$1', {const, element(KeyPos, Object)}}, {'=:=', '$_', {const, Object}}],

@@ -185,7 +185,7 @@ option({merge, {module, Program}}, Read) ->
     end;
 option({merge, Merge}, Read) ->
     Read#{merge := Merge};
-%% What is kept as terms has no format.
+%% Keys and values that are kept as terms have no format.
 option({formats, {term, term}}, Read) ->
     Read#{formats := none};
 option({formats, {Key, Value}}, Read) ->
@@ -310,7 +310,8 @@ native(#{directory := Directory, merge := Merge, formats := Formats,
     {native_name(Directory),
      Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 
-%% How the file that describes a table says it. What is replaced is not merged.
+%% Returns the merge as the file that describes a table has it. Values that are replaced are not
+%% merged.
 -spec merge(term()) -> default | binary().
 merge(default) -> default;
 merge(replace) -> <<>>;
@@ -332,7 +333,7 @@ check_modules(#{directory := Directory, merge := Merge, formats := Formats}) ->
                 ok when Merge =:= default -> check_program(OfTable);
                 Checked -> Checked
             end;
-        %% What is wrong with it, opening it says.
+        %% Opening it says what is wrong with it.
         _ ->
             ok
     end.

@@ -1,9 +1,9 @@
 %% @private
 %% @doc Repairing a table when it is opened, as the option `repair' says.
 %%
-%% A table that was left open needs no repair. One of which files were spoilt does: what can be read
-%% is written to new files, and the others are kept beside the directory. What was saved and what is
-%% lost is logged as a warning, whose report is a map.
+%% A table that was left open needs no repair. A table with spoilt files does: records that can be
+%% read are written to new files, and the damaged files are kept beside the directory. A warning,
+%% whose report is a map, logs what was saved and what is lost.
 -module(ats_disk_repair).
 
 -include_lib("kernel/include/logger.hrl").

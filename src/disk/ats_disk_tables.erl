@@ -39,7 +39,7 @@
 -record(state, {tables = #{} :: #{name() => #table{} | #changing{}},
                 %% Monitors of users.
                 users = #{} :: #{pid() => reference()},
-                %% What the processes do that open and close tables.
+                %% The work of the processes that open and close tables.
                 workers = #{} :: #{reference() => work()},
                 %% Names under which the directories of tables are opened that are being closed.
                 parked = #{} :: #{place() => [{name(), request()}, ...]},

@@ -24,8 +24,8 @@
 
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
-%% @doc Inserts all objects, as they are at one moment, into a table in memory. What is wrong with
-%% that is found out before all is read, if it can be.
+%% @doc Inserts all objects, as they are at one moment, into a table in memory. Reasons against it
+%% are found before all is read, if they can be.
 -spec out(ats:tid(), target(), progress()) -> ok.
 out(Table, {Module, Target}, Progress) ->
     _ = is_there(Module, Target) orelse erlang:error({ats_error, target}),

@@ -13,7 +13,7 @@ fold(Function, Acc, Table, Direction) ->
     OfChunk = fun(Objects, Before) -> each(Function, Before, Objects) end,
     fold_chunks(OfChunk, Acc, Table, Direction).
 
-%% What `lists:foldl/3' does, but no function is called that is none if there are no objects.
+%% Folds like `lists:foldl/3', but does not look at the function if there are no objects.
 -spec each(fun((tuple(), Acc) -> Acc), Acc, [tuple()]) -> Acc.
 each(_Function, Acc, []) -> Acc;
 each(Function, Acc, [Object | Objects]) -> each(Function, Function(Object, Acc), Objects).

@@ -25,8 +25,8 @@
 %% written under one version is read by no other.</li>
 %% </ul>
 %%
-%% What has no bytes is the exception `badarg'. Bytes that cannot be decoded are the answer `{error,
-%% {format_failed, Directory, Failure}}'.
+%% A term that has no bytes is the exception `badarg'. Bytes that cannot be decoded are the answer
+%% `{error, {format_failed, Directory, Failure}}'.
 -module(ats_format).
 
 -export([check/1, check_stored/1, of_table/1, are_formats/1]).
@@ -37,7 +37,7 @@
 -type version() :: 0..16#FFFFFFFF.
 -type given() :: term | {module, module()}
                | {functions, Encode :: {module(), atom()}, Decode :: {module(), atom()}}.
-%% How a program names a format.
+%% The name that a program gives a format.
 -type format() :: term | {module, module(), version()}
                 | {functions, Encode :: {module(), atom()}, Decode :: {module(), atom()}}.
 %% A format as a table remembers it. Functions have no version.

@@ -1,11 +1,11 @@
 %% @private
 %% @doc The functions of osmos (Radford, 2009) on tables on disk.
 %%
-%% An osmos table is an `ordered_set' of pairs of a key and a value. How the values of a key are
-%% merged is said by its format, of which osmos has four that are known by name; they are merges
-%% here. What osmos calls a format of keys says how keys become bytes: here all terms do, and lie in
-%% their standard order, which is the order that the formats of osmos have. For bytes of its own a
-%% program has modules, or functions; see {@link ats_format} and `include/ats_osmos.hrl'.
+%% An osmos table is an `ordered_set' of pairs of a key and a value. Its format says how the values
+%% of a key are merged. Osmos has four formats that are known by name; they are merges here. A
+%% format of keys in osmos says how keys become bytes: here all terms do, and lie in their standard
+%% order, which is the order that the formats of osmos have. For bytes of its own a program has
+%% modules, or functions; see {@link ats_format} and `include/ats_osmos.hrl'.
 -module(ats_osmos).
 
 -include("ats_osmos.hrl").
@@ -29,7 +29,7 @@
 -type edge() :: fun((Key :: term()) -> term()) | unbounded | {key, term()}.
 %% A bound before its function has been asked.
 -type select() :: '$end_of_table' | goes_on().
-%% Where a select goes on, if it does.
+%% The place where a select goes on, if it does.
 -opaque goes_on() :: {select, ats:continuation() | '$end_of_table', Rest :: [tuple()], range()}.
 %% It reads a snapshot, which belongs to the process that began it.
 -type range() :: {Snapshot :: ats:tid(), ats_format:formats(), Upper :: edge(),
@@ -94,7 +94,8 @@ read(Table, Key) ->
             no_pair
     end.
 
-%% @doc Merges a value with that of a key. What is no value is refused, but `delete' deletes then.
+%% @doc Merges a value with that of a key. A term that is no value is refused, but `delete' deletes
+%% then.
 -spec write(ats:tid(), Key :: term(), Value :: term()) -> true.
 write(Table, Key, Value) ->
     Formats = ats_format:of_table(Table),
@@ -237,7 +238,7 @@ rows('$end_of_table', Range, _Wanted, Found) ->
 rows({[Row | _] = Rest, Continuation}, {Snapshot, Formats, Upper, _Filter} = Range, 0, Found) ->
     case is_below(Upper, ats_format:decode_key(Formats, element(1, Row)), upper) of
         true ->
-            %% What is left may be in the handle already.
+            %% The rest may be in the handle already.
             _ = [release_snapshot(Snapshot) || Continuation =:= '$end_of_table'],
             {ok, lists:reverse(Found), {select, Continuation, Rest, Range}};
         false ->

@@ -2,8 +2,8 @@
 %% @doc Formats of tables as programs of osmos tell them: records with functions.
 %%
 %% A function that is exported has a name, which the directory of a table can remember; any other is
-%% refused. What is merged by functions of osmos itself, which mean the same as a merge that the
-%% store knows, is merged by that.
+%% refused. Functions of osmos itself that mean the same as a merge that the store knows are
+%% replaced by that merge.
 -module(ats_osmos_format).
 
 -include("ats_osmos.hrl").
@@ -67,7 +67,7 @@ name(Field, Function, Arity) when is_function(Function, Arity) ->
 name(Field, Other, _Arity) ->
     throw({unsupported, {Field, Other}}).
 
-%% How values are kept, and how they are merged.
+%% Returns how values are kept, and the options of their merge.
 -spec merge({ats_merge:function_name(), ats_merge:function_name(), ats_merge:function_name()}) ->
           {as_told | as_terms, [option()]}.
 merge({{?OSMOS, merge_return_later}, {?OSMOS, always}, {?OSMOS, never}}) ->

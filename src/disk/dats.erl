@@ -14,9 +14,9 @@
 %% function sees while others write, and where `dats' differs from `dets'.
 %%
 %% == Answers ==
-%% As those of `dets'. A function that only does something returns `ok'. What is wrong with the
-%% arguments is the exception `badarg', which says in words what it is; so is a table that is not
-%% open. What is wrong with the files is an answer, `{error, Reason}' (see {@link reason()}), and
+%% Answers are those of `dets'. A function that only does something returns `ok'. A wrong argument
+%% is the exception `badarg', which says in words what is wrong; so is a table that is not open. A
+%% fault of the files is an answer, `{error, Reason}' (see {@link reason()}), and
 %% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1},
 %% exit with that answer instead, since it could be a key.
 -module(dats).
@@ -66,9 +66,9 @@
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
                 | {fixed_table, tab_name()} | {unsupported, option()}.
 -opaque continuation() :: {tab_name(), what(), ats:continuation()}.
-%% Where a chunked call goes on; not to be looked into.
+%% The place where a chunked call goes on; not to be looked into.
 -opaque chunk_continuation() :: {tab_name(), bchunk, ats_disk_bchunk:position()}.
-%% Where {@link bchunk/2} goes on; not to be looked into.
+%% The place where {@link bchunk/2} goes on; not to be looked into.
 -type what() :: select | bindings | object.
 %% Results of a chunked call. Each kind has its own function that goes on.
 
@@ -360,7 +360,7 @@ sync(Name) ->
                                      ats_disk_tables:directory(Name)),
             Name, [Name]).
 
-%% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
+%% @doc Writes what is in memory to sorted files. It does not wait for writes that come meanwhile.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -377,7 +377,7 @@ flush(Name) ->
 %% the budget, which is the parameter `disk_memory' that the application had when it was started, or
 %% 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
 %% read. While the first is more than its part, the largest tables write theirs to files, and writes
-%% are slowed down. What only snapshots read comes besides.
+%% are slowed down. Files that only snapshots read come besides.
 %%
 %% ```
 %% 1> lists:sort(maps:keys(dats:shared_memory())).
@@ -405,7 +405,7 @@ shared_memory() ->
 compact(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
 
-%% What has several values now and is merged by a module, is merged soon.
+%% A key that has several values now, and is merged by a module, is merged soon.
 -spec write_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
           ok | {error, reason()}.
 write_runs(Name, Write) ->
@@ -1145,11 +1145,11 @@ chunk(_Name, _What, [], _Way, _Limit) ->
 chunk(Name, What, MatchSpec, Direction, default) ->
     chunk(Name, What, MatchSpec, Direction, ?FOLDED_AT_ONCE);
 chunk(Name, What, MatchSpec, Direction, 0) ->
-    %% What `dets' takes it for: as few as possible.
+    %% As `dets' takes it: as few as possible.
     chunk(Name, What, MatchSpec, Direction, 1);
 chunk(Name, What, MatchSpec, Direction, Limit) ->
     Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
-    named(Name, What, chunk_of(?TABLE(Name), Chunk)).
+    with_name(Name, What, chunk_of(?TABLE(Name), Chunk)).
 
 -spec continue(what(), continuation()) -> {[term()], continuation()} | '$end_of_table'.
 continue(What, {Name, What, Continuation}) ->
@@ -1158,7 +1158,7 @@ continue(What, {Name, What, Continuation}) ->
             '$end_of_table';
         Table ->
             Next = fun(There) -> ats_select:continue(ats_select:move_to(Continuation, There)) end,
-            named(Name, What, chunk_of(Table, Next))
+            with_name(Name, What, chunk_of(Table, Next))
     end;
 continue(_, _) ->
     erlang:error({ats_error, none}).
@@ -1172,10 +1172,10 @@ chunk_of(Table, Read) ->
         '$end_of_table' -> '$end_of_table'
     end.
 
--spec named(tab_name(), what(), {[term()], ats:continuation()} | '$end_of_table') ->
+-spec with_name(tab_name(), what(), {[term()], ats:continuation()} | '$end_of_table') ->
           {[term()], continuation()} | '$end_of_table'.
-named(Name, What, {Results, Continuation}) -> {Results, {Name, What, Continuation}};
-named(_Name, _What, NoChunk) -> NoChunk.
+with_name(Name, What, {Results, Continuation}) -> {Results, {Name, What, Continuation}};
+with_name(_Name, _What, NoChunk) -> NoChunk.
 
 -spec name_of(term()) -> tab_name().
 name_of({Name, _What, _Continuation}) -> Name;
@@ -1221,8 +1221,8 @@ explain(Name, MatchSpec) ->
 %%--------------------------------------------------------------------------------------------
 %% Ranges of an ordered_set
 %%
-%% What they mean is told in {@link ats}. Those that return everything at once read the table as it
-%% is at one moment.
+%% {@link ats} tells what they mean. Those that return everything at once read the table as it is at
+%% one moment.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Name, Low, High, [])
@@ -1367,7 +1367,7 @@ read_range(Name, Read) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 read_range(Name, Options, Read) ->
     case is_list(Options) andalso lists:keymember(limit, 1, Options) of
-        true -> named(Name, select, chunk_of(?TABLE(Name), Read));
+        true -> with_name(Name, select, chunk_of(?TABLE(Name), Read));
         false -> read_range(Name, Read)
     end.
 
@@ -1695,8 +1695,8 @@ read(Name, Key) ->
 %% @doc Merges a value with that of a key, without reading it. The cost is that of a write to the
 %% journal and to a tree in memory, however much was written to the key before.
 %%
-%% What the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the atom
-%% `delete' deletes the key then. In a table without merge the value replaces that of the key.
+%% A term that the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the
+%% atom `delete' deletes the key then. In a table without merge the value replaces that of the key.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
     ?DONE(ats_osmos:write(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).

@@ -28,7 +28,7 @@ go_on(Facade, Table, {Objects, Function}) when is_list(Objects), is_function(Fun
     try insert_each(Facade, Table, Objects)
     catch
         error:Reason:Stack ->
-            %% What the function makes of its end does not matter any more.
+            %% The answer of the function to its end does not matter any more.
             _ = try Function(close) catch _:_ -> ok end,
             exit({Reason, Stack})
     end,
@@ -79,7 +79,8 @@ unfix(Table) ->
     catch error:{ats_error, _Cause} -> true
     end.
 
-%% As many objects as `ets' reads at first, or all: a single call returns fewer if they take long.
+%% Returns as many objects as `ets' reads at first, or all: a single call returns fewer if they take
+%% long.
 -spec first_chunk(ats:table(), start | ats_nif:position(), [[tuple()]]) ->
           {[tuple()], done | ats_nif:position()}.
 first_chunk(Table, Position, Before) ->

@@ -8,9 +8,9 @@
 %%
 %% Neither direction holds more than some hundred objects in memory at a time.
 %%
-%% What goes wrong with the file, or was wrong in the options, is thrown as the reason of an
-%% `{error, Reason}'. What goes wrong with the table is an exception, which leaves no half written
-%% file behind, and no half read table.
+%% A failure of the file, or a wrong option, is thrown as the reason of an `{error, Reason}'. A
+%% failure of the table is an exception, which leaves no half written file behind, and no half read
+%% table.
 -module(ats_file).
 
 -export([write/3, read/2, describe/1]).
@@ -42,7 +42,7 @@
               count = 0 :: non_neg_integer(),
               %% `none' if there is no checksum, or it need not be compared.
               md5 = none :: none | binary(),
-              %% What the last term says, once it has been read.
+              %% The content of the last term, once it has been read.
               trailer = none :: none | {trailer, term()}}).
 
 %%--------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ reading(File, Verify, Function) ->
 -spec open(file:name(), write | read) -> reference().
 open(File, Mode) ->
     Name = make_ref(),
-    %% What may be wrong with these options, an error names as it does for `ets'.
+    %% An error names what is wrong with these options as it does for `ets'.
     Options = case Mode of
                   write -> [{repair, truncate}];
                   read -> [{mode, read_only}]
@@ -320,8 +320,8 @@ target(Header, new) ->
 is_true(Value) when is_boolean(Value) -> Value;
 is_true(_Value) -> throw(badfile).
 
-%% What follows a chunk without objects is not read. There is such a chunk behind the last object,
-%% and there may be others in a damaged file.
+%% The terms behind a chunk without objects are not read. There is such a chunk behind the last
+%% object, and there may be others in a damaged file.
 -spec read_objects(ats:table(), #log{}) -> #log{}.
 read_objects(Table, Log0) ->
     case read_chunk(Log0) of
@@ -388,7 +388,7 @@ judge(#log{trailer = none, count = Count}, Size, Extended) ->
         false -> same(Count, Size, invalid_object_count)
     end;
 judge(#log{trailer = {trailer, Said}} = Log, Size, Extended) ->
-    %% Whatever is wanted: a trailer that cannot be read is damage.
+    %% A trailer that cannot be read is damage, whatever is wanted.
     SaidCount = trailer_item(count, Said),
     SaidMd5 = trailer_item(md5, Said),
     ok = judge_md5(Log, SaidMd5),

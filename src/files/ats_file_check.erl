@@ -49,7 +49,7 @@ has_large_head(<<Size:32, ?MAGIC, _/binary>>) when Size >= ?LARGE -> true;
 has_large_head(<<_, Rest/binary>>) -> has_large_head(Rest);
 has_large_head(<<>>) -> false.
 
-%% Whether the items do not end where the file does.
+%% Returns `true' if the items do not end where the file does.
 -spec is_damaged(file:fd(), non_neg_integer(), non_neg_integer()) -> boolean().
 is_damaged(_Device, Size, Size) ->
     false;

@@ -23,17 +23,17 @@
         fun((ats:tid() | ats_nif:taken(), ats:compiled_match_spec(), ats_nif:place(),
              SoFar :: [term()]) -> ats_nif:selected() | ats_nif:taken_slice()).
 
-%% How large the heap is to be at first, in words, and how many times as large each time after:
-%% more if the length of the list is unknown.
+%% The size of the heap at first, in words, and the factor by which it grows each time after: more
+%% if the length of the list is unknown.
 -define(FIRST, 262144).
 -define(GROWTH_OF_UNKNOWN, 4).
 -define(GROWTH_OF_EXPECTED, 2).
 
 -record(room,
-        {%% How large the young heap shall be after the next collection.
+        {%% The wanted size of the young heap after the next collection.
          wanted :: pos_integer(),
          growth :: pos_integer(),
-         %% How large the heap was when it was last looked at, used or not.
+         %% The size of the heap when it was last looked at, used or not.
          heap :: non_neg_integer()}).
 
 %% @doc The whole list, of which a first slice was made. `More' makes the next; `Expected' is how
@@ -61,9 +61,9 @@ list(More, Expected, Slice) ->
 -spec slices(ats_nif:selected() | ats_nif:taken_slice(), more(), Parts :: [[term()]],
              #room{} | none) -> [term()].
 slices({more, Id, Compiled, Place, Results}, More, Parts, Room) ->
-    slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarged(Room));
+    slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarge(Room));
 slices({part, Id, Compiled, Place, {Part, SoFar}}, More, Parts, Room) ->
-    slices(More(Id, Compiled, Place, SoFar), More, [Part | Parts], enlarged(Room));
+    slices(More(Id, Compiled, Place, SoFar), More, [Part | Parts], enlarge(Room));
 slices(Results, _More, Parts, _Room) ->
     in_order(Results, Parts).
 
@@ -98,13 +98,14 @@ room(unknown) ->
 room(Expected) ->
     #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = element(1, heap())}.
 
-%% If a collection has made room, has the next one make more, in proportion to what is in use. A
-%% heap that is smaller than before either has become full already, and what comes is put aside
-%% until it is collected; or it was collected as a whole, and has not got what was wanted.
--spec enlarged(#room{} | none) -> #room{} | none.
-enlarged(none) ->
+%% Has the next collection make more room if the last one has made some, in proportion to the part
+%% that is in use. A heap that is smaller than before either has become full already, and new terms
+%% are put aside until it is collected; or it was collected as a whole, and has not got the size
+%% that was wanted.
+-spec enlarge(#room{} | none) -> #room{} | none.
+enlarge(none) ->
     none;
-enlarged(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
+enlarge(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
     case heap() of
         {NewHeap, InUse} when NewHeap > Heap ->
             NewWanted = max(Wanted, min(Growth * Wanted, Growth * InUse)),
@@ -114,8 +115,8 @@ enlarged(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
             Room#room{heap = NewHeap}
     end.
 
-%% How large the heap is, used or not, and how much of it the last collection has left in use, in
-%% words. Not counted is what was put aside because it is full.
+%% Returns the size of the heap, used or not, and the part that the last collection has left in use,
+%% in words. Terms that were put aside because it is full are not counted.
 -spec heap() -> {non_neg_integer(), non_neg_integer()}.
 heap() ->
     {garbage_collection_info, Info} = process_info(self(), garbage_collection_info),

@@ -135,7 +135,7 @@ info(Facade, Table, is_sorted_key) ->
     ats_options:is_ordered(Facade:info(Table, type));
 info(_Facade, _Table, _Item) -> undefined.
 
-%% How `qlc:info/1,2' shows the table.
+%% Returns the form in which `qlc:info/1,2' shows the table.
 -spec format(module(), table(), term(), tuple()) ->
           {module(), atom(), [term()]} | iolist().
 format(Facade, Table, [], {all, _N, _Shorten}) ->

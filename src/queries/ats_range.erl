@@ -1,8 +1,8 @@
 %% @private
 %% @doc Ranges of the keys of an `ordered_set', without a match specification of the caller.
 %%
-%% A range is run like a query whose plan is given by its ends. What is made of each object is
-%% a specification with a head that matches everything, of which there are few, so they are not
+%% A range is run like a query whose plan is given by its ends. The result of each object is given
+%% by a specification with a head that matches everything. There are few of these, so they are not
 %% compiled anew.
 -module(ats_range).
 
@@ -120,7 +120,7 @@ read(Table, From, To, #range{direction = Direction, limit = Limit, shape = Shape
     Selected = ats_nif:range_start(Table, what(Shape), From, To, {Direction, Limit}),
     ats_select:fill_range(Selected, Direction, Limit).
 
-%% What is made of each object.
+%% Returns the specification of the result of each object.
 -spec what(objects | keys | {positions, [pos_integer()]}) -> keys | ats:match_spec().
 what(objects) ->
     [{'_', [], ['$_']}];

@@ -24,9 +24,9 @@
         {ats:table(), ats_nif:place(), Limit :: pos_integer(),
          ats:compiled_match_spec() | {range, ats:compiled_match_spec()},
          Rest :: [term()]} | '$end_of_table'.
-%% `Rest' are results that were found together with the last ones of a chunk, but were too many.
-%% What is compiled of a range knows its ends, which no specification tells. The table is a name
-%% only if it is an `ordered_set' that the caller knows by that.
+%% `Rest' are results that were found together with the last ones of a chunk, but were too many. A
+%% compiled range knows its ends, which no specification tells. The table is a name only if it is an
+%% `ordered_set' that the caller knows by that.
 
 -type explanation() ::
         #{access := nothing | points | ranges | everything,

@@ -5,7 +5,7 @@
 -export([select_take/2, take_all/1]).
 
 -define(OBJECTS, [{'_', [], ['$_']}]).
-%% How often others are given their turn before time is given to them. Writers that are on another
+%% The number of turns that are given to others before time is. Writers that are on another
 %% scheduler finish within microseconds.
 -define(YIELDS, 20).
 
@@ -21,17 +21,17 @@ take_all(Table) ->
     More = fun(_, Compiled, Place, SoFar) ->
                    ats_nif:take_all_more(Taken, Compiled, Place, SoFar)
            end,
-    ats_collect:list(More, unknown, at_rest(Taken, ?YIELDS)).
+    ats_collect:list(More, unknown, await_rest(Taken, ?YIELDS)).
 
 %% The first objects, as soon as no process writes to them any more.
--spec at_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
-at_rest(Taken, Yields) ->
+-spec await_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
+await_rest(Taken, Yields) ->
     case ats_nif:take_all_more(Taken, ?OBJECTS, start, []) of
         wait when Yields > 0 ->
             erlang:yield(),
-            at_rest(Taken, Yields - 1);
+            await_rest(Taken, Yields - 1);
         wait ->
-            receive after 1 -> at_rest(Taken, 0) end;
+            receive after 1 -> await_rest(Taken, 0) end;
         Slice ->
             Slice
     end.

@@ -5,7 +5,7 @@
 %% '''
 %%
 %% or the compiler option `{parse_transform, ats_transform}' for a whole application. The source
-%% stays as it is. What is certain to be a call of `ets', or one of its types, is renamed:
+%% stays as it is. Calls that are certain to be of `ets', and its types, are renamed:
 %%
 %% <ul>
 %% <li>`ets:insert(Table, Object)', and `ets:Function(Table)' with a variable function;</li>
@@ -65,7 +65,7 @@
 -type messages() :: [{file:filename(), [message()]}].
 %% A part of a syntax tree: an expression, a clause, a type, a list of them.
 -type tree() :: term().
-%% What was found in a form, the last one first.
+%% The findings in a form, the last one first.
 -type found() :: [{error | warning, anno(), term()}].
 
 -define(ATTRIBUTES_WITH_TYPES, [spec, callback, type, opaque, nominal, record]).
@@ -346,7 +346,8 @@ callee({atom, _, Function}, Arity, #context{local = Local}) ->
 callee(_Other, _Arity, _Context) ->
     {none, none}.
 
-%% Where a module may be among the arguments, with a function and its arguments behind it.
+%% The positions at which a module may be among the arguments, with a function and its arguments
+%% behind it.
 -spec positions(module() | none, atom(), arity()) -> [pos_integer()].
 positions(erlang, Function, Arity) ->
     case {Function, Arity} of

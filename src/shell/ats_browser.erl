@@ -13,7 +13,7 @@
 -type table() :: term().
 %% A table of the facade, which alone knows what that is.
 
-%% How a table is shown: `all' objects, or those whose text matches a regular expression.
+%% The view of a table: `all' objects, or those whose text matches a regular expression.
 -record(view, {facade :: module(),
                table :: table(),
                height :: pos_integer(),
@@ -79,7 +79,7 @@ page(Key, Line, Number, View) ->
 
 -spec show(Key :: term(), Line :: pos_integer(), Number :: pos_integer(), #view{}) -> ok.
 show(Key, Line, Number, #view{facade = Facade, table = Table, width = Width} = View) ->
-    Objects = visible(Key, View),
+    Objects = visible_objects(Key, View),
     _ = [print_object(N, Object, Width)
          || {N, Object} <- lists:zip(lists:seq(Number, Number + length(Objects) - 1), Objects)],
     page(Facade:next(Table, Key), Line + length(Objects), Number + length(Objects), View).
@@ -139,16 +139,16 @@ print_number(Text, #view{facade = Facade, table = Table} = View) ->
 print_nth(_Number, '$end_of_table', _View) ->
     ok;
 print_nth(Number, Key, #view{facade = Facade, table = Table} = View) ->
-    Objects = visible(Key, View),
+    Objects = visible_objects(Key, View),
     case Number - length(Objects) of
         Left when Left >= 1 -> print_nth(Left, Facade:next(Table, Key), View);
         _ -> io:format("~p~n", [lists:nth(Number, Objects)])
     end.
 
--spec visible(Key :: term(), #view{}) -> [tuple()].
-visible(Key, #view{facade = Facade, table = Table, filter = all}) ->
+-spec visible_objects(Key :: term(), #view{}) -> [tuple()].
+visible_objects(Key, #view{facade = Facade, table = Table, filter = all}) ->
     Facade:lookup(Table, Key);
-visible(Key, #view{facade = Facade, table = Table, filter = {matching, Expression}}) ->
+visible_objects(Key, #view{facade = Facade, table = Table, filter = {matching, Expression}}) ->
     [Object || Object <- Facade:lookup(Table, Key),
                re:run(text(Object), Expression, [{capture, none}]) =:= match].
 

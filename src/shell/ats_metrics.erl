@@ -49,7 +49,7 @@
           type := ats:table_type(),
           protection := ats:table_access(),
           owner := pid() | none}.
-%% What tells tables apart.
+%% The properties that tell tables apart.
 -type metrics() ::
         #{size := non_neg_integer(),
           memory_bytes := non_neg_integer(),

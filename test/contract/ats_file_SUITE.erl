@@ -149,7 +149,7 @@ round_trip(Config, Options, Objects, Extended) ->
         ?assertEqual(outcome(ets, File, Read), outcome(subject(), File, Read))
      || {File, _} <- Written, Read <- [[], [{verify, true}], [{verify, false}]]
     ],
-    %% What went through files is what was there, unless the external format cannot tell.
+    %% Objects that went through files are what they were, unless the external format cannot tell.
     Known = lists:all(fun(O) -> binary_to_term(term_to_binary(O)) =:= O end, Objects),
     Known andalso
         [?assertMatch({ok, _, Content}, outcome(subject(), File, [])) || {File, _} <- Written].
@@ -658,7 +658,7 @@ text(Subject, Function, Arguments) ->
 
 %% ----- help -----
 
-%% What a file is read as: the table's description and content, or an error.
+%% The result of reading a file: the table's description and content, or an error.
 outcome(Module, File, Options) ->
     case answer(Module, file2tab, [File, Options]) of
         {ok, T} ->
@@ -687,7 +687,7 @@ answer(Module, Function, Arguments) ->
     try
         apply(Module, Function, Arguments)
     of
-        %% What else the log was to be opened with differs between the releases of `ets'.
+        %% The other options of opening the log differ between the releases of `ets'.
         {error, {badarg, [{file, _} = File | _]}} -> {error, {badarg, [File]}};
         Answer -> Answer
     catch

@@ -43,8 +43,7 @@ queries(_) ->
     ],
     ok.
 
-%% Since Erlang/OTP 29 `ets' refuses such a name as well. What `qlc' shows is the name that was
-%% given.
+%% Since Erlang/OTP 29 `ets' refuses such a name as well. `qlc' shows the name that was given.
 no_table_to_query(_) ->
     ?assertError(badarg, ats:table(?NAME)),
     ?assertError(badarg, ats:table(?NAME, [])),

@@ -1,6 +1,6 @@
-%% What `info/1,2' says of the options of a table is what `ets' says: for all types, protections and
-%% ways to ask for concurrency, in every order that could matter. The owner and another process get
-%% the same answer.
+%% `info/1,2' says of the options of a table what `ets' says: for all types, protections and ways to
+%% ask for concurrency, in every order that could matter. The owner and another process get the same
+%% answer.
 -module(ats_options_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -82,7 +82,8 @@ compare(Options) ->
     M = ats_oracle:subject(),
     ?assertEqual({Options, made(ets, Options)}, {Options, made(M, Options)}).
 
-%% What a table says about itself, to its owner and to another process; or that there is none.
+%% Returns what a table says about itself, to its owner and to another process; or that there is
+%% none.
 made(M, Options) ->
     try M:new(options, Options) of
         T ->

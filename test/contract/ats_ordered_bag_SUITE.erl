@@ -86,7 +86,7 @@ on_store(Subject) ->
         os:unsetenv("ATS_SUBJECT")
     end.
 
-%% So many percent of all commands.
+%% The percentage of all commands.
 compare(Property, Percent) ->
     ok = ats_ordered_bag_prop:start_counting(),
     Commands = list_to_integer(os:getenv("ATS_ORDERED_BAG_COMMANDS", "49000")),

@@ -1,8 +1,8 @@
 %% Whose a table is: owners and heirs, giving away, and what others see when an owner ends.
 %%
-%% What `ets' guarantees is expected here without waiting: a process that has got the 'DOWN' or
-%% 'EXIT' message of an owner finds its tables gone or inherited, and its fixations released.
-%% Only the order of the heir's message is another.
+%% Guarantees of `ets' are expected here without waiting: a process that has got the 'DOWN' or
+%% 'EXIT' message of an owner finds its tables gone or inherited, and its fixations released. Only
+%% the order of the heir's message is another.
 -module(ats_owner_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -204,8 +204,8 @@ down_finds_fixations_gone(_) ->
     ],
     M:delete(T).
 
-%% What a supervisor does: the next owner of a name comes with the message that the last one
-%% is gone.
+%% The steps of a supervisor: the next owner of a name comes with the message that the last one is
+%% gone.
 name_is_taken_over(_) ->
     M = ats_oracle:subject(),
     process_flag(trap_exit, true),

@@ -304,7 +304,7 @@ examples(_) ->
     ?assertEqual([3, 4], ats:range(T, 2, 4, [keys, {low, exclusive}])),
     ?assertEqual([[9], [4]], ats:range(T, 2, 3, [reverse, {positions, [3]}])),
     ?assertEqual([[9, 'EXIT', v]], ats:range(T, 3, 3, [{positions, [3, 1 bsl 70, 1]}])),
-    %% A range is no scan, even if it has no ends. What cannot be reached is no limit.
+    %% A range is no scan, even if it has no ends. A limit that cannot be reached is none.
     Unbounded = [{low, unbounded}, {high, unbounded}],
     ?assertEqual(lists:seq(1, 10), ats:range(T, x, x, [keys | Unbounded])),
     ?assertEqual(
@@ -693,7 +693,8 @@ errors(_) ->
     ],
     ?assertEqual([{k, a}], ats:tab2list(T)).
 
-%% What an exception says, and about which arguments; it comes from the function that was called.
+%% Returns what an exception says, and about which arguments; it comes from the function that was
+%% called.
 blame(Function, Args) ->
     try apply(ats, Function, Args) of
         Result -> {returned, Result}

@@ -337,7 +337,7 @@ continuations_by_name(_) ->
         Limit <- [1, 4, 9]
     ].
 
-%% What a continuation gives after each step, without what has no order.
+%% Returns the results of a continuation after each step, without those that have no order.
 by_name(M, Type, Function, Limit, Steps) ->
     continuations = M:new(continuations, [Type, named_table, public]),
     true = M:insert(continuations, [{K, K, old} || K <- lists:seq(1, 10)]),

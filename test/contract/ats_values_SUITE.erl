@@ -1,6 +1,6 @@
-%% What goes into a table comes out identical and alive: for terms of every kind, and whatever
-%% happened meanwhile to the process that inserted them, to the last holder of a reference, or to
-%% the name of the node.
+%% Terms come out of a table identical and alive: for terms of every kind, and whatever happened
+%% meanwhile to the process that inserted them, to the last holder of a reference, or to the name of
+%% the node.
 -module(ats_values_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -182,14 +182,14 @@ magic_references_live(_) ->
         ?TYPES
     ).
 
-%% What a table holds goes when the object or the table goes.
+%% Resources of a table go when the object or the table goes.
 deleted_objects_let_go(_) ->
     M = ats_oracle:subject(),
     Size = 1000000,
     lists:foreach(
         fun({What, Remove}) ->
             T = M:new(values, [public]),
-            %% What tables of others left may go only now.
+            %% Remains of tables of others may go only now.
             Before = settled(binaries()),
             ats_test_lib:parallel([
                 fun() ->
@@ -225,7 +225,7 @@ binaries() ->
     erlang:garbage_collect(),
     erlang:memory(binary).
 
-%% What binaries take when they have not become fewer for a while.
+%% Returns the memory of binaries when they have not become fewer for a while.
 settled(Before) ->
     timer:sleep(300),
     case binaries() of

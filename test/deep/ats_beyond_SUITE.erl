@@ -1,6 +1,6 @@
-%% What is done at one moment and takes two calls of `ets': taking what matches, taking all, taking
-%% from the ends, merging. Where processes meet, it is counted that nothing is lost and nothing
-%% comes twice.
+%% Functions that do at one moment what takes two calls of `ets': taking what matches, taking all,
+%% taking from the ends, merging. Where processes meet, it is counted that nothing is lost and
+%% nothing comes twice.
 -module(ats_beyond_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -126,7 +126,7 @@ bound({Head, Guards, Body}) when is_integer(element(1, Head)) ->
 bound(Clause) ->
     Clause.
 
-%% Whether of each key the objects come in the order in which they were inserted.
+%% Returns `true' if of each key the objects come in the order in which they were inserted.
 are_oldest_first(Type, _, _) when Type =:= set; Type =:= ordered_set ->
     true;
 are_oldest_first(_, Inserted, Taken) ->
@@ -255,7 +255,7 @@ long_takes_go_on(_) ->
      || Type <- ?TYPES, Keys <- [1, 100]
     ].
 
-%% What they have taken is gone, but nothing else.
+%% The objects that they have taken are gone, but nothing else.
 killed_takers(_) ->
     Count = 100000,
     [
@@ -328,7 +328,7 @@ all_beside_writers(_) ->
      || Type <- ?TYPES
     ].
 
-%% Whether three objects of each number have come out together.
+%% Returns `true' if three objects of each number have come out together.
 are_whole(Drain) ->
     Counts = lists:foldl(
         fun({_, N}, Counts) -> maps:update_with(N, fun(C) -> C + 1 end, 1, Counts) end, #{}, Drain
@@ -821,7 +821,7 @@ refused_merges(_) ->
     ?assertEqual(6, ats:merge(KeyPos2, new, 1, {1, sum}, {5, x})),
     ?assertEqual([{6, new}], ats:tab2list(KeyPos2)).
 
-%% What an explanation says of a merge, in whichever position.
+%% Returns what an explanation says of a merge, in whichever position.
 needs({Pos, Merge}) when is_integer(Pos) -> ats_beyond_reference:needs(Merge);
 needs(Merge) -> ats_beyond_reference:needs(Merge).
 

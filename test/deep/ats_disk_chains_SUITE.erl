@@ -160,7 +160,7 @@ walk(Directory, Walk) ->
     many = open(many, Directory, [{memory, 12 * ?MB}]),
     with_growth(fun() -> walk(Walk) end).
 
-%% How many keys are met.
+%% Returns the number of keys that are met.
 walk(select) -> length(dats:select(many, [{{'$1', '_'}, [{'>', '$1', 0}], ['$1']}]));
 walk(select_count) -> dats:select_count(many, [{'_', [], [true]}]);
 walk(range) -> length(dats:range(many, 1, ?KEYS, [keys]));
@@ -175,7 +175,7 @@ walk(select_range) ->
            end,
     Rows(dats:select_range(many, {key, 0}, unbounded, fun(_, _) -> true end, 100), 0).
 
-%% How many bytes more the machine has at most while a function runs.
+%% Returns the most bytes that the machine has more while a function runs.
 with_growth(Function) ->
     Before = ats_test_lib:settled_memory(),
     Test = self(),

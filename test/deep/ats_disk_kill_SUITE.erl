@@ -90,7 +90,7 @@ write(Log, W, N) ->
 
 %% ----- what is left -----
 
-%% How much each writer has written, all of which must be there.
+%% Returns the number of writes of each writer, all of which must be there.
 found(Directory, Before) ->
     {Objects, Sums} = files(Directory),
     {ok, o} = dats:open_file(o, [{file, Objects}, {type, ordered_set}]),

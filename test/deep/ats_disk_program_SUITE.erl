@@ -336,7 +336,7 @@ failures_are_of_one_key(Config) ->
     ok = dats:close(t),
     open(Config, t, [{type, ordered_set}]),
     Check(),
-    %% What failed was not lost: with another module it can be read.
+    %% A failed merge lost nothing: with another module it can be read.
     without_raising(fun() ->
         ?assertEqual([{{fails, raise}, {4, 4}}], dats:lookup(t, {fails, raise}))
     end),
@@ -882,7 +882,7 @@ what_hangs_on_the_way_gets_shorter(Config) ->
     ok = load(sums, 1, "case {A, B} of {hang, _} -> B; {_, hang} -> A; _ -> A + B end"),
     ?assertEqual({ok, 5100}, dats:read(t, k)).
 
-%% How many values are still to be merged.
+%% Returns the number of values that are still to be merged.
 values(Name, Key) ->
     case ats_nif:disk_record(ats_disk_tables:find(Name), Key) of
         {pending, {_, Chain}} -> length(ats_merge_operands:objects(Chain));

@@ -139,7 +139,7 @@ salvage(Config, Name, Told) ->
     Source = ats_disk_lib:file(Config, Name),
     ats(Config, ["salvage ", Told, " '", Source, "' '", saved(Config, Name), "'"]).
 
-%% What the command tells the shell, and what it prints.
+%% Returns what the command tells the shell, and what it prints.
 ats(Config, Arguments) ->
     Command = ["'", proplists:get_value(command, Config), "' disk ", Arguments],
     Printed = os:cmd(lists:flatten([Command, " 2>&1; printf '\\n%s' $?"])),

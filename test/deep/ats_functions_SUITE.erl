@@ -126,7 +126,7 @@ line({F, A}, Cells) ->
     Name = io_lib:format("`~s/~b`", [F, A]),
     ["| ", lists:join(" | ", [Name, "yes" | Cells]), " |\n"].
 
-%% What all calls of a function come to.
+%% Returns the result of all calls of a function.
 row(Function) ->
     Cases = ats_functions:cases(Function),
     Verdicts = [{Case, verdict(Case)} || Case <- Cases],

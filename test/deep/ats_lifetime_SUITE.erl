@@ -32,7 +32,7 @@
 -import(ats_test_lib, [parallel/1, until/2, kill/1, ask/2, check_consistency/1]).
 
 -define(SOON_MS, 2000).
-%% How long the last call of a killed process may go on.
+%% The time for which the last call of a killed process may go on.
 -define(STRAGGLER_MS, 500).
 
 suite() -> [{timetrap, {minutes, 10}}].

@@ -1,7 +1,7 @@
 %% Maps as keys of maps as keys of maps, and other terms of which a small one could take long: what
 %% `ats' does with them takes time in proportion to their size, and none of it keeps a scheduler.
 %%
-%% How the work grows is counted in the tests of the library itself; here it is done, through all
+%% The tests of the library itself count the growth of the work; here it is done, through all
 %% functions. Where it grew with the square of the depth or faster, the limits would be missed by
 %% factors of ten to a thousand.
 -module(ats_nested_SUITE).
@@ -22,9 +22,11 @@
 ]).
 
 -define(DEPTH, 3000).
-%% What takes tens of seconds if it is done anew at every level, and milliseconds if not.
+%% A size at which work takes tens of seconds if it is done anew at every level, and milliseconds if
+%% not.
 -define(LIMIT_MS, 2000).
-%% What makes a call on a normal scheduler too long, on a machine that may have other work.
+%% The time at which a call on a normal scheduler is too long, on a machine that may have other
+%% work.
 -define(LONG_SCHEDULE_MS, 60).
 -define(TYPES, [
     [set], [ordered_set], [bag], [duplicate_bag], [set, compressed], [ordered_set, compressed]

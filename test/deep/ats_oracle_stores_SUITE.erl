@@ -1,4 +1,4 @@
-%% What ats_oracle_SUITE compares, in stores that tables have not by default.
+%% The comparisons of ats_oracle_SUITE, in stores that tables have not by default.
 -module(ats_oracle_stores_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).

@@ -143,7 +143,7 @@ check_pair(R1, R2) ->
     wrong(X, Y) =:= [] andalso wrong(X, X) =:= [] andalso
         check_image_keys(element(1, X)) =:= ok.
 
-%% What the library says about two terms and the VM does not.
+%% Returns what the library says about two terms and the VM does not.
 wrong({A, OrderA, ExactA, ImageA}, {B, OrderB, ExactB, ImageB}) ->
     Same = A =:= B,
     [

@@ -21,7 +21,7 @@ all() ->
 
 end_per_testcase(_, _) -> ok.
 
-%% What a call returns or how it fails, without the stack.
+%% Returns the result of a call, or its failure without the stack.
 result(Module, Function, Arguments) ->
     try apply(Module, Function, Arguments)
     catch Class:Reason -> {Class, Reason}
@@ -216,7 +216,7 @@ group_command() ->
               ++ [{1, {monitor, Group}} || erlang:function_exported(pg, monitor, 2)]).
 
 group_commands([], Scopes, _Workers) ->
-    %% What the monitors of both have told.
+    %% The messages of the monitors of both.
     [Expected, Got] = [told(Scope) || Scope <- Scopes],
     same(Expected, Got);
 group_commands([Command | Commands], Scopes, Workers) ->

@@ -83,9 +83,9 @@ end_per_testcase(_, _) ->
 
 %% ----- as dets -----
 
-%% What both answer, with the names of files left out. Not asked is what `dets' does wrong: it lets
-%% a counter be the key, leaves a table fixed after a function has failed and unusable after another
-%% has, and spoils one that it may only read when it deletes all objects.
+%% Returns what both answer, with the names of files left out. Not asked is what `dets' does wrong:
+%% it lets a counter be the key, leaves a table fixed after a function has failed and unusable after
+%% another has, and spoils one that it may only read when it deletes all objects.
 as_dets_does(Config) ->
     Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module)))
                || Module <- [dets, dats]],
@@ -274,7 +274,7 @@ programs_as_dets_runs_them(Config) ->
      || Type <- [set, bag, duplicate_bag]
     ].
 
-%% What comes in no order is put in one. In `dets' the objects of a key of a bag have none either.
+%% Answers without order are put in one. In `dets' the objects of a key of a bag have none either.
 result(M, F, Args) ->
     try apply(M, F, [t | Args]) of
         %% 1 and 1.0 are equal when they are sorted.
@@ -652,7 +652,7 @@ descriptions(Config) ->
     ok = dats:safe_fixtable(T, false),
     ?assertEqual(undefined, dats:info(T, no_such_item)),
     ?assertEqual([T], dats:all()),
-    %% What an exception says.
+    %% The text of an exception.
     try dats:insert(T, not_an_object)
     catch
         error:badarg:Stack ->

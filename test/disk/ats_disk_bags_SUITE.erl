@@ -123,7 +123,7 @@ old_tables_are_rewritten(Config) ->
             ok = dats:compact(Opened),
             is_as_inserted(Opened, Type, Changed),
             #{run_entries := Entries} = dats:info(Opened, stats),
-            %% As many records as objects.
+            %% There are as many records as objects.
             ?assertEqual(Entries, dats:info(Opened, size)),
             Again = reopen(Config, Opened, atom_to_list(Type) ++ "-1"),
             Model = is_as_inserted(Again, Type, Changed),

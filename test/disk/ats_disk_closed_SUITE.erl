@@ -323,7 +323,7 @@ spoil(File) ->
     {ok, <<Start:5/binary, Byte, Rest/binary>>} = file:read_file(File),
     ok = file:write_file(File, <<Start/binary, (Byte bxor 1), Rest/binary>>).
 
-%% What is logged meanwhile.
+%% Returns what is logged meanwhile.
 start_log() ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
     self().

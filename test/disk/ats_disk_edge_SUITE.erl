@@ -249,8 +249,8 @@ content(Directory) ->
         {ok, Bytes} <- [file:read_file(filename:join(Directory, Name))]
     ].
 
-%% What a function of this module returns in another virtual machine, which ends without closing its
-%% tables.
+%% Returns the result of a function of this module in another virtual machine, which ends without
+%% closing its tables.
 in_another_vm(Function, Directory) ->
     in_another_vm(Function, Directory, "").
 

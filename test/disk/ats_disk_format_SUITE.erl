@@ -153,7 +153,7 @@ the_directory_remembers(Config) ->
         end
      || Format <- Others
     ],
-    %% Who does not say it, gets it.
+    %% A caller that does not name it gets it.
     {ok, T} = dats:open_file(Directory),
     ?assertEqual({ok, 5}, dats:read(T, {1, 2, 3, 4})),
     ok = dats:close(T),

@@ -167,7 +167,7 @@ operands_that_are_refused(Config) ->
     Select = fun() -> dats:select_range(Third, unbounded, unbounded, fun(_, _) -> true end, 1) end,
     ?assertError(badarg, Select()).
 
-%% What osmos tests: numbers are added, and keys deleted, pass by pass.
+%% The tests of osmos: numbers are added, and keys deleted, pass by pass.
 sums_of_many_passes(Config) ->
     T = sums,
     Directory = ats_disk_lib:file(Config, "sums"),

@@ -1,6 +1,6 @@
-%% What a release gets that uses tables: these modules and a library, as `make build' leaves them.
-%% Measurements, the demonstration, tests, stores for comparison, and what only tests can do are not
-%% among them.
+%% The parts that a release gets that uses tables: these modules and a library, as `make build'
+%% leaves them. Measurements, the demonstration, tests, stores for comparison, and what only tests
+%% can do are not among them.
 %%
 %% ATS_RELEASE names the folder of an application that is built already.
 -module(ats_application_SUITE).
@@ -140,7 +140,7 @@ no_stores_for_comparison(Config) ->
     [?assertEqual(Rival, ats:info(ats:new(t, [Type, {backend, Rival}]), backend))
      || {Type, Rival} <- Rivals].
 
-%% What the exception says of the options.
+%% Returns what the exception says of the options.
 refused(Fun) ->
     try Fun() of
         Made -> ct:fail({made, Made})

@@ -108,7 +108,7 @@ objects() ->
         [{{wide, N}, lists:duplicate(60, N)} || N <- lists:seq(1, 5)] ++
         [{"key", <<"binary">>, 1.5}, {a}, {[], #{a => 1}}].
 
-%% What a person sees and types with a table of each module.
+%% Compares what a person sees and types with a table of each module.
 compare(Options, Lines, Arguments) ->
     [Expected, Found] = [
         begin

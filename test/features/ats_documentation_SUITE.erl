@@ -118,7 +118,8 @@ called(Module) ->
 
 %% ----- running -----
 
-%% What is wrong with an example. It has a directory of its own, and a process whose tables end.
+%% Returns what is wrong with an example. It has a directory of its own, and a process whose tables
+%% end.
 outcome(Config, {Module, {Name, Arity}}, Example) ->
     Folder = lists:flatten(io_lib:format("~s_~s_~b", [Module, Name, Arity])),
     _ = file:del_dir_r(filename:join(proplists:get_value(priv_dir, Config), Folder)),

@@ -1,6 +1,6 @@
-%% Random arguments of the functions that `ets' does not have. What is yielded are recipes, as of
-%% `ats_term_gen'; operands of merges need more of them: sets whose elements are in order when they
-%% are cooked, and vectors.
+%% Random arguments of the functions that `ets' does not have. The generators yield recipes, as
+%% `ats_term_gen' does; operands of merges need more of them: sets whose elements are in order when
+%% they are cooked, and vectors.
 -module(ats_beyond_gen).
 
 -include_lib("proper/include/proper.hrl").
@@ -104,7 +104,7 @@ prefix_options() ->
 options(Option) ->
     frequency([{12, list(Option)}, {1, wrong_options()}]).
 
-%% What is read, in which direction, and how much.
+%% The results, the direction and the limit of a read.
 reading() ->
     oneof([
         elements([objects, keys]),

@@ -75,7 +75,7 @@ condition(Place, Truth, Depth, Constant, Table) ->
             comparison(Place, Truth, Constant(), Table)
     end.
 
-%% What has this value only if all its arguments have.
+%% A call that has this value only if all its arguments have.
 all(true) -> pick({'and', 'andalso'});
 all(false) -> pick({'or', 'orelse'}).
 

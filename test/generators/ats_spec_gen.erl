@@ -314,7 +314,7 @@ guard(Scope, Depth) ->
             test(Scope)
     end.
 
-%% What ranges are asked for with.
+%% The arguments of functions of ranges.
 between(Place, Scope) ->
     {
         pick({'and', 'andalso'}),
@@ -398,7 +398,7 @@ map_test(#{parts := Parts} = Scope) ->
         {'>', {map_size, place(Scope)}, 0}
     }).
 
-%% What is compared: mostly a variable, of these mostly the one that may be the key.
+%% The operands of a comparison: mostly a variable, of these mostly the one that may be the key.
 place(#{bound := {}, keypos := KeyPos}) ->
     pick({'$_', {element, KeyPos, '$_'}});
 place(#{bound := Bound, first := First, keypos := KeyPos}) ->
@@ -550,7 +550,7 @@ rebuilt(Atom) when is_atom(Atom) ->
 rebuilt(Term) ->
     pick({Term, Term, {const, Term}}).
 
-%% What is no specification, although most of it is.
+%% A term that is no specification, although most of it is.
 -spec bad_spec(table()) -> term().
 bad_spec(Table) ->
     [{Head, Guards, Body} | _] = Good = spec(Table),

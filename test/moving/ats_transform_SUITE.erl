@@ -1,4 +1,4 @@
-%% @doc What `ats_transform' renames, what it leaves alone, and what it says.
+%% @doc Tests of what `ats_transform' renames, what it leaves alone, and what it says.
 %%
 %% Small modules are compiled here and run. Whether a call goes to `ats' shows in its working: a
 %% table of one is not accepted by the other.
@@ -293,7 +293,7 @@ transforming_twice_changes_nothing(_) ->
 %% Compiling and running
 %%--------------------------------------------------------------------------------------------
 
-%% What `Code' returns with `T' as the identifier of a table of `ats' or `ets'.
+%% Returns the result of `Code' with `T' as the identifier of a table of `ats' or `ets'.
 run(Code, Which) -> run("", Code, Which).
 
 run(Attributes, Code, Which) -> run(Attributes, Code, Which, []).

@@ -1,5 +1,5 @@
-%% What the functions of `ats' answer that `ets' does not have: composed of functions of `ets', of
-%% lists and of comparisons. The compositions are not atomic, which is enough for an oracle that
+%% The answers of the functions of `ats' that `ets' does not have: composed of functions of `ets',
+%% of lists and of comparisons. The compositions are not atomic, which is enough for an oracle that
 %% runs alone.
 %%
 %% Exceptions say which arguments are to blame, in the words of `ats'; what is wrong with the table
@@ -38,7 +38,7 @@
 -define(PRUNED, [sum, append, union]).
 -define(MOST_VECTORS, 8).
 -define(MOST_ELEMENTS, (1 bsl 24) - 1).
-%% What is no small integer is no number of a position.
+%% A term that is no small integer is no number of a position.
 -define(IS_SMALL(N), (is_integer(N) andalso N >= -(1 bsl 59) andalso N < 1 bsl 59)).
 
 %% The functions of `ats' that this module stands for.
@@ -245,7 +245,7 @@ refuse_merge(Merge, value) ->
 refuse_merge(_, system_limit) ->
     refuse(system_limit, #{}).
 
-%% What an explanation says about the values of a merge.
+%% Returns what an explanation says about the values of a merge.
 -spec needs(term()) -> string().
 needs(sum) -> "sum needs a number";
 needs(statistics) -> "statistics needs a number, or {Min, Max, Sum, Count} of numbers";
@@ -260,7 +260,7 @@ needs({vector, Merges}) ->
         ", each element as its merge needs it"
     ]).
 
-%% What an earlier value, or none, and a later one become, or which of them is refused.
+%% Merges an earlier value, or none, with a later one, or returns which of them is refused.
 -spec merged(Merge :: term(), none | {value, term()}, term()) ->
     {ok, term()} | {refused, operand | value | system_limit}.
 merged(Merge, Before, Operand) ->
@@ -288,13 +288,13 @@ takes(_, _) -> true.
 ascends([A, B | Rest]) -> A < B andalso ascends([B | Rest]);
 ascends(_) -> true.
 
-%% What a value is if nothing was there before.
+%% Returns what a value is if nothing was there before.
 spelled_out(statistics, N) when is_number(N) -> {N, N, N, 1};
 spelled_out({vector, Merges}, X) ->
     list_to_tuple([spelled_out(M, E) || {M, E} <- lists:zip(Merges, tuple_to_list(X))]);
 spelled_out(_, X) -> X.
 
-%% Whether a key with this value counts as missing.
+%% Returns `true' if a key with this value counts as missing.
 -spec is_absent(Merge :: term(), term()) -> boolean().
 is_absent({prune, Merge}, X) -> is_empty(Merge, X);
 is_absent({vector, [_ | _] = Merges}, X) ->
@@ -467,7 +467,7 @@ between(T, Low, High, Options) ->
     IsInside = fun(Key) -> IsAbove(Key) andalso IsBelow(Key) end,
     [O || O <- ets:tab2list(T), IsInside(element(KeyPos, O))].
 
-%% What is made of objects, in the order that is asked for.
+%% Returns the results for objects, in the order that is asked for.
 read(T, Objects, Options) ->
     KeyPos = ets:info(T, keypos),
     Make =
@@ -547,7 +547,7 @@ is_option(Option) -> lists:member(Option, [reverse, objects, keys]).
 
 %% ----- patterns of keys -----
 
-%% Whether there are only open parts behind the first one.
+%% Returns `true' if there are only open parts behind the first one.
 -spec is_prefix(term()) -> boolean().
 is_prefix(Pattern) ->
     Parts = lists:dropwhile(fun(Part) -> Part =/= '_' end, parts(Pattern)),
@@ -566,7 +566,7 @@ parts(_) -> [literal].
 has_open(Term) ->
     lists:any(fun(Part) -> Part =:= '_' orelse Part =:= open_map end, parts(Term)).
 
-%% Whether a key begins as a pattern does.
+%% Returns `true' if a key begins as a pattern does.
 -spec begins(term(), term()) -> boolean().
 begins('_', _) ->
     true;

@@ -69,7 +69,7 @@ documented() ->
         Arity <- Arities
     ].
 
-%% What `dets' exports besides, and why `dats' has it not.
+%% The other functions that `dets' exports, and why `dats' has them not.
 -spec undocumented() -> [{function_name(), Why :: string()}].
 undocumented() ->
     Debug = "shows the inside of a file",

@@ -1,4 +1,4 @@
-%% Which match specifications `ets' gives wrong answers to, or does not survive.
+%% Match specifications to which `ets' gives wrong answers, or which it does not survive.
 %%
 %% Found by comparing it with `ats_spec_model', and in its source code; all but one are still there
 %% in Erlang/OTP 27. It must not be asked these in a virtual machine that is to go on: some leave a

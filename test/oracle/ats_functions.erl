@@ -34,8 +34,9 @@
     objects := [tuple()],
     situation := situation()
 }.
-%% How the two sides compare in one case. An answer is a result or an exception; explanations are
-%% only compared between exceptions, and `more' are those of `ats' where `ets' has nothing to say.
+%% The result of comparing the two sides in one case. An answer is a result or an exception;
+%% explanations are only compared between exceptions, and `more' are those of `ats' where `ets' has
+%% nothing to say.
 -type verdict() :: #{
     kind := result | exception,
     answer := same | {differs, term(), term()},
@@ -133,7 +134,7 @@ later() ->
         {{update_element, 4}, 27}
     ].
 
-%% What `ets' exports for its own use, without documentation.
+%% The functions that `ets' exports for its own use, without documentation.
 -spec internal() -> [function_name()].
 internal() ->
     [
@@ -444,7 +445,7 @@ prepare(Side, #{arguments := Args, type := Type, objects := Objects} = Case) ->
     end,
     Env.
 
-%% What an argument stands for on this side.
+%% Returns what an argument stands for on this side.
 add(recipient, _, Env) ->
     Env#{recipient => spawn_link(fun() -> receive {gifts, From} -> From ! flush() end end)};
 add(file, Type, Env) ->

@@ -75,7 +75,7 @@
 -define(TAKES_MANY(F), (F =:= select_take orelse F =:= take_all_objects)).
 %% Set in the process that judges: an actor, in a strict run.
 -define(STRICT, {?MODULE, strict}).
-%% What an actor was told about tables that are its own now.
+%% Returns what an actor was told about tables that are its own now.
 -define(TRANSFERS, {?MODULE, transfers}).
 
 %% ----- running programs -----
@@ -371,8 +371,8 @@ differs(F, [Tab, _] = Args, [_, Key] = SubArgs, Ref, Sub, Run) when
 ->
     case find_table(Tab, Run) of
         #table{was_fixed = true, type = Type, ids = {RefId, _}} when Type =/= ordered_set ->
-            %% How long the place of a deleted key is remembered shows in whether the step
-            %% fails; that it is long enough is checked by walks under a fixation.
+            %% A step fails or not by the time for which the place of a deleted key is remembered;
+            %% that it is long enough is checked by walks under a fixation.
             call(ets, member, [RefId, Key]) =:= {ok, true} andalso
                 outcomes_differ(F, Args, SubArgs, Ref, Sub, Run);
         _ ->
@@ -475,7 +475,7 @@ is_described_by_ets(lookup_element, 4) -> false;
 is_described_by_ets(update_element, 4) -> false;
 is_described_by_ets(_, _) -> true.
 
-%% What the error description says about each argument: `#{ArgumentNumber => Text}'.
+%% Returns what the error description says about each argument: `#{ArgumentNumber => Text}'.
 -spec blame(list()) -> map() | none.
 blame([{M, _, _, Info} | _] = Stack) ->
     case proplists:get_value(error_info, Info) of
@@ -728,7 +728,7 @@ compare_transfers(Actor, Run) ->
     end,
     on_actor(Actor, Compare, Run).
 
-%% Which side a table is of, and what its counterpart on the other side has in common with it.
+%% Returns the side of a table, and what its counterpart on the other side has in common with it.
 side(Name, _) when is_atom(Name) ->
     [Found] = [{Side, N} || Side <- [1, 2], N <- lists:seq(1, 9), name(N, Side) =:= Name],
     Found;

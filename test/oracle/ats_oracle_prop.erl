@@ -849,7 +849,7 @@ remove_all(Keys, State) ->
 
 %% ----- help -----
 
-%% What a failing property says, as one text.
+%% Returns what a failing property says, as one text.
 report(Format, Args) ->
     Text = "~n" ++ Format ++ "~n",
     case erlang:function_exported(ct, pal, 2) of

@@ -1,4 +1,4 @@
-%% What an `ordered_bag' or an `ordered_duplicate_bag' answers, said with a list.
+%% The answers of an `ordered_bag' or an `ordered_duplicate_bag', said with a list.
 %%
 %% The list has all objects in the order of the table: by key in the standard order of terms, and
 %% of keys that are `==' the oldest first. `ets' has no such tables, so it cannot be asked; but

@@ -149,7 +149,7 @@ update_counter(T, K, Ops) -> count(T, K, Ops, []).
 info_binary(_, undefined) -> undefined;
 info_binary(T, _) -> ets:info(T, binary).
 
-%% What has been told to open the file is part of the reason.
+%% The options with which the file was opened are part of the reason.
 newest_failure({error, {badarg, [{file, File}]}}) ->
     {error, {badarg, [{file, File}, {repair, truncate}]}};
 newest_failure(Result) ->
@@ -239,8 +239,8 @@ count(T, K, Ops, Default) ->
         false -> apply(ets, update_counter, [T, K, Ops | Default])
     end.
 
-%% Whether there are several changes of one counter, which succeed and may leave more than a small
-%% integer: `ets' makes room for each result as if the others were not there.
+%% Returns `true' if there are several changes of one counter, which succeed and may leave more than
+%% a small integer: `ets' makes room for each result as if the others were not there.
 may_outgrow(T, K, Ops, Default) when is_list(Ops) ->
     try
         Positions = [element(1, Op) || Op <- Ops],
@@ -305,7 +305,7 @@ is_bag(T) ->
 is_writable(T) ->
     ets:info(T, protection) =:= public orelse ets:info(T, owner) =:= self().
 
-%% Whether it is an ordered_set that has no objects and may be read.
+%% Returns `true' if it is an ordered_set that has no objects and may be read.
 is_empty_tree(T) ->
     try [ets:info(T, Item) || Item <- [type, size, protection, owner]] of
         [ordered_set, 0, Protection, Owner] -> Protection =/= private orelse Owner =:= self();
@@ -314,7 +314,7 @@ is_empty_tree(T) ->
         error:badarg -> false
     end.
 
-%% Whether the table exists and takes these objects; if not, `ets' is left to say so.
+%% Returns `true' if the table exists and takes these objects; if not, `ets' is left to say so.
 is_valid_list(T, Objects) ->
     KeyPos = (is_atom(T) orelse is_reference(T)) andalso ets:info(T, keypos),
     is_integer(KeyPos) andalso is_proper(Objects) andalso

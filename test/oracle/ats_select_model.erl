@@ -1,4 +1,4 @@
-%% What the functions of the select family do, on a list of objects.
+%% The functions of the select family, on a list of objects.
 %%
 %% `ats_spec_model' says which results the objects have; here it is said which of them are
 %% returned and what becomes of the objects.
@@ -19,7 +19,7 @@
     atom() | {chunks | reverse_chunks | match_chunks | object_chunks, Limit :: term()}.
 -type outcome() :: {returned, term()} | {raised, badarg, none}.
 
-%% What a function returns for a specification or a pattern, and the objects that are there
+%% Returns the result of a function for a specification or a pattern, and the objects that are there
 %% afterwards.
 -spec answer(call(), table(), term()) -> {outcome(), [tuple()]}.
 answer(Call, #{contents := Objects} = Table, Argument) ->
@@ -38,7 +38,7 @@ answer(Call, #{contents := Objects} = Table, Argument) ->
             {{raised, badarg, none}, Objects}
     end.
 
-%% What the call selects with.
+%% Returns the specification with which the call selects.
 spec(match, _, Pattern) -> [{Pattern, [], ['$$']}];
 spec({match_chunks, _}, _, Pattern) -> [{Pattern, [], ['$$']}];
 spec(match_object, _, Pattern) -> [{Pattern, [], ['$_']}];

@@ -16,7 +16,8 @@
 
 -export_type([counts/0, difference/0]).
 
-%% How many specifications were tried, and how many of them had results, were refused, and so on.
+%% The number of specifications that were tried, and of those that had results, were refused, and so
+%% on.
 -type counts() :: #{atom() => non_neg_integer()}.
 -type pair() :: {ets:tid(), ats:tid()}.
 -type case_() :: {ats_spec_gen:table(), ats_select_model:call(), [term()]}.
@@ -93,7 +94,7 @@ bounded_specs(Seed) ->
         end
     end).
 
-%% Whether objects are read whose keys are not within the bounds.
+%% `true' if objects are read whose keys are not within the bounds.
 -spec excess(ats_spec_gen:table(), pair(), ets:match_spec(), fun((term()) -> boolean())) ->
     none | difference().
 excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
@@ -107,8 +108,8 @@ excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
             none
     end.
 
-%% What is read for a specification that has these results: at least the objects that have them,
-%% and no object twice.
+%% Checks what is read for a specification that has these results: at least the objects that have
+%% them, and no object twice.
 read_for({E, A}, Spec, All) when is_list(All) ->
     Explained = #{rows_read := Read, rows_returned := Returned} = ats:explain(A, Spec),
     ?assertEqual({Spec, length(All)}, {Spec, Returned}),
@@ -242,7 +243,7 @@ restore(Table, {E, A} = Pair) ->
     true = ats:delete_all_objects(A),
     fill(Table, Pair).
 
-%% Whether `ets' can be asked.
+%% Returns `true' if `ets' can be asked.
 is_right({#{type := Type, keypos := KeyPos}, Call, [Argument]}) ->
     Spec =
         case is_pattern_call(Call) of
@@ -368,7 +369,7 @@ texts(Blame) ->
         Blame
     ).
 
-%% What is in a table after a call that changes it, in a form that can be compared.
+%% Returns the content of a table after a call that changes it, in a form that can be compared.
 after_call(Call, M, T, Table) ->
     is_changing(Call) andalso
         begin

@@ -1,4 +1,4 @@
-%% What a match specification means, said as plainly as possible.
+%% The meaning of a match specification, said as plainly as possible.
 %%
 %% A reference beside `ets', which does not give the right answer to everything in every release
 %% (see `ats_ets_faults'). There are no plans and no compilation here: each object is matched with
@@ -38,7 +38,7 @@ pass(Guards, Scope) ->
 
 %% ----- heads -----
 
-%% What variables are bound to, by their numbers.
+%% The terms to which variables are bound, by their numbers.
 match(Head, Object) ->
     match([{Head, Object}], [], #{}).
 
@@ -275,7 +275,8 @@ release() -> list_to_integer(erlang:system_info(otp_release)).
 
 %% ----- replacing -----
 
-%% Whether select_replace/2 takes a valid specification: one can see that no clause changes a key.
+%% Returns `true' if select_replace/2 takes a valid specification: one can see that no clause
+%% changes a key.
 -spec keeps_key(ets:match_spec(), pos_integer()) -> boolean().
 keeps_key(Clauses, KeyPos) ->
     lists:all(fun({Head, _, Body}) -> is_key_kept(Head, Body, KeyPos) end, Clauses).

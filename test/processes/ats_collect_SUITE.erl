@@ -146,7 +146,7 @@ limits_are_respected(_) ->
     true = ats:delete(T),
     ok.
 
-%% What a process returns, and how large its young heap was after each collection meanwhile.
+%% Returns the result of a process, and the size of its young heap after each collection meanwhile.
 collections(Fun, Options) ->
     Test = self(),
     {Worker, Monitor} = spawn_opt(

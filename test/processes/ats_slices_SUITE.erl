@@ -164,7 +164,8 @@ keys_that_go_between_slices(_) ->
     ],
     ok.
 
-%% What the first slice that ended among objects gave, their key, and how many of them it has found.
+%% Returns what the first slice that ended among objects gave, their key, and the number of them
+%% that it has found.
 ended_within({part, _, _, _, {[{Key, 1} | _] = Part, _}} = Selected) ->
     {Selected, Key, length(Part)};
 ended_within({more, T, Compiled, Place, SoFar}) ->

@@ -1,4 +1,4 @@
-%% Many small tables: each takes no more memory than one of ets. What is measured is the resident
+%% Many small tables: each takes no more memory than one of ets. The suite measures the resident
 %% memory of a virtual machine of its own for each number, so nothing that was there before can take
 %% part.
 -module(ats_small_SUITE).

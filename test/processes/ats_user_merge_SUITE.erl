@@ -206,7 +206,7 @@ exceptions(_) ->
         {failed, {no_such_merge, version, {raised, error, undef, _}}, none},
         collapse(no_such_merge, 1, key, [a, b])
     ),
-    %% What is not of the kind that the module expects.
+    %% Values that are not of the kind that the module expects.
     ?assertMatch(
         {failed, {?MODULE_UNDER_TEST, merge, {raised, error, badarg, _}}, none},
         collapse(?MODULE_UNDER_TEST, 7, key, [a, b])

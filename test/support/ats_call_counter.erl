@@ -7,7 +7,7 @@
 -export([first/1, next/2, first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([select/1, select/3]).
 
-%% What a function returns, and how often it has called which function here.
+%% Returns the result of a function, and how often it has called which function here.
 -spec count_calls(fun(() -> Result)) -> {Result, #{atom() => pos_integer()}}.
 count_calls(Function) ->
     undefined = put(?MODULE, #{}),

@@ -61,7 +61,7 @@ kinds() ->
         {list, [ordered_set]}
     ].
 
-%% So many processes do so many calls each.
+%% This many processes do this many calls each.
 -spec phase(mode(), pos_integer(), pos_integer()) -> ok.
 phase(Mode, Calls, Workers) ->
     M = ats_oracle:subject(),
@@ -78,7 +78,7 @@ clear() ->
     Tables = tuple_to_list(persistent_term:get(?TABLES)),
     lists:foreach(fun({_, T}) -> true = M:delete_all_objects(T) end, Tables).
 
-%% How many objects are in the tables.
+%% Returns the number of objects in the tables.
 -spec objects() -> non_neg_integer().
 objects() ->
     M = ats_oracle:subject(),
@@ -97,7 +97,7 @@ work(M, Tables, Mode, Calls) ->
     end,
     work(M, Tables, Mode, Calls - 1).
 
-%% Whether this operation puts something in, takes something out, or looks.
+%% Draws whether this operation puts something in, takes something out, or looks.
 wanted(Mode) ->
     case {Mode, rand:uniform(10)} of
         {_, N} when N > 8 -> look;

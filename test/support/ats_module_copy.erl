@@ -6,7 +6,7 @@
 -export([load/2, load/3, unload/1, name/2, forms/1, check/2, same/2, sort/1]).
 
 -type kind() :: moved | plain.
-%% Whether a copy uses `ats' or `ets'.
+%% The module of tables that a copy uses: `ats' or `ets'.
 
 %% The name of the copy of a module.
 -spec name(kind(), module()) -> module().

@@ -1,5 +1,5 @@
-%% What modules share that stand for `ats' with tables of another kind, for the oracle: see
-%% ats_on_btree and ats_on_disk.
+%% Functions that modules share which stand for `ats' with tables of another kind, for the oracle:
+%% see ats_on_btree and ats_on_disk.
 -module(ats_subject).
 
 -export([call/4]).

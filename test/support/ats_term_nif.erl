@@ -21,7 +21,7 @@
 load() ->
     erlang:load_nif(os:getenv("ATS_TERM_NIF", "ats_term_nif"), 0).
 
-%% Whether the fast ways to read local identifiers and references are in use.
+%% Returns `true' for local identifiers, and for references, if the fast way to read them is in use.
 -spec known_layouts() -> {Pids :: boolean(), References :: boolean()}.
 known_layouts() -> erlang:nif_error(not_loaded).
 

@@ -144,7 +144,7 @@ steps(M, T, Key, Step) -> [Key | steps(M, T, M:Step(T, Key), Step)].
 
 %% ----- memory -----
 
-%% What the VM and the operating system say, after everything deferred was done.
+%% Returns what the VM and the operating system say, after everything deferred was done.
 -spec settled_memory() -> memory().
 settled_memory() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
@@ -232,7 +232,7 @@ resident_bytes() ->
 %% ----- forced adaptation -----
 
 %% For suites whose cases run twice, in two groups: as chance has it, and on tables that are forced
-%% to adapt. What `init_per_group' and `end_per_group' do.
+%% to adapt. Does what `init_per_group' and `end_per_group' do.
 -spec begin_group(by_chance | forced, Config) -> Config | {skip, string()}.
 begin_group(by_chance, Config) ->
     Config;

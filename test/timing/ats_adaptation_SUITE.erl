@@ -1,5 +1,5 @@
-%% How tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits and
-%% joins of ordered tables, and the way back to one base node when no process writes any more;
+%% The adaptation of tables to contention, as `info(T, stats)' shows it: the numbers, forced splits
+%% and joins of ordered tables, and the way back to one base node when no process writes any more;
 %% forced doubling and halving of the locks of the others.
 -module(ats_adaptation_SUITE).
 
@@ -130,7 +130,7 @@ monotone_keys_split_too(_) ->
      || Order <- Orders, T <- [split(2000, Order)]
     ].
 
-%% What must be true of the numbers while no process writes.
+%% Checks what must be true of the numbers while no process writes.
 is_consistent(#{base_nodes := Bases, route_nodes := Routes, depth := Depth} = Stats) ->
     #{splits := Splits, joins := Joins} = Stats,
     %% The background may be joining.

@@ -154,7 +154,7 @@ one_key_is_changed_by_all_of(Kind) ->
     ?assertEqual(1, ats:info(T, size)),
     ats:delete(T).
 
-%%% What the tests share.
+%%% Functions that the tests share.
 
 object(Elements) -> list_to_tuple(lists:duplicate(Elements, 0)).
 

@@ -47,7 +47,8 @@ whole_tables(_) ->
 one_large_key(_) ->
     check([{Call, {one_key, bag, objects()}} || Call <- reads(bag) ++ [lookup_elements]]).
 
-%% Whether what was deleted is gone, or only hidden because the table is fixed.
+%% The deleted objects are gone in one case; in the other they are hidden, because the table is
+%% fixed.
 deleted_objects(_) ->
     check([
         {Call, {Deleted, Type, objects()}}

@@ -36,7 +36,7 @@
 ]).
 
 -define(LONG_SCHEDULE_MS, 20).
-%% What makes a call too long, and fails.
+%% The time at which a call is too long, and fails.
 -define(LIMIT_MS, 60).
 -define(OBJECTS, 500000).
 %% The same for calls that do next to nothing themselves.
@@ -44,7 +44,7 @@
 -define(SHORT_LIMIT_MS, 2).
 %% Other work of the machine can easily make a short call look longer than that.
 -define(SHORT_ATTEMPTS, 8).
-%% What no object of a table takes less than.
+%% The least memory that an object of a table takes.
 -define(OBJECT_BYTES, 40).
 -define(KINDS, [set, ordered_set]).
 %% Objects of one key of a bag.

@@ -19,7 +19,7 @@ pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 /// A number with so many digits behind the point, for files that people read.
-pub fn fixed(number: f64, digits: i32) -> Value {
+pub fn round_to(number: f64, digits: i32) -> Value {
     let scale = 10_f64.powi(digits);
     json!((number * scale).round() / scale)
 }

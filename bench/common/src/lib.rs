@@ -5,6 +5,6 @@ mod figures;
 mod latency;
 mod machine;
 
-pub use figures::{Facts, fixed, median, write};
+pub use figures::{Facts, median, round_to, write};
 pub use latency::Latencies;
 pub use machine::{common_facts, locked_version};

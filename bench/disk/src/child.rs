@@ -199,7 +199,7 @@ impl Usage {
         system::forget_peak()?;
         Ok(Usage {
             resident: system::memory()?.resident,
-            written: system::written()?,
+            written: system::bytes_written()?,
         })
     }
 
@@ -219,8 +219,8 @@ impl Usage {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn written(&self) -> Outcome<u64> {
-        Ok(system::written()? - self.written)
+    pub fn bytes_written(&self) -> Outcome<u64> {
+        Ok(system::bytes_written()? - self.written)
     }
 }
 

@@ -83,7 +83,7 @@ pub fn number_of(prefix: u64) -> u64 {
     unmix(prefix).wrapping_sub(GOLDEN)
 }
 
-/// The first word of the value of a key. What follows is drawn from it.
+/// The first word of the value of a key. The rest is drawn from it.
 fn stamp(prefix: u64, version: u64) -> u64 {
     mix(prefix ^ version.wrapping_mul(GOLDEN).rotate_left(17))
 }

@@ -12,7 +12,7 @@ pub fn facts(options: &Options) -> Facts {
     let mut facts = common_facts();
     facts.extend([
         ("file system", file_system(&options.data)),
-        ("cold", system::how_files_are_forgotten().to_string()),
+        ("cold", system::forgetting_method().to_string()),
         ("cache", format!("{} MiB", CACHE_BYTES >> 20)),
         ("records", options.sizes.records.to_string()),
         ("rounds", options.rounds.to_string()),

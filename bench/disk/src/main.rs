@@ -23,9 +23,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|first| first == CHILD).is_some() {
-        return ended(Task::parse(arguments).and_then(|task| group::run(&task)));
+        return exit_code(Task::parse(arguments).and_then(|task| group::run(&task)));
     }
-    ended(measure(Options::of_process()))
+    exit_code(measure(Options::of_process()))
 }
 
 fn measure(options: Options) -> engine::Outcome<()> {
@@ -46,7 +46,7 @@ fn measure(options: Options) -> engine::Outcome<()> {
     }
 }
 
-fn ended(outcome: engine::Outcome<()>) -> ExitCode {
+fn exit_code(outcome: engine::Outcome<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -6,7 +6,7 @@
 
 use crate::engine::ENGINES;
 use crate::row::{Better, Group, ROWS, Row};
-use ats_bench_common::{Facts, fixed, median};
+use ats_bench_common::{Facts, median, round_to};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
@@ -136,13 +136,13 @@ impl Results {
                     row.writes && ENGINES.iter().any(|e| e.name == *engine && !e.keeps_writes);
                 let mark = if unfair { "°" } else { "" };
                 let _ = match self.median(row, engine) {
-                    Some(figure) => write!(text, " {}{mark} |", shown(figure)),
+                    Some(figure) => write!(text, " {}{mark} |", format_figure(figure)),
                     None => write!(text, " – |"),
                 };
             }
             let best = self.best(row);
             let ratio = best.and_then(|best| self.ratio(row, best));
-            let ratio = ratio.map_or_else(|| "–".to_string(), shown_ratio);
+            let ratio = ratio.map_or_else(|| "–".to_string(), format_ratio);
             let _ = writeln!(text, " {} | {ratio} |", best.unwrap_or("–"));
         }
         text.push('\n');
@@ -150,11 +150,13 @@ impl Results {
 
     fn json_of(&self, row: &Row) -> Value {
         let others = self.engines().into_iter().filter(|engine| *engine != OURS);
-        let ratios = others.filter_map(|name| Some((name, fixed(self.ratio(row, name)?, 4))));
+        let ratios = others.filter_map(|name| Some((name, round_to(self.ratio(row, name)?, 4))));
         let ratios: Value = ratios.collect();
         let rates = self.engines().into_iter().filter_map(|name| {
             let rounds = self.rounds(row, name)?.iter();
-            let rounds: Value = rounds.map(|figure| figure.map(|f| fixed(f, 4))).collect();
+            let rounds: Value = rounds
+                .map(|figure| figure.map(|f| round_to(f, 4)))
+                .collect();
             Some((name, rounds))
         });
         let rates: Value = rates.collect();
@@ -188,7 +190,7 @@ impl Results {
 }
 
 /// A figure with about four digits, and thousands apart.
-fn shown(figure: f64) -> String {
+fn format_figure(figure: f64) -> String {
     match figure.abs() {
         size if size < 9.9995 => format!("{figure:.3}"),
         size if size < 99.995 => format!("{figure:.2}"),
@@ -208,7 +210,7 @@ fn shown(figure: f64) -> String {
 }
 
 /// A ratio with at least two digits that count.
-fn shown_ratio(ratio: f64) -> String {
+fn format_ratio(ratio: f64) -> String {
     match ratio {
         _ if ratio >= 0.095 => format!("{ratio:.2}"),
         _ if ratio >= 0.000_95 => format!("{ratio:.4}"),
@@ -265,12 +267,12 @@ mod tests {
 
     #[test]
     fn figures_are_short() {
-        assert_eq!(shown(0.12345), "0.123");
-        assert_eq!(shown(99.994), "99.99");
-        assert_eq!(shown(999.96), "1,000");
-        assert_eq!(shown(1_234_567.8), "1,234,568");
-        assert_eq!(shown_ratio(12.345), "12.35");
-        assert_eq!(shown_ratio(0.0123), "0.0123");
-        assert_eq!(shown_ratio(0.000_012_3), "1.2e-5");
+        assert_eq!(format_figure(0.12345), "0.123");
+        assert_eq!(format_figure(99.994), "99.99");
+        assert_eq!(format_figure(999.96), "1,000");
+        assert_eq!(format_figure(1_234_567.8), "1,234,568");
+        assert_eq!(format_ratio(12.345), "12.35");
+        assert_eq!(format_ratio(0.0123), "0.0123");
+        assert_eq!(format_ratio(0.000_012_3), "1.2e-5");
     }
 }

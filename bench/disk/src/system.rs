@@ -39,7 +39,7 @@ pub fn forget_peak() -> Outcome<()> {
 ///
 /// # Errors
 /// If the system does not say.
-pub fn written() -> Outcome<u64> {
+pub fn bytes_written() -> Outcome<u64> {
     let io = fs::read_to_string("/proc/self/io")?;
     number_after(&io, "\nwrite_bytes:").ok_or_else(|| "no write_bytes in /proc/self/io".into())
 }
@@ -75,7 +75,7 @@ pub fn write_back() {
 }
 
 /// The way in which [`forget_files`] lets the system forget what it has read.
-pub fn how_files_are_forgotten() -> &'static str {
+pub fn forgetting_method() -> &'static str {
     match fs::write("/proc/sys/vm/drop_caches", "1") {
         Ok(()) => "drop_caches",
         Err(_) => "posix_fadvise",
@@ -83,8 +83,7 @@ pub fn how_files_are_forgotten() -> &'static str {
 }
 
 /// Makes the system forget what it has cached of the files of a folder: all caches if this process
-/// may, else those files. What a hypervisor has cached stays, and the program itself is not
-/// forgotten.
+/// may, else those files. The cache of a hypervisor stays, and the program itself is not forgotten.
 ///
 /// # Errors
 /// If there are files that it cannot be asked to forget.

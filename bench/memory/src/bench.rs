@@ -4,7 +4,7 @@ use crate::bf_tree::CacheOnly;
 use crate::hashed::{Bytes, Dash, PapayaMap, SccMap};
 use crate::hot;
 use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd};
-use crate::operations::{disjoint, interleaved, keys, mix};
+use crate::operations::{deal_in_turn, disjoint, keys, mix};
 use crate::options::Options;
 use crate::results::{self, Results};
 use crate::side::{Alone, SCAN, Shared, Side};
@@ -48,7 +48,7 @@ impl Field {
         }
     }
 
-    fn ordered() -> Self {
+    fn new_ordered() -> Self {
         let mut field = Self::new(
             "",
             vec![
@@ -69,7 +69,7 @@ impl Field {
         field
     }
 
-    fn hashed() -> Self {
+    fn new_hash() -> Self {
         Self::new(
             "hash: ",
             vec![
@@ -97,8 +97,8 @@ impl Bench {
     pub fn new(options: Options) -> Self {
         Bench {
             options,
-            ordered: Field::ordered(),
-            hashed: Field::hashed(),
+            ordered: Field::new_ordered(),
+            hashed: Field::new_hash(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Bench {
             for threads in THREADS {
                 ordered.measure_inserts(options, DISJOINT, &disjoint(threads, options.range / 2));
             }
-            ordered.measure_inserts(options, INTERLEAVED, &interleaved(2, options.range / 2));
+            ordered.measure_inserts(options, INTERLEAVED, &deal_in_turn(2, options.range / 2));
             ordered.measure_random_keys(options);
             ordered.measure_hot_key(options);
             hashed.measure_random_keys(options);

@@ -9,7 +9,7 @@ use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField}
 use std::thread;
 
 /// The size of the buffer, a power of two. Ascending inserts leave pages half full, so that 4
-/// million records of 16 bytes take 200 MiB of it. What was never used takes no memory.
+/// million records of 16 bytes take 200 MiB of it. Memory that was never used is not taken.
 const BUFFER: usize = 512 << 20;
 
 /// A tree that has its buffer only. Keys are eight bytes, most significant first; the value is one

@@ -22,7 +22,7 @@ pub trait Map: Default + Send + Sync + 'static {
     /// Gives a key a value, in place of the one it may have.
     fn insert(&self, key: u64, value: u64);
 
-    /// Removes a key. Whether it was there; `true` of a map that does not say.
+    /// Removes a key. Returns `true` if it was there; `true` of a map that does not say.
     fn remove(&self, key: u64) -> bool;
 
     /// The sum of the values of these keys, under one guard or lock.

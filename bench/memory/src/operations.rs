@@ -71,7 +71,7 @@ pub fn disjoint(threads: usize, count: u32) -> Vec<Vec<u32>> {
 }
 
 /// `count` ascending numbers, dealt to the threads one by one.
-pub fn interleaved(threads: usize, count: u32) -> Vec<Vec<u32>> {
+pub fn deal_in_turn(threads: usize, count: u32) -> Vec<Vec<u32>> {
     let deal = |thread| (thread..count).step_by(threads).collect();
     (0..threads as u32).map(deal).collect()
 }

@@ -4,7 +4,7 @@
 //! Absolute numbers drift with the machine and its mood; ratios of what was measured side by side
 //! do not. So the ratio is taken in each round, and of these the median counts.
 
-use ats_bench_common::{Facts, fixed, median};
+use ats_bench_common::{Facts, median, round_to};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
@@ -159,10 +159,10 @@ pub fn write(folder: &Path, facts: &Facts, results: &[&Results]) -> io::Result<P
 
 fn json_of(row: &Row) -> Value {
     let others = row.rates.iter().filter(|(side, _)| *side != OURS);
-    let ratios = others.filter_map(|(side, _)| Some((*side, fixed(row.ratio_over(side)?, 4))));
+    let ratios = others.filter_map(|(side, _)| Some((*side, round_to(row.ratio_over(side)?, 4))));
     let ratios: Value = ratios.collect();
     let rates = row.rates.iter().map(|(side, rates)| {
-        let rates: Value = rates.iter().map(|rate| fixed(*rate, 1)).collect();
+        let rates: Value = rates.iter().map(|rate| round_to(*rate, 1)).collect();
         (*side, rates)
     });
     let rates: Value = rates.collect();

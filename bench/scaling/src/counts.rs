@@ -86,7 +86,7 @@ impl Counts {
 
     /// Lines fetched from other cores, if so many work; between the numbers of [`CORES`], in
     /// proportion.
-    pub fn fetched_with(&self, cores: usize) -> f64 {
+    pub fn fetched_lines(&self, cores: usize) -> f64 {
         let above = CORES.iter().position(|known| *known >= cores);
         let above = above.unwrap_or(CORES.len() - 1);
         let (Some(below), high) = (above.checked_sub(1), CORES[above]) else {
@@ -188,8 +188,8 @@ mod tests {
         counts.fetched[7] = 1.25;
         assert_eq!(Counts::from_csv(&counts.to_csv()), Some(counts.clone()));
         assert_eq!(Counts::from_csv("rate,set"), None);
-        assert_eq!(counts.fetched_with(1), 0.25);
-        assert_eq!(counts.fetched_with(96), 0.75);
-        assert_eq!(counts.fetched_with(200), 1.25);
+        assert_eq!(counts.fetched_lines(1), 0.25);
+        assert_eq!(counts.fetched_lines(96), 0.75);
+        assert_eq!(counts.fetched_lines(200), 1.25);
     }
 }

@@ -192,7 +192,7 @@ pub fn ours(counts: &Counts, alone: f64, in_pool: f64, threads: usize) -> Operat
         counts.figures[LOCKS] - counts.figures[SLAB],
         counts.figures[SLAB],
     );
-    let mut fetched = counts.fetched_with(threads);
+    let mut fetched = counts.fetched_lines(threads);
     let mut stations = Vec::new();
     let mut station = |copies: f64, visits: f64, service: Service| {
         // The line of a station is fetched there.
@@ -239,7 +239,7 @@ const BLOCKS_OF_A_VISIT: f64 = 128.0;
 const POOLS: f64 = 1.0;
 
 /// The figure of a table and a mix that was counted with the most threads.
-pub fn counted(all: &[Counts], kind: TableKind, mix: Mix) -> Option<&Counts> {
+pub fn find_counts(all: &[Counts], kind: TableKind, mix: Mix) -> Option<&Counts> {
     let of_mix = all
         .iter()
         .filter(|counts| (counts.kind, counts.mix) == (kind, mix));

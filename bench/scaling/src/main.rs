@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 #[cfg(counted)]
 fn count(folder: &Path) -> Result<(), String> {
     let mut lines = Vec::new();
-    let counted = counting::count_all(|counts| lines.push(said(counts.to_csv())));
+    let counted = counting::count_all(|counts| lines.push(print(counts.to_csv())));
     write_lines(&folder.join(report::COUNTS_FILE), &lines)?;
     counted
 }
@@ -64,8 +64,8 @@ fn measure(folder: &Path) -> Result<(), String> {
     if cfg!(counted) {
         return Err("this build counts, which takes time".to_string());
     }
-    let mut lines = vec![said(format!("pool,{:e}", rates::seconds_in_pool()))];
-    rates::measure_all(|rate| lines.push(said(rate.to_csv())));
+    let mut lines = vec![print(format!("pool,{:e}", rates::seconds_in_pool()))];
+    rates::measure_all(|rate| lines.push(print(rate.to_csv())));
     write_lines(&folder.join(RATES_FILE), &lines)?;
     draw(folder)
 }
@@ -75,7 +75,7 @@ fn draw(folder: &Path) -> Result<(), String> {
 }
 
 /// Shows that work goes on.
-fn said(line: String) -> String {
+fn print(line: String) -> String {
     println!("{line}");
     line
 }

@@ -235,7 +235,7 @@ pub enum Step {
 
 impl Step {
     fn draw(mix: Mix, random: &mut Random) -> Self {
-        // Which of the operations of a mix it is.
+        // Draws one of the operations of a mix.
         let turn = match mix {
             Mix::Mostly => random.0.u64(..10),
             Mix::Updates => random.0.u64(..2),

@@ -8,9 +8,9 @@
 //!   thread that visits one waits for the threads that came before.
 //!
 //! The queue at one copy is the machine-repairman model: threads, each of which comes back after a
-//! time of exponential distribution that it spends elsewhere, and one server. How long threads are
-//! elsewhere depends on how long they wait at other stations, so the times are iterated until they
-//! agree.
+//! time of exponential distribution that it spends elsewhere, and one server. The time that threads
+//! spend elsewhere depends on the time that they wait at other stations, so the times are iterated
+//! until they agree.
 
 /// Seconds in a nanosecond and in a microsecond.
 pub const NS: f64 = 1e-9;
@@ -128,7 +128,7 @@ impl Operation {
             _ => self.calls * (machine.call + others * machine.interrupt),
         };
         let outside = self.private() * machine.slowdown(threads) + lines + calls;
-        let queued = self.queued(&self.responses(machine, threads, outside));
+        let queued = self.queueing_time(&self.responses(machine, threads, outside));
         let own = self.alone * machine.slowdown(threads);
         [own, lines, calls, outside + queued - own - lines - calls]
     }
@@ -150,7 +150,7 @@ impl Operation {
         // threads without sleepers do not get into, is not found.
         let mut asleep = vec![0.0; self.stations.len()];
         for _ in 0..ROUNDS {
-            let cycle = outside + self.queued(&responses);
+            let cycle = outside + self.queueing_time(&responses);
             for place in (0..self.stations.len()).rev() {
                 let station = &self.stations[place];
                 let inner = self.inner(place, &responses);
@@ -167,7 +167,7 @@ impl Operation {
     }
 
     /// The time at stations, those within others not counted twice.
-    fn queued(&self, responses: &[f64]) -> f64 {
+    fn queueing_time(&self, responses: &[f64]) -> f64 {
         let all = self.stations.iter().zip(responses);
         let outer = all.filter(|(station, _)| !station.nested);
         outer

@@ -66,7 +66,7 @@ impl Chart {
         };
         let x = limits(points().map(|point| point.0));
         let y = limits(points().map(|point| point.1));
-        // As many labels as there are steps, so that each power has one, and nothing else.
+        // The number of labels is that of steps, so that each power has one, and nothing else.
         let labels = [&x, &y].map(|range| (range.end / range.start).log2() as usize);
         let (x, y) = (x.log_scale().base(2.0), y.log_scale().base(2.0));
         let (left, right) = area.split_horizontally(SIZE.0 - NAMES);

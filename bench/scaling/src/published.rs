@@ -84,7 +84,7 @@ pub fn is_fitted(figure: &Figure) -> bool {
 }
 
 /// The figure of the model for the same.
-pub fn modelled(figure: &Figure) -> f64 {
+pub fn predict(figure: &Figure) -> f64 {
     let alone = alone(figure.design, figure.writes);
     let operation = figure
         .design
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn published_figures_come_out_within_their_bounds() {
         for figure in &FIGURES {
-            let model = modelled(figure);
+            let model = predict(figure);
             let factor = (model / figure.per_second).max(figure.per_second / model);
             assert!(
                 factor <= figure.within,

@@ -1,7 +1,7 @@
 //! Tables in the text of `docs/inside/scaling.md`, and the pictures beside it.
 
 use crate::counts::{CORES, Counts, FIGURES as COUNTED};
-use crate::designs::{BOUNDS, Ets, HERE, LARGE, PUBLISHED, counted, ours};
+use crate::designs::{BOUNDS, Ets, HERE, LARGE, PUBLISHED, find_counts, ours};
 use crate::mixes::Mix;
 use crate::model::Machine;
 use crate::plot::{Chart, Series};
@@ -51,7 +51,7 @@ impl Data {
 
     /// Operations a second in the model.
     fn model(&self, kind: TableKind, mix: Mix, machine: &Machine, threads: usize) -> Option<f64> {
-        let counts = counted(&self.counts, kind, mix)?;
+        let counts = find_counts(&self.counts, kind, mix)?;
         let alone = 1.0 / self.rate(kind, mix, 1)?;
         let operation = ours(counts, alone, self.in_pool, threads);
         Some(operation.throughput(machine, threads))
@@ -69,7 +69,7 @@ impl Data {
             ("prediction", self.prediction_table()),
             ("where", self.where_table()),
         ] {
-            text = replaced(&text, name, &table)?;
+            text = replace_table(&text, name, &table)?;
         }
         std::fs::write(&file, text).map_err(failed)?;
         for (name, chart) in [
@@ -93,7 +93,7 @@ impl Data {
         table.push('\n');
         for kind in TableKind::ALL {
             for mix in Mix::ALL {
-                let Some(counts) = counted(&self.counts, kind, mix) else {
+                let Some(counts) = find_counts(&self.counts, kind, mix) else {
                     continue;
                 };
                 let (name, parts) = (mix.name(), counts.parts);
@@ -162,9 +162,10 @@ impl Data {
         );
         let cores = 128;
         for (kind, mix) in all_mixes() {
-            let (Some(counts), Some(rate)) =
-                (counted(&self.counts, kind, mix), self.rate(kind, mix, 1))
-            else {
+            let (Some(counts), Some(rate)) = (
+                find_counts(&self.counts, kind, mix),
+                self.rate(kind, mix, 1),
+            ) else {
                 continue;
             };
             let operation = ours(counts, 1.0 / rate, self.in_pool, cores);
@@ -262,7 +263,7 @@ fn published_table() -> String {
          |---|---|---:|---:|---:|---:|---:|\n",
     );
     for figure in &FIGURES {
-        let model = published::modelled(figure);
+        let model = published::predict(figure);
         let error = match figure.threads {
             1 => "calibration".to_string(),
             _ if published::is_fitted(figure) => "`wake` is fitted to it".to_string(),
@@ -328,7 +329,7 @@ fn three_digits(number: f64) -> String {
 }
 
 /// The text with another table between the marks of this name.
-fn replaced(text: &str, name: &str, table: &str) -> Result<String, String> {
+fn replace_table(text: &str, name: &str, table: &str) -> Result<String, String> {
     let begin = format!("<!-- begin {name} -->\n");
     let end = format!("<!-- end {name} -->");
     let missing = || format!("no marks for the table {name:?}");
@@ -344,9 +345,9 @@ mod tests {
     #[test]
     fn a_table_takes_the_place_of_the_one_before() {
         let text = "a\n<!-- begin x -->\nold\n<!-- end x -->\nb\n";
-        let new = replaced(text, "x", "new\n").expect("the marks are there");
+        let new = replace_table(text, "x", "new\n").expect("the marks are there");
         assert_eq!(new, text.replace("old", "new"));
-        assert!(replaced(text, "y", "").is_err());
+        assert!(replace_table(text, "y", "").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The arguments of the command.
 
-use ats::salvage::merge_named;
+use ats::salvage::parse_merge;
 use ats::{Description, TableType, Zeros};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -195,7 +195,7 @@ impl From<ZerosOption> for Zeros {
 pub(crate) struct Merge(pub(crate) Vec<u8>);
 
 fn merge(argument: &str) -> Result<Merge, String> {
-    let merge = merge_named(argument).map(Merge);
+    let merge = parse_merge(argument).map(Merge);
     merge.ok_or_else(|| {
         "there is no such merge; a module has its version: {module, NAME, VERSION}".into()
     })

@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    /// Prints the reason of a failure. What the shell is told.
+    /// Prints the reason of a failure. Returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Outcome::Right => ExitCode::SUCCESS,

@@ -59,7 +59,7 @@ pub(crate) fn print_faults(out: &mut dyn Write, title: &str, faults: &[Fault]) -
     Ok(())
 }
 
-fn bound(bound: &Bound<Vec<u8>>) -> Value {
+fn json_of_bound(bound: &Bound<Vec<u8>>) -> Value {
     match bound {
         Bound::Unbounded => Value::Null,
         Bound::Included(key) => json!({"key": escape(key), "included": true}),
@@ -75,7 +75,7 @@ pub(crate) fn json_faults(faults: &[Fault]) -> Value {
         object.insert("offset".into(), json!(fault.offset));
         object.insert("what".into(), json!(fault.what));
         if let Some(keys) = &fault.keys {
-            let lost = json!({"low": bound(&keys.low), "high": bound(&keys.high)});
+            let lost = json!({"low": json_of_bound(&keys.low), "high": json_of_bound(&keys.high)});
             object.insert("lost_keys".into(), lost);
         }
         Value::Object(object)

@@ -27,7 +27,7 @@ impl Bar {
 
     /// Shows how far the work has come.
     pub(crate) fn show(&self, progress: Progress) -> ControlFlow<()> {
-        // What comes to be known on the way is added to what there is to do.
+        // Work that comes to be known on the way is added to the total.
         self.0.set_length(progress.total.max(progress.done));
         self.0.set_position(progress.done);
         ControlFlow::Continue(())

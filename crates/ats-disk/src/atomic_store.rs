@@ -1,9 +1,9 @@
 //! The interface that all stores of records share, on disk.
 //!
-//! A [`DiskStore`] writes without reading. What [`ats_store::Store`] asks for besides is that a
-//! change can depend on what is there: so here each key is read, decided about and written under a
-//! lock that it shares with keys of the same hash. Writers of other keys go on, and their batches
-//! are written and synced together.
+//! A [`DiskStore`] writes without reading. [`ats_store::Store`] also asks that a change can depend
+//! on the value that is there: so here each key is read, decided about and written under a lock
+//! that it shares with keys of the same hash. Writers of other keys go on, and their batches are
+//! written and synced together.
 
 mod end_hints;
 
@@ -89,7 +89,7 @@ impl AtomicStore {
     /// [`update`](Store::update) from being made.
     ///
     /// # Errors
-    /// As those of [`DiskStore::delete`].
+    /// Those of [`DiskStore::delete`].
     pub fn delete_unread(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<(), Error> {
         let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
         self.store.write_one(may_block, |batch| batch.delete(key))
@@ -98,7 +98,7 @@ impl AtomicStore {
     /// Gives a key a value, without reading what is there.
     ///
     /// # Errors
-    /// As those of [`DiskStore::put`].
+    /// Those of [`DiskStore::put`].
     pub fn put_unread(
         &self,
         may_block: Option<MayBlock>,
@@ -181,9 +181,9 @@ impl AtomicStore {
             .collect()
     }
 
-    /// Makes a change of a key that is locked part of a batch. How many records that adds. A value
-    /// that counts as missing is removed: merging it with later operands could give something else
-    /// than they give alone.
+    /// Makes a change of a key that is locked part of a batch. Returns the number of records that
+    /// the change adds. A value that counts as missing is removed: merging it with later operands
+    /// could give something else than they give alone.
     fn add(
         &self,
         batch: &mut Batch,

@@ -55,7 +55,7 @@ impl Member for Worker {
         self.core.background.begin_turn();
         self.turn(|| {
             self.writer.prepare();
-            self.let_go();
+            self.release_unneeded();
             self.writer.relieve_memory();
             Ok(
                 match !self.files.reserve.is_short() && self.flusher.try_flush_one()? {
@@ -103,13 +103,13 @@ impl Worker {
         }
     }
 
-    /// Does one piece of work. Whether there was any.
+    /// Does one piece of work. Returns `true` if there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
-        self.let_go();
+        self.release_unneeded();
         Ok(!self.files.reserve.is_short() && self.flusher.try_flush_one()? || self.work_long()?)
     }
 
-    /// Does one piece of work that nobody waits for. Whether there was any.
+    /// Does one piece of work that nobody waits for. Returns `true` if there was any.
     fn work_long(&self) -> Result<bool, Error> {
         match self.files.reserve.is_short() {
             true => self.work_when_short(),
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
-    fn let_go(&self) {
+    fn release_unneeded(&self) {
         if let Some(age) = self.core.options.snapshot_age {
             self.core.expiry.expire(self.core.file_system.now(), age);
         }
@@ -199,8 +199,8 @@ impl Worker {
     }
 
     /// Closes the files of the journal and the manifest. The next change opens the one again and
-    /// begins the other anew. What was written is synced before, because nobody would be told of an
-    /// error that comes later. Returns `true` if they are closed, `false` if they are in use.
+    /// begins the other anew. Writes are synced before, because nobody would be told of an error
+    /// that comes later. Returns `true` if they are closed, `false` if they are in use.
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
         self.writer.sync()?;
         let mut is_closed =
@@ -217,7 +217,7 @@ impl Worker {
         Ok(is_closed)
     }
 
-    /// Does one piece of what is left for times without writes. Whether there was any.
+    /// Does one piece of what is left for times without writes. Returns `true` if there was any.
     fn work_when_idle(&self) -> Result<bool, Error> {
         self.writer.memtable_pool.release();
         self.compactor.compact_one(true)
@@ -273,7 +273,8 @@ impl Worker {
         }
     }
 
-    /// Does one piece of what makes room while the store is short of it. Whether there was any.
+    /// Does one piece of what makes room while the store is short of it. Returns `true` if there
+    /// was any.
     pub(crate) fn work_when_short(&self) -> Result<bool, Error> {
         if self.make_room()? {
             return Ok(true);
@@ -284,7 +285,7 @@ impl Worker {
         Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
     }
 
-    /// Does one piece of what makes room. Whether there was any.
+    /// Does one piece of what makes room. Returns `true` if there was any.
     ///
     /// One thread does that at a time: each piece needs the room that there is.
     pub(crate) fn make_room(&self) -> Result<bool, Error> {

@@ -199,14 +199,14 @@ impl BagStore {
         key: &[u8],
     ) -> Result<KeyValues, Error> {
         group.read(may_block, key, |range| {
-            self.atomic.store().scan_shortly(range)
+            self.atomic.store().scan_short(range)
         })
     }
 
     /// Returns `true` if a key has values.
     fn has_values(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<bool, Error> {
         with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan_shortly(range)?;
+            let mut scan = self.atomic.store().scan_short(range)?;
             Ok(scan.try_next(may_block)?.is_some())
         })
     }
@@ -227,7 +227,7 @@ impl BagStore {
             low: Some(&low),
             high: Some(&high),
         };
-        let mut scan = self.atomic.store().scan_shortly(range)?;
+        let mut scan = self.atomic.store().scan_short(range)?;
         let mut equal = Vec::new();
         let mut compared = 0;
         while let Some((record_key, bytes)) = scan.try_next(may_block)?

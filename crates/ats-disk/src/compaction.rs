@@ -1,7 +1,7 @@
 //! Compaction: neighbouring runs become one.
 //!
-//! Only neighbours in time are compacted, so a merge of values need only be associative. Which runs
-//! are compacted is decided by [`policy`]; how, by [`executor`]. Where there is too little room for
+//! Only neighbours in time are compacted, so a merge of values need only be associative. [`policy`]
+//! decides which runs are compacted, [`executor`] compacts them. Where there is too little room for
 //! that, files are purged: see [`purge`].
 //!
 //! A caller that wants all to be compacted that was there when it began must come to an end while
@@ -183,7 +183,7 @@ impl Compactor {
         self.claims.lock().claimed.len()
     }
 
-    /// Compacts some runs, if that is due, or if `is_idle`, worth while. Whether it was.
+    /// Compacts some runs, if that is due, or if `is_idle`, worth while. Returns `true` if it was.
     pub(crate) fn compact_one(&self, is_idle: bool) -> Result<bool, Error> {
         let wanted = match is_idle {
             true => Wanted::Idle,
@@ -192,7 +192,8 @@ impl Compactor {
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Compacts some runs that have at most so many bytes each, if that is due. Whether it was.
+    /// Compacts some runs that have at most so many bytes each, if that is due. Returns `true` if
+    /// it was.
     pub(crate) fn compact_small(&self, bytes: u64) -> Result<bool, Error> {
         let each = bytes / self.core.options.fan_in as u64;
         self.compact_claimed(Wanted::Small(each), &mut |_| ControlFlow::Continue(()))
@@ -208,7 +209,8 @@ impl Compactor {
     }
 
     /// Compacts all reserved runs into one, also if that is not due. Runs that another thread
-    /// compacts already are waited for by calling this again. Whether there was anything to do.
+    /// compacts already are waited for by calling this again. Returns `true` if there was anything
+    /// to do.
     pub(crate) fn compact_reserved(
         &self,
         reservation: &Reservation<'_>,
@@ -218,7 +220,7 @@ impl Compactor {
     }
 
     /// Compacts some of the reserved runs, if that is worth while where there are no writes.
-    /// Whether it was.
+    /// Returns `true` if it was.
     pub(crate) fn settle_reserved(&self, reservation: &Reservation<'_>) -> Result<bool, Error> {
         let wanted = Wanted::Settled(reservation.up_to);
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))

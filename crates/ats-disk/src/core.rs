@@ -94,8 +94,8 @@ impl Core {
         iter::once(&self.back_pressure).chain(shared)
     }
 
-    /// Adapts the delay of writes to the version. Where nothing works in the background, nothing
-    /// would be gained by waiting.
+    /// Adapts the delay of writes to the version. A store without threads would gain nothing by
+    /// waiting.
     pub(crate) fn update_back_pressure(&self) {
         if self.options.background {
             let sealed = self.versions.current().sealed.len();
@@ -122,7 +122,7 @@ impl Core {
         back_pressure::debt(self.versions.current().runs.len(), self.options.fan_in)
     }
 
-    /// Removes the files that are not read any more. Whether there were any.
+    /// Removes the files that are not read any more. Returns `true` if there were any.
     pub(crate) fn remove_obsolete(&self) -> bool {
         self.obsolete.remove(&*self.directory, &self.stats)
     }

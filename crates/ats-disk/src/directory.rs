@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// The directory of a store, open and locked. No other store opens it for writing while this lives;
 /// none opens it at all if it is locked for writing.
 ///
-/// It stays the same directory when its path leads to another one. What belongs to a store besides
-/// its records, such as a description of them, can be kept in files beside those of the store:
-/// their names must not begin with `manifest`, `journal-` or `run-`.
+/// It stays the same directory when its path leads to another one. A description of the records, or
+/// whatever else belongs to a store, can be kept in files beside those of the store: their names
+/// must not begin with `manifest`, `journal-` or `run-`.
 pub struct StoreDirectory {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,

@@ -213,7 +213,8 @@ impl Files {
         self.core.remove_obsolete();
     }
 
-    /// Removes the files that were not needed when the store was opened. Whether there were any.
+    /// Removes the files that were not needed when the store was opened. Returns `true` if there
+    /// were any.
     ///
     /// That is not done before all was found that the manifest names: it may be one of an earlier
     /// time, put back by mistake, and then what it does not name is the store. A file that cannot

@@ -32,7 +32,7 @@ impl Flusher {
         }
     }
 
-    /// Writes the oldest sealed memtable to a run. Whether there was one.
+    /// Writes the oldest sealed memtable to a run. Returns `true` if there was one.
     pub(crate) fn flush_one(&self) -> Result<bool, Error> {
         let _flushing = self.flushing.lock();
         self.flush_and_free()

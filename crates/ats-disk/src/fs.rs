@@ -118,15 +118,15 @@ pub trait Directory: Send + Sync {
     reason = "whether a file is empty is asked nowhere"
 )]
 pub trait File: Send + Sync {
-    /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only
-    /// at the end.
+    /// Fills `buffer` with what is at `offset`. Returns the number of bytes that were read, which
+    /// is smaller than wanted only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Does what [`read_at`](File::read_at) does, if the system has all of it in memory. `None` if
     /// the thread would have to wait for a device, or that cannot be known.
     ///
     /// # Errors
-    /// As those of [`read_at`](File::read_at).
+    /// Those of [`read_at`](File::read_at).
     fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
         let _unknown = (buffer, offset);
         Ok(None)

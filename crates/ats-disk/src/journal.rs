@@ -267,13 +267,13 @@ impl NextJournal {
         }
     }
 
-    /// Says that it will be needed soon. Whether nobody has said so.
+    /// Says that it will be needed soon. Returns `true` if nobody had said so before.
     #[inline]
     pub(crate) fn want(&self) -> bool {
         !self.is_wanted.load(Ordering::Relaxed) && !self.is_wanted.swap(true, Ordering::Relaxed)
     }
 
-    /// Begins it if it is wanted, unless that is done. Whether it was not.
+    /// Begins it if it is wanted, unless that is done. Returns `true` if it was not.
     pub(crate) fn prepare(&self, directory: &dyn Directory, store: u128) -> Result<bool, Error> {
         let mut begun = self.begun.lock();
         if begun.is_some() || !self.is_wanted.load(Ordering::Relaxed) {

@@ -1,11 +1,11 @@
 //! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are
 //! merges.
 //!
-//! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. What is written
-//! goes to a journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a
-//! few immutable files, and runs that follow each other in time are compacted into larger ones. A
-//! write may be an *operand*, which is merged with what is there when the key is read or its runs
-//! are compacted, by a [`MergeOperator`](ats_store::MergeOperator) that the store is opened with.
+//! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. A write goes to
+//! a journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few
+//! immutable files, and runs that follow each other in time are compacted into larger ones. A write
+//! may be an *operand*, which is merged with what is there when the key is read or its runs are
+//! compacted, by a [`MergeOperator`](ats_store::MergeOperator) that the store is opened with.
 //! `docs/inside/disk.md` tells how it works, `docs/inside/disk-format.md` what is in the files.
 //!
 //! ```

@@ -166,7 +166,7 @@ pub(crate) fn relieve() {
         return;
     };
     let shares: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-    // What is dropped below may be the last reference, which tells of it.
+    // The reference that is dropped below may be the last one, which tells of it.
     drop(all);
     let least = (limit / RELIEF_PART / shares.len().max(1)).max(LEAST_CHANGE);
     let mut to_free = excess(USED.load(Ordering::Relaxed)) + limit / RELIEF_PART;

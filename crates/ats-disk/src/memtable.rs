@@ -29,9 +29,9 @@
 //! - if the operator refuses.
 //!
 //! The link from the newer version to the older one says which of these it was, *apart* or
-//! *refused*. What was refused is not tried again. A node also has the number of stripes from there
-//! on, about: a write need not go further down a long list if there are no more of them than
-//! points.
+//! *refused*. A merge that was refused is not tried again. A node also has the number of stripes
+//! from there on, about: a write need not go further down a long list if there are no more of them
+//! than points.
 //!
 //! An operand becomes a [`Kind::Put`] at once if nothing is below it: on a [`Kind::Delete`], and if
 //! a range was deleted since the version below, or since there was none.
@@ -155,9 +155,9 @@ impl Memtable {
         }
     }
 
-    /// Takes a write, and drops or merges what need not be kept behind it. How often the operator
-    /// has refused to merge; what it has refused is kept as it was. O(log n) for n keys, and what
-    /// merging takes, besides the few versions of the key; see the documentation of
+    /// Takes a write, and drops or merges what need not be kept behind it. Returns the number of
+    /// merges that the operator has refused; their operands are kept as they were. O(log n) for n
+    /// keys, and what merging takes, besides the few versions of the key; see the documentation of
     /// [`memtable`](self).
     pub(crate) fn apply(
         &self,

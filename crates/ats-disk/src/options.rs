@@ -14,8 +14,8 @@ use std::time::Duration;
 /// | [`Interval`](Durability::Interval) | nothing is lost | the writes of the last interval may be lost, and the time that a sync takes |
 /// | [`System`](Durability::System) | nothing is lost | what the system had not written may be lost: some 30 seconds on Linux |
 ///
-/// What is lost is always the newest part: what remains is what the store was after some write, and
-/// no batch is there in part.
+/// A crash loses only the newest part: what remains is what the store was after some write, and no
+/// batch is there in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Before a write returns. Writes that wait at the same time share one sync.
@@ -36,7 +36,7 @@ pub enum Compression {
     Lz4,
 }
 
-/// The options of opening a store. What it says may differ each time, except for the operator.
+/// The options of opening a store. They may differ each time, except for the operator.
 ///
 /// ```
 /// # use ats_disk::{Compression, DiskStore, Durability, Options};
@@ -82,8 +82,8 @@ pub struct Options {
     pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
-    /// About how large a file of a run gets before the next one is begun, more than 0. What a
-    /// compaction has written of the file that it is writing is lost when the process ends.
+    /// About how large a file of a run gets before the next one is begun, more than 0. A compaction
+    /// loses the part of the file that it is writing when the process ends.
     pub file_bytes: u64,
     /// The compression of blocks.
     pub compression: Compression,

@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 pub struct Progress {
     /// Bytes of keys and values that were read.
     pub done: u64,
-    /// Bytes of keys and values that are to be read. What else there is to do may come to be known
-    /// on the way.
+    /// Bytes of keys and values that are to be read. More work may come to be known on the way.
     pub total: u64,
 }
 

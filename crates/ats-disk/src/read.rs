@@ -42,7 +42,7 @@ pub(crate) enum Moment {
     At(u64),
 }
 
-/// Lends the value of a key to `read`. Whether there is one.
+/// Lends the value of a key to `read`. Returns `true` if there is one.
 pub(crate) fn get(
     may_block: Option<MayBlock>,
     core: &Core,

@@ -177,7 +177,7 @@ impl DiskStore {
     /// Removes a key. It need not be there.
     ///
     /// # Errors
-    /// As those of [`put`](DiskStore::put).
+    /// Those of [`put`](DiskStore::put).
     pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.delete(key))
     }
@@ -185,8 +185,8 @@ impl DiskStore {
     /// Merges an operand with the value of a key, without reading it. The [crate] has an example.
     ///
     /// # Errors
-    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is
-    /// found out when the key is read.
+    /// Those of [`put`](DiskStore::put), and [`Error::NoOperator`]. Operands that cannot be merged
+    /// are found when the key is read.
     pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.merge(key, operand))
     }
@@ -210,7 +210,7 @@ impl DiskStore {
     /// ```
     ///
     /// # Errors
-    /// As those of [`put`](DiskStore::put).
+    /// Those of [`put`](DiskStore::put).
     pub fn delete_range(&self, key_range: KeyRange<'_>) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| {
             batch.delete_range(key_range)
@@ -237,7 +237,7 @@ impl DiskStore {
     /// opening after a crash. See [`Batch`].
     ///
     /// # Errors
-    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`].
+    /// Those of [`put`](DiskStore::put), and [`Error::NoOperator`].
     pub fn write(&self, batch: &Batch) -> Result<(), Error> {
         self.write_with(batch, self.durability())
     }
@@ -251,7 +251,7 @@ impl DiskStore {
     /// Only whether it is [`Durability::Always`] matters.
     ///
     /// # Errors
-    /// As those of [`write`](DiskStore::write).
+    /// Those of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         self.try_write(Some(MayBlock::here()), batch, durability)
     }
@@ -296,10 +296,10 @@ impl DiskStore {
         Ok(value)
     }
 
-    /// Lends the value of a key to `read`. Whether there is one.
+    /// Lends the value of a key to `read`. Returns `true` if there is one.
     ///
     /// # Errors
-    /// As those of [`get`](DiskStore::get).
+    /// Those of [`get`](DiskStore::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.try_get(Some(MayBlock::here()), key, read)
     }
@@ -325,9 +325,9 @@ impl DiskStore {
         Scan::of(self.core(), key_range, direction)
     }
 
-    /// See [`Scan::shortly`].
-    pub(crate) fn scan_shortly(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        Scan::shortly(self.core(), key_range)
+    /// See [`Scan::of_short_walk`].
+    pub(crate) fn scan_short(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
+        Scan::of_short_walk(self.core(), key_range)
     }
 
     /// The store as it is at this moment. O(1). See [`Snapshot`].
@@ -364,11 +364,10 @@ impl DiskStore {
         self.worker().writer.sync()
     }
 
-    /// Closes the files to which the store writes, which the next change opens again. What was
-    /// written before is durable then. A store that is not in use needs one descriptor besides
-    /// those of its files that were [read lately](crate::fs::set_open_files). The background work
-    /// does that when there were no writes for ten seconds. Nothing is closed that is in use at
-    /// this moment.
+    /// Closes the files to which the store writes, which the next change opens again. All earlier
+    /// writes are durable then. A store that is not in use needs one descriptor besides those of
+    /// its files that were [read lately](crate::fs::set_open_files). The background work does that
+    /// when there were no writes for ten seconds. Nothing is closed that is in use at this moment.
     ///
     /// # Errors
     /// Those of [`sync`](DiskStore::sync).
@@ -376,7 +375,7 @@ impl DiskStore {
         self.worker().close_logs().map(|_| ())
     }
 
-    /// Writes to runs what is in memtables. What is written meanwhile is not waited for.
+    /// Writes to runs what is in memtables. Writes of other threads meanwhile are not waited for.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::ReadOnly`].
@@ -415,7 +414,7 @@ impl DiskStore {
     /// off, what is complete of the compaction is kept, and it goes on later.
     ///
     /// # Errors
-    /// As those of [`compact`](DiskStore::compact).
+    /// Those of [`compact`](DiskStore::compact).
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();
@@ -448,10 +447,10 @@ impl DiskStore {
     }
 
     /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts
-    /// some runs, or removes files. Whether there was anything to do.
+    /// some runs, or removes files. Returns `true` if there was anything to do.
     ///
     /// # Errors
-    /// As those of [`compact`](DiskStore::compact).
+    /// Those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
         let _guard = self.core().directory_lock.acquire()?;
         self.worker().work()
@@ -465,7 +464,7 @@ impl DiskStore {
     /// does not rewrite a large run for the sake of a small one.
     ///
     /// # Errors
-    /// As those of [`compact`](DiskStore::compact).
+    /// Those of [`compact`](DiskStore::compact).
     pub fn settle(&self) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let core = self.core();

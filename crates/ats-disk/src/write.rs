@@ -143,7 +143,8 @@ impl Writer {
             || most_keys.is_some_and(|most| active.len() >= most)
     }
 
-    /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
+    /// Adds a batch to the group that is being gathered, or to a new one. Returns `true` if it is
+    /// new.
     fn join_group(&self, batch: &Batch, sync: bool) -> (Arc<Group>, bool) {
         let mut queue = self.queue.lock();
         if let Some(group) = &queue.gathering {
@@ -378,7 +379,7 @@ impl Writer {
     }
 
     /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that.
-    /// Whether it was not begun yet.
+    /// Returns `true` if it was not begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.core.status.check_writable()?;
         if !self.core.options.background || self.files.reserve.is_short() {

@@ -1,6 +1,6 @@
 //! The machine stops at any call, and anything may survive of what was not synced: a store that is
-//! opened again contains what it did after some write, and no synced write is lost. What a machine
-//! may do to a store is written in the module `sim`.
+//! opened again contains what it did after some write, and no synced write is lost. The module
+//! `sim` tells what a machine may do to a store.
 //!
 //! The number of points that are visited is printed with `--nocapture`. With
 //! `ATS_DISK_CRASH_SECONDS` in the environment, other histories are visited for so long.
@@ -18,7 +18,7 @@ use sim::toy::{Toy, injected};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Visits all points of these seeds, or of others if the environment says so. How many there were.
+/// Visits all points of these seeds, or of others if the environment says so. Returns their number.
 fn all_are_right<S: Subject>(seeds: Range<u64>) -> u64 {
     let start = Instant::now();
     let (mut histories, mut visited) = (0, 0);
@@ -33,7 +33,7 @@ fn all_are_right<S: Subject>(seeds: Range<u64>) -> u64 {
     visited
 }
 
-/// How many points were visited until something was wrong.
+/// Returns the number of points that were visited until something was wrong.
 fn is_caught<S: Subject>(lie: Option<Lie>, seeds: u64) -> Option<u64> {
     let mut visited = 0;
     for seed in 0..seeds {

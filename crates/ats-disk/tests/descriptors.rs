@@ -103,7 +103,7 @@ fn more_files_are_read_than_may_be_open() {
     });
     set_open_files(1);
     assert_eq!(open_files(), 1);
-    // What is not open is not opened by a caller that may not block.
+    // A caller that may not block opens no file.
     let is_open = |number: usize| match store.try_get(None, &key(number), &mut |value| {
         assert_eq!(value, key(number));
     }) {

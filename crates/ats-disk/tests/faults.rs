@@ -14,7 +14,7 @@ use sim::toy::{Toy, injected};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Fails each call of a history in each way. How many histories were run.
+/// Fails each call of a history in each way. Returns the number of histories that were run.
 fn fail<S: Subject>(broken: &Broken) -> Result<u64, String> {
     let mut runs = 0;
     for (of, how, forever) in [

@@ -71,7 +71,7 @@ impl Full {
     fn open_again(&mut self, closes: bool) {
         let store = self.store.take().expect("it is open");
         if closes {
-            // What is not in runs is in the journal.
+            // Records that are not in runs are in the journal.
             let _maybe_full = store.close();
         }
         drop(store);
@@ -107,8 +107,8 @@ impl Full {
         panic!("there is always something to do");
     }
 
-    /// Writes records until there is no room, also after what can be done was done. How many there
-    /// were.
+    /// Writes records until there is no room, also after what can be done was done. Returns their
+    /// number.
     fn fill(&mut self, from: usize, random: &mut Random) -> usize {
         let (mut written, mut refused) = (0, 0);
         for number in from.. {

@@ -79,7 +79,7 @@ fn stores_share_a_budget() {
     assert!(stores[0].info().flushes >= 2);
     wait_for(memtables, 4 * MIB);
 
-    // What was read is in one cache.
+    // The blocks that were read are in one cache.
     stores
         .iter()
         .for_each(|store| store.flush().expect("flushed"));

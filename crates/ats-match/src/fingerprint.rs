@@ -102,7 +102,7 @@ impl Fingerprints {
         frames: &mut Vec<Frame<'r, H>>,
         pairs: &mut Pairs<'r, H>,
     ) -> Option<u64> {
-        let known = made_map(term).and_then(|number| self.known.get(&number));
+        let known = made_map_keys(term).and_then(|number| self.known.get(&number));
         if known.is_some() {
             return known.copied();
         }
@@ -215,7 +215,7 @@ impl Fingerprints {
                     Some(value) => (missing, part, value),
                     None if missing == 0 => {
                         let hash = self.mix(5, hash, 0);
-                        if let Some(number) = made_map(map) {
+                        if let Some(number) = made_map_keys(map) {
                             self.known.insert(number, hash);
                         }
                         return Step::Done(hash);
@@ -238,7 +238,7 @@ impl Fingerprints {
 }
 
 /// The keys of a map that was made and has some.
-fn made_map<H: Host>(term: RunTerm<'_, H>) -> Option<u32> {
+fn made_map_keys<H: Host>(term: RunTerm<'_, H>) -> Option<u32> {
     match term.value {
         Value::Map { keys } if keys.len() > 0 => Some(keys.start()),
         _ => None,

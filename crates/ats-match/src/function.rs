@@ -34,7 +34,7 @@ macro_rules! functions {
 
             /// The function with that name and so many arguments, whichever release knows it.
             #[must_use]
-            pub fn named(name: &str, arity: usize) -> Option<Function> {
+            pub fn by_name(name: &str, arity: usize) -> Option<Function> {
                 match (name, arity) {
                     $(($name, $arity) => Some(Function::$variant),)*
                     _ => None,
@@ -199,10 +199,10 @@ mod tests {
     fn names_and_arities_lead_back() {
         assert_eq!(Function::ALL.len(), 63);
         for &function in Function::ALL {
-            let found = Function::named(function.name(), function.arity());
+            let found = Function::by_name(function.name(), function.arity());
             assert_eq!(found, Some(function));
         }
-        assert_eq!(Function::named("element", 1), None);
+        assert_eq!(Function::by_name("element", 1), None);
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Proof {
         if is_atom(only, "$_") {
             return true;
         }
-        let (Some(key), Some((result, is_constant))) = (self.key(head), made_by(only)) else {
+        let (Some(key), Some((result, is_constant))) = (self.key(head), constructed_term(only))
+        else {
             return false;
         };
         let Some(new_key) = self.key(result) else {
@@ -110,7 +111,7 @@ impl Proof {
                     _ => false,
                 },
                 Kind::Tuple(_) if is_constant => same_elements(pattern, expression, &mut tasks),
-                Kind::Tuple(_) => match made_by(expression) {
+                Kind::Tuple(_) => match constructed_term(expression) {
                     Some((constant, true)) => {
                         is_constant = true;
                         tasks.extend([Task::EndOfConstant, Task::Same(pattern, constant)]);
@@ -160,7 +161,7 @@ fn same_immediate<H: Host>(
 }
 
 /// The term that `{const, Term}` or `{{...}}` is made of, and `true` if it is taken verbatim.
-fn made_by<H: Host>(expression: ImageRef<'_, H>) -> Option<(ImageRef<'_, H>, bool)> {
+fn constructed_term<H: Host>(expression: ImageRef<'_, H>) -> Option<(ImageRef<'_, H>, bool)> {
     let View::Tuple(elements) = expression.view() else {
         return None;
     };

@@ -11,10 +11,10 @@
 //! | `function` | [`Function`], what guards and bodies may call |
 //! | [`plan`] | [`Plan`](plan::Plan), which keys must be read at all |
 //!
-//! What a specification means is what it means in `ets`, also where the documentation of `ets` does
-//! not say so: literals in heads are compared exactly, with floats by their bits; a map in a head
-//! matches every map that has at least its pairs; an exception in a guard makes the clause fail,
-//! and in a body it leaves `'EXIT'` in the place of what failed.
+//! A specification means what it means in `ets`, also where the documentation of `ets` does not say
+//! so: literals in heads are compared exactly, with floats by their bits; a map in a head matches
+//! every map that has at least its pairs; an exception in a guard makes the clause fail, and in a
+//! body it leaves `'EXIT'` in the place of what failed.
 //!
 //! Terms are known here, but not where objects live, and not the virtual machine.
 

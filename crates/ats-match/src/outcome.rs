@@ -65,7 +65,7 @@ impl<'r, H: Host> Outcome<'r, H> {
     #[inline]
     pub fn write<S: HostSink<H>>(&self, sink: &mut S, writer: &mut Writer<S::Term>) -> S::Term {
         match &self.result {
-            // What was not made needs no stack of ours.
+            // A term that was not made needs no stack of ours.
             Ok(term) => match term.value {
                 Value::Word(word) => sink.immediate(word),
                 Value::Image(image) => decode(image, sink, &mut writer.scratch),

@@ -19,9 +19,9 @@
 //!    for a hash table, too, after each number that needs only be `==` was replaced by all that
 //!    are.
 //!
-//! What makes it sound that ranges of a part are put behind known bytes: an order key continues
-//! another one only with a byte above every tag, see [`ats_term::order`]. So how the keys of a part
-//! stand to a bound does not change by what follows the part.
+//! It is sound to put ranges of a part behind known bytes: an order key continues another one only
+//! with a byte above every tag, see [`ats_term::order`]. So how the keys of a part stand to a bound
+//! does not change by what follows the part.
 //!
 //! Nothing is recursive, except that guards may alternate between "all of" and "one of" up to a
 //! fixed depth; below it they are not looked at. The work is limited, too: beyond [`LIMIT`] cases
@@ -86,14 +86,14 @@ impl Plan {
     ///
     /// O(size of the specification * log), with factors up to [`LIMIT`].
     #[must_use]
-    pub fn ordered<H: Host>(spec: &Spec<H>, key_index: usize) -> Plan {
+    pub fn for_ordered<H: Host>(spec: &Spec<H>, key_index: usize) -> Plan {
         Plan::Ordered(ranges(spec, key_index))
     }
 
     /// The plan for a hash table whose objects have their key at `key_index`, from 0, and which
-    /// makes its keys with these options. Costs as much as [`ordered`](Plan::ordered).
+    /// makes its keys with these options. Costs as much as [`for_ordered`](Plan::for_ordered).
     #[must_use]
-    pub fn hashed<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
+    pub fn for_hash<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
         Plan::Hashed(keys(spec, &ranges(spec, key_index), options))
     }
 

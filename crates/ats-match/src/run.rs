@@ -35,9 +35,10 @@ impl<H: Host> IdleBuffers<H> {
     /// The buffers, empty, for a run that is over when `'r` is.
     #[inline]
     pub(crate) fn for_run<'r>(&'r mut self) -> &'r mut Buffers<'r, H> {
-        // SAFETY: the two types differ in a lifetime only. What a run leaves in the buffers may not
-        // live as long as `self`, but no code reads it: this is the only way to the buffers, and it
-        // empties them. Dropping does not read it either, since references have no destructors.
+        // SAFETY: the two types differ in a lifetime only. Terms that a run leaves in the buffers
+        // may not live as long as `self`, but no code reads them: this is the only way to the
+        // buffers, and it empties them. Dropping does not read them either, since references have
+        // no destructors.
         let buffers: &'r mut Buffers<'r, H> = unsafe { std::mem::transmute(&mut self.0) };
         buffers.clear();
         buffers.arena.clear();
@@ -46,7 +47,7 @@ impl<H: Host> IdleBuffers<H> {
 }
 
 impl<H: Host> Buffers<'_, H> {
-    /// Forgets what belongs to a clause. What was made stays, as it is numbered.
+    /// Forgets what belongs to a clause. Values that were made stay, as they are numbered.
     #[inline]
     pub(crate) fn clear(&mut self) {
         empty(&mut self.stack);

@@ -1,8 +1,8 @@
 //! The one interface behind which record stores are exchanged.
 //!
 //! A table needs little of a store: find a record, change one key atomically, change several keys
-//! as one, and walk. What the bytes mean is the table's business. Two stores implement it here,
-//! [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and
+//! as one, and walk. The meaning of the bytes is the table's business. Two stores implement it
+//! here, [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and
 //! [`HashTable`](crate::hash::HashTable); others can.
 
 use crate::batch::{self, Pinning, Stepwise};
@@ -132,7 +132,7 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision
     /// that does not look at the current record, so that a store need not look at it either.
-    /// Whether there was one.
+    /// Returns `true` if there was one.
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
         let (mut record, mut was_there) = (Some(record), false);
         self.update(key, guard, &mut |current| {
@@ -169,9 +169,9 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Changes the record at an end of the store atomically.
     ///
-    /// As [`update`](Backend::update), but of the key that is the first, or the last, at the moment
-    /// of the change: `decide` sees its record, or nothing if the store is empty at that moment,
-    /// after which it can change nothing. A new record must have the same key.
+    /// Like [`update`](Backend::update), but of the key that is the first, or the last, at the
+    /// moment of the change: `decide` sees its record, or nothing if the store is empty at that
+    /// moment, after which it can change nothing. A new record must have the same key.
     ///
     /// An unordered store has no end. There `decide` sees *some* record, and nothing only if no
     /// record was there throughout the call. Removing all records by and by takes O(1) for each,
@@ -249,8 +249,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// asks `pause` now and then, at least after so much work as finding a few records is, whether
     /// there were any or not; if that breaks, returns a position at which another scan goes on.
     ///
-    /// As [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not: a
-    /// key that is there throughout all these scans is met exactly once.
+    /// Like [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not:
+    /// a key that is there throughout all these scans is met exactly once.
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
@@ -366,12 +366,13 @@ pub trait Fixable {
     /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.
     fn fix(&self);
 
-    /// Ends a period started by [`fix`](Fixable::fix). What was kept for the walks is removed by
-    /// [`tidy`](Fixable::tidy).
+    /// Ends a period started by [`fix`](Fixable::fix). [`tidy`](Fixable::tidy) removes what was
+    /// kept for the walks.
     fn unfix(&self);
 
     /// Does up to about `budget` records' worth of work that was put off, unless the store is
-    /// fixed. Whether nothing is left to do. To be called after `unfix`, as often as it takes.
+    /// fixed. Returns `true` if nothing is left to do. To be called after `unfix`, as often as it
+    /// takes.
     fn tidy(&self, budget: usize, guard: &Guard) -> bool;
 }
 
@@ -379,7 +380,7 @@ pub trait Fixable {
 pub trait Adaptive {
     /// Lets parts that no writer came to since the last call drift together: the decay by which a
     /// store that is only read, or not used, gets fewer parts again. A bounded amount of work; to
-    /// be called now and then. Whether nothing is left to join.
+    /// be called now and then. Returns `true` if nothing is left to join.
     fn join_idle(&self, guard: &Guard) -> bool {
         let _ = guard;
         true

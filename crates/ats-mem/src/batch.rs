@@ -15,14 +15,14 @@
 //! comparison on a cache line it needs anyway.
 //!
 //! # Keys that stay as they are
-//! What a batch decides about one key must still be right when it commits, so it holds every key it
-//! has looked at. If a key is to stay as it is, the record that is there is *kept*: it is stamped,
-//! but readers see it whatever becomes of the batch. If there is no record, or none that can bear
-//! the stamp, the key gets a *hold*: a stamped record without value, through which readers see what
-//! was there before. When the batch has ended, the record before is put back. Without that another
-//! writer could change the key between the decision and the commit, and its change would be lost or
-//! seen in an order that no moment explains. A batch of one key needs none of this, since its
-//! decision and its commit are one step under one lock.
+//! A decision of a batch about one key must still be right when it commits, so it holds every key
+//! it has looked at. If a key is to stay as it is, the record that is there is *kept*: it is
+//! stamped, but readers see it whatever becomes of the batch. If there is no record, or none that
+//! can bear the stamp, the key gets a *hold*: a stamped record without value, through which readers
+//! see what was there before. When the batch has ended, the record before is put back. Without that
+//! another writer could change the key between the decision and the commit, and its change would be
+//! lost or seen in an order that no moment explains. A batch of one key needs none of this, since
+//! its decision and its commit are one step under one lock.
 //!
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not,
@@ -33,10 +33,10 @@
 //!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or
-//! cleared, and is not pinned while it builds a record. What it refers to from one piece to the
-//! next lives without a guard: the record before, and the record installed, as long as the stamp
-//! holds the key (BATCH-3, BATCH-5); entries, since they are the batch's own; and the store, which
-//! its caller keeps alive.
+//! cleared, and is not pinned while it builds a record. The objects that it refers to from one
+//! piece to the next live without a guard: the record before, and the record installed, as long as
+//! the stamp holds the key (BATCH-3, BATCH-5); entries, since they are the batch's own; and the
+//! store, which its caller keeps alive.
 //!
 //! # Invariants
 //! - BATCH-1. The state goes from `Open` to `Committed` or to `Aborted`, once.

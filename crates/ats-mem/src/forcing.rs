@@ -26,9 +26,9 @@ pub struct Forcing {
 
 #[cfg(not(feature = "forcing"))]
 impl Forcing {
-    /// The adaptation that the write that asks has to force.
+    /// Returns the adaptation that the write that asks has to force.
     #[inline]
-    pub const fn forced(&self) -> Option<Forced> {
+    pub const fn decide_forced(&self) -> Option<Forced> {
         None
     }
 }
@@ -41,9 +41,9 @@ impl Forcing {
             .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
     }
 
-    /// The adaptation that the write that asks has to force. Nearly always one load.
+    /// Returns the adaptation that the write that asks has to force. Nearly always one load.
     #[inline]
-    pub fn forced(&self) -> Option<Forced> {
+    pub fn decide_forced(&self) -> Option<Forced> {
         match self.every.load(Relaxed) {
             0 => None,
             every => self.choose(every >> 32, every & u64::from(u32::MAX)),

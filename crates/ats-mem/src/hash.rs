@@ -30,10 +30,10 @@
 //!   changes what readers compare (the number of buckets, the count of moves, or both), then clears
 //!   the original.
 //! - HASH-4. Every store to a slot releases and every load acquires.
-//! - HASH-5. What is taken out of a slot, a line out of a chain, or a segment out of the directory,
-//!   is freed by retiring only. References to buckets and records are had under a guard that was
-//!   there when the thread read the directory, or by code that has the table alone. So what they
-//!   lead to lives as long as they do.
+//! - HASH-5. A record that is taken out of a slot, a line out of a chain, and a segment out of the
+//!   directory are freed by retiring only. References to buckets and records are had under a guard
+//!   that was there when the thread read the directory, or by code that has the table alone. So
+//!   what they lead to lives as long as they do.
 //! - HASH-6. Locks are taken in this order: that of the census, resize lock, stripes in ascending
 //!   order. A writer holds one stripe and takes no other lock under it.
 //! - HASH-7. The fingerprint of a slot is stored before the slot is filled and cleared after it was
@@ -108,7 +108,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let hash = self.seed.hash(key);
         let live = |word: Word, record| (!word.is_deleted()).then_some(record);
-        self.search(key, hash, guard, live)?.settled(guard)
+        self.search(key, hash, guard, live)?.resolve(guard)
     }
 
     /// A key that is not there takes no lock.
@@ -299,7 +299,7 @@ impl<R: Release> Fixable for HashTable<R> {
     }
 
     fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        // What was never fixed has kept nothing.
+        // A table that was never fixed has kept nothing.
         self.rare.get().is_none() || self.is_fixed() || self.purge(budget, guard)
     }
 }
@@ -317,7 +317,7 @@ impl<R: Release> HashTable<R> {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
         // With what is made late, also before it is made: a table is not larger because it was
         // fixed once.
-        let own = size_of::<Self>() + slab::rounded(size_of::<Rare>());
+        let own = size_of::<Self>() + slab::block_size(size_of::<Rare>());
         own + self.stripes.bytes(guard) + buckets
     }
 

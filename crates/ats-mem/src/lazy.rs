@@ -56,7 +56,7 @@ impl<T: Default> Lazy<T> {
 
     /// Bytes of memory that it takes beside the store.
     pub(crate) fn bytes(&self) -> usize {
-        self.get().map_or(0, |_| slab::rounded(size_of::<T>()))
+        self.get().map_or(0, |_| slab::block_size(size_of::<T>()))
     }
 }
 

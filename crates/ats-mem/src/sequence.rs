@@ -1,8 +1,8 @@
 //! A persistent sequence of values with stable positions.
 //!
-//! What a key of a bag holds when it holds very many objects: values that are appended, removed
-//! anywhere, and read from any position on, while readers look at whole versions that do not
-//! change.
+//! It holds the objects of a key of a bag that has very many of them: values that are appended,
+//! removed anywhere, and read from any position on, while readers look at whole versions that do
+//! not change.
 //!
 //! A value keeps the position at which it was appended; positions ascend and are not given again. A
 //! version is a radix tree over positions, 32 wide, whose nodes have a place only for children that
@@ -39,18 +39,19 @@
 //!   is held by a node that itself has a single reference, and so on up to a root whose count a
 //!   thread has taken from 1 to 0. Such a node belongs to that thread, because no other thread can
 //!   get a reference to it. Taking over relies on this.
-//! - SEQUENCE-5. What the words of a value own is released when its last reference is given up.
+//! - SEQUENCE-5. The resources that the words of a value own are released when its last reference
+//!   is given up.
 //! - SEQUENCE-6. A version that was taken over has no references. Its blocks can be read until the
 //!   leftovers are retired and all readers have gone that were pinned before.
 //! - SEQUENCE-7. A link of a draft that has the mark leads to a block that the draft alone has; the
-//!   others lead to blocks of the version it was made of, which live as long as the edit. What
-//!   stands at height 0 is a value, what stands above is a node.
+//!   others lead to blocks of the version it was made of, which live as long as the edit. A block
+//!   at height 0 is a value, one above is a node.
 //!
-//! Why a reader under a guard is safe while its version is taken over: of the blocks it can reach
-//! each one is either still a block of the new version, or among the leftovers, which are retired
-//! after the new version has taken the place of the old one. If the new version is itself taken
-//! over, or dropped, the same holds for what it leaves; that is retired later, and the guard is
-//! older. A reader with a reference to the root prevents that its version is taken over at all.
+//! A reader under a guard is safe while its version is taken over: of the blocks it can reach each
+//! one is either still a block of the new version, or among the leftovers, which are retired after
+//! the new version has taken the place of the old one. If the new version is itself taken over, or
+//! dropped, the same holds for what it leaves; that is retired later, and the guard is older. A
+//! reader with a reference to the root prevents that its version is taken over at all.
 //!
 //! # Sources
 //! P. Bagwell, *Ideal hash trees*, 2001, for nodes with bitmaps; C. Okasaki, *Purely functional

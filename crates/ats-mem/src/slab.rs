@@ -20,8 +20,8 @@
 //! A pool takes from its fullest runs first, so that the others can drain. A run without a used
 //! block goes back to its chunk at once, and may serve another size. A chunk without a used run
 //! goes back to the system, except one, which is kept so that a store at the border does not map
-//! and unmap all the time, and as many more as there are [`Retained`] for. What remains are blocks
-//! in the caches of threads, at most 16 KiB or two blocks for each size, and chunks that these or a
+//! and unmap all the time, and as many more as there are [`Retained`] for. It still keeps blocks in
+//! the caches of threads, at most 16 KiB or two blocks for each size, and chunks that these or a
 //! few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes back what the
 //! system was told about huge pages, or it would fill them again.
 //!
@@ -59,7 +59,7 @@ mod cache;
 mod chunk;
 mod chunks;
 mod class;
-mod corrupted;
+mod corruption;
 mod list;
 mod memory;
 mod pool;
@@ -69,8 +69,8 @@ mod system;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use block::freeing;
-pub use block::{allocate, free, rounded};
+pub(crate) use block::free_function;
+pub use block::{allocate, block_size, free};
 pub use boxed::SlabBox;
 pub use class::LARGEST;
 pub use memory::ADDRESS_LIMIT;

@@ -3,7 +3,9 @@
 #![cfg(not(loom))]
 #![cfg(not(any(miri, fuzzing, watched)))]
 
-use ats_mem::slab::{LARGEST, SharedSlice, Statistics, allocate, free, rounded, statistics, trim};
+use ats_mem::slab::{
+    LARGEST, SharedSlice, Statistics, allocate, block_size, free, statistics, trim,
+};
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
 use fastrand::Rng;
 use std::cell::RefCell;
@@ -104,14 +106,14 @@ fn rounded_is_what_a_block_takes() {
     for bytes in 0..=LARGEST {
         let block = allocate(bytes);
         trim();
-        assert_eq!(statistics().used, rounded(bytes), "{bytes}");
-        assert!(rounded(bytes) >= bytes);
+        assert_eq!(statistics().used, block_size(bytes), "{bytes}");
+        assert!(block_size(bytes) >= bytes);
         // SAFETY: the test has just allocated the block with these bytes.
         unsafe { free(block, bytes) };
         trim();
     }
-    assert_eq!(rounded(LARGEST + 1), LARGEST + 16);
-    assert_eq!(rounded(1_000_000), 1_000_000);
+    assert_eq!(block_size(LARGEST + 1), LARGEST + 16);
+    assert_eq!(block_size(1_000_000), 1_000_000);
     assert_nothing_left();
 }
 
@@ -119,10 +121,10 @@ fn rounded_is_what_a_block_takes() {
 fn the_cache_of_a_thread_is_bounded() {
     let _alone = alone();
     for bytes in [16, 48, 200, 640, 2048, 4104, 9000, LARGEST] {
-        let most = (16 << 10).max(2 * rounded(bytes));
+        let most = (16 << 10).max(2 * block_size(bytes));
         let all: Vec<_> = (0..1_000).map(|_| Canary::new(bytes)).collect();
-        assert!(statistics().used >= 1_000 * rounded(bytes));
-        assert!(statistics().used <= 1_000 * rounded(bytes) + most);
+        assert!(statistics().used >= 1_000 * block_size(bytes));
+        assert!(statistics().used <= 1_000 * block_size(bytes) + most);
         drop(all);
         assert!(statistics().used <= most, "{:?}", statistics());
         trim();
@@ -186,7 +188,7 @@ fn a_deleted_million_returns_its_memory() {
         // SAFETY: 611953 is prime to a million, so each block is freed once.
         unsafe { free(blocks[at], 48) };
     }
-    // What the cache of this thread holds may be anywhere; `trim` lets go of that, too.
+    // Blocks in the cache of this thread may be anywhere; `trim` gives them up, too.
     assert_nothing_left();
 }
 
@@ -284,7 +286,7 @@ fn short_threads_leave_nothing_behind() {
         kept.extend(canaries.join().unwrap());
     }
     trim();
-    let used: usize = kept.iter().map(|canary| rounded(canary.bytes)).sum();
+    let used: usize = kept.iter().map(|canary| block_size(canary.bytes)).sum();
     assert_eq!(statistics().used, used);
     drop(kept);
     assert_nothing_left();
@@ -313,8 +315,8 @@ fn stores_keep_nothing() {
     assert_nothing_left();
 }
 
-/// What a tree says it takes is what the slab has given it, but for the cache of the thread and
-/// nodes that were replaced and not freed yet.
+/// A tree says that it takes what the slab has given it, but for the cache of the thread and nodes
+/// that were replaced and not freed yet.
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();

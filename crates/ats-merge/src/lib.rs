@@ -21,9 +21,9 @@
 //! | `{prune, Merge}` | as of `Merge`, which is `sum`, `append` or `union` | the same, but an empty value counts as missing | `delete` of osmos |
 //!
 //! The values of a merge form a *kind*, and a merge of two values of the kind is of the kind (but
-//! for sums that are larger than a number may be). What is no value of the kind is refused, also as
-//! the first one: see [`Merge::accepts`]. Lists and binaries, and ordered sets and maps, are of the
-//! same kind, but not merged with each other.
+//! for sums that are larger than a number may be). A term that is no value of the kind is refused,
+//! also as the first one: see [`Merge::accepts`]. Lists and binaries, and ordered sets and maps,
+//! are of the same kind, but not merged with each other.
 //!
 //! # Laws
 //! | merge | identity: merged with it, all stay what they are | base: what is older does not matter | counts as missing |
@@ -40,8 +40,8 @@
 //! A value that counts as missing is neutral as the earlier one, so it makes no difference whether
 //! a store has removed it before the next value comes ([`Merge::is_absent`]). That is why
 //! `intersection` has none, and why 0 of `sum` stays: a counter that was counted down to 0 is
-//! there. What is older than a base need not be read ([`Merge::is_base`]), and is not refused then,
-//! whatever it is.
+//! there. Operands older than a base need not be read ([`Merge::is_base`]), and are not refused
+//! then, whatever they are.
 //!
 //! Sums of floats are associative up to rounding, as floats are, and one order of adding may be
 //! larger than a number may be where another is not. A sum of 0 and `-0.0` is `0.0`, but for
@@ -52,8 +52,8 @@
 //! takes O(size) if both are tuples, lists, maps or bitstrings. `append`, `union` and
 //! `intersection` take O(size of both), of maps expected.
 //!
-//! Values are terms inside images, wherever they are kept. What is made of them is a [`Merged`],
-//! which borrows what it can, and is itself a term of which an image can be made.
+//! Values are terms inside images, wherever they are kept. The result is a [`Merged`], which
+//! borrows what it can, and is itself a term of which an image can be made.
 
 mod lists;
 mod merge;

@@ -103,7 +103,7 @@ fn two_sets<'m, H: Host>(
     zeros: Zeros,
 ) -> Result<[Set<'m, H>; 2], MergeError> {
     let first = elements(earlier).ok_or(MergeError::Earlier)?;
-    // What is wrong with the earlier one is said first.
+    // A fault of the earlier one is told first.
     let Some(second) = elements(later) else {
         let is_set = is_ordered(earlier, zeros);
         return Err(if is_set {

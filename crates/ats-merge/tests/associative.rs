@@ -12,7 +12,7 @@ fn atom(text: &str) -> Term {
     Term::Atom(Atom::new(text).expect("a short text"))
 }
 
-fn named(name: &str) -> Merge {
+fn merge_by_name(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
@@ -21,7 +21,7 @@ fn with(name: &str, argument: impl Into<Term>) -> Merge {
     Merge::from_term(&Term::from((atom(name), argument.into()))).expect("a merge")
 }
 
-fn pruned(name: &str) -> Merge {
+fn prune_merge(name: &str) -> Merge {
     with("prune", atom(name))
 }
 
@@ -31,7 +31,12 @@ fn list(elements: impl IntoIterator<Item = Term>) -> Term {
 }
 
 /// Merges terms by way of their images.
-fn merged(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Result<Term, MergeError> {
+fn merge_terms(
+    merge: &Merge,
+    earlier: &Term,
+    later: &Term,
+    zeros: Zeros,
+) -> Result<Term, MergeError> {
     let pair = Term::from((earlier.clone(), later.clone()));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&pair).expect("a tuple");
@@ -57,8 +62,8 @@ fn accepts(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
     merge.accepts(object.element(0), zeros)
 }
 
-/// What a value is when nothing was there before.
-fn expanded(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
+/// Returns what a value is when nothing was there before.
+fn expand(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     let object = Term::from((term.clone(), 0));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&object).expect("a tuple");
@@ -89,7 +94,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// What zeros are, and values that suit.
+/// A treatment of zeros, and values that suit.
 fn with_zeros<S: Strategy>(
     values: impl Fn(Zeros) -> S,
 ) -> impl Strategy<Value = (Zeros, S::Value)> {
@@ -123,8 +128,9 @@ fn map() -> impl Strategy<Value = Term> {
 /// Some of these numbers, and statistics of two.
 fn statistics_of(numbers: BoxedStrategy<Term>) -> BoxedStrategy<Term> {
     let of_two = (numbers.clone(), numbers.clone(), 1..4_i64).prop_map(|(a, b, count)| {
-        let [min, max, sum] = ["min", "max", "sum"]
-            .map(|name| merged(&named(name), &a, &b, Zeros::Distinct).expect("of numbers"));
+        let [min, max, sum] = ["min", "max", "sum"].map(|name| {
+            merge_terms(&merge_by_name(name), &a, &b, Zeros::Distinct).expect("of numbers")
+        });
         Term::from((min, max, sum, count))
     });
     prop_oneof![numbers, of_two].boxed()
@@ -169,28 +175,34 @@ fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     let empty_lists = [Term::Nil, Term::binary(b"")];
     let empty_sets = || [Term::Nil, Term::Map(Map::new(Vec::new()).expect("no keys"))];
     prop_oneof![
-        three(named("sum"), &integers),
-        three(named("min"), &any),
-        three(named("max"), &any),
-        three(named("first"), &any),
-        three(named("last"), &any),
+        three(merge_by_name("sum"), &integers),
+        three(merge_by_name("min"), &any),
+        three(merge_by_name("max"), &any),
+        three(merge_by_name("first"), &any),
+        three(merge_by_name("last"), &any),
         three(with("last", 2), &with_timestamp().boxed()),
-        three(named("append"), &lists),
-        three(named("append"), &bytes),
-        three(named("union"), &sets),
-        three(named("union"), &maps),
-        three(named("intersection"), &sets),
-        three(named("intersection"), &maps),
-        three(named("statistics"), &statistics_of(integers.clone())),
+        three(merge_by_name("append"), &lists),
+        three(merge_by_name("append"), &bytes),
+        three(merge_by_name("union"), &sets),
+        three(merge_by_name("union"), &maps),
+        three(merge_by_name("intersection"), &sets),
+        three(merge_by_name("intersection"), &maps),
         three(
-            named("statistics"),
+            merge_by_name("statistics"),
+            &statistics_of(integers.clone())
+        ),
+        three(
+            merge_by_name("statistics"),
             &statistics_of(number_of_quarters().boxed())
         ),
-        three(pruned("sum"), &integers),
-        three(pruned("append"), &or_empty(&lists, empty_lists.clone())),
-        three(pruned("append"), &or_empty(&bytes, empty_lists)),
-        three(pruned("union"), &or_empty(&sets, empty_sets())),
-        three(pruned("union"), &or_empty(&maps, empty_sets())),
+        three(prune_merge("sum"), &integers),
+        three(
+            prune_merge("append"),
+            &or_empty(&lists, empty_lists.clone())
+        ),
+        three(prune_merge("append"), &or_empty(&bytes, empty_lists)),
+        three(prune_merge("union"), &or_empty(&sets, empty_sets())),
+        three(prune_merge("union"), &or_empty(&maps, empty_sets())),
     ]
     .boxed()
 }
@@ -217,7 +229,7 @@ fn any_merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
 }
 
 fn check(merge: &Merge, [a, b, c]: &[Term; 3], zeros: Zeros) -> Result<(), TestCaseError> {
-    let merged = |a: &Term, b: &Term| merged(merge, a, b, zeros);
+    let merged = |a: &Term, b: &Term| merge_terms(merge, a, b, zeros);
     let left = merged(a, b).and_then(|ab| merged(&ab, c));
     let right = merged(b, c).and_then(|bc| merged(a, &bc));
     prop_assert_eq!(&left, &right, "{:?} of {} and {} and {}", merge, a, b, c);
@@ -249,18 +261,18 @@ proptest! {
     ) {
         if merge.is_absent(&earlier) {
             prop_assert!(merge.has_absent());
-            prop_assert_eq!(merged(&merge, &earlier, &later, zeros), Ok(later));
+            prop_assert_eq!(merge_terms(&merge, &earlier, &later, zeros), Ok(later));
         }
     }
 
-    /// What is older than a base makes no difference.
+    /// Values older than a base make no difference.
     #[test]
     fn what_is_older_than_a_base_does_not_matter(
         (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
     ) {
         if merge.is_base(&later) {
             prop_assert!(merge.has_base());
-            prop_assert_eq!(merged(&merge, &earlier, &later, zeros), Ok(later));
+            prop_assert_eq!(merge_terms(&merge, &earlier, &later, zeros), Ok(later));
         }
     }
 
@@ -269,14 +281,14 @@ proptest! {
     fn spelling_out_is_part_of_merging(
         (zeros, (merge, [a, b, _])) in with_zeros(any_merge_and_values),
     ) {
-        let [long_a, long_b] = [&a, &b].map(|value| expanded(&merge, value, zeros));
+        let [long_a, long_b] = [&a, &b].map(|value| expand(&merge, value, zeros));
         prop_assert!(accepts(&merge, &long_a, zeros));
-        prop_assert_eq!(&expanded(&merge, &long_a, zeros), &long_a);
+        prop_assert_eq!(&expand(&merge, &long_a, zeros), &long_a);
         prop_assert!(merge.has_short_forms() || a == long_a);
-        let expected = merged(&merge, &long_a, &long_b, zeros);
-        let expected = expected.map(|it| expanded(&merge, &it, zeros));
+        let expected = merge_terms(&merge, &long_a, &long_b, zeros);
+        let expected = expected.map(|it| expand(&merge, &it, zeros));
         for (a, b) in [(&a, &b), (&long_a, &b), (&a, &long_b)] {
-            let found = merged(&merge, a, b, zeros).map(|it| expanded(&merge, &it, zeros));
+            let found = merge_terms(&merge, a, b, zeros).map(|it| expand(&merge, &it, zeros));
             prop_assert_eq!(&found, &expected);
         }
     }
@@ -288,10 +300,10 @@ proptest! {
         values in [number_of_quarters(), number_of_quarters(), number_of_quarters()],
         zeros in zeros(),
     ) {
-        check(&named("sum"), &values, zeros)?;
+        check(&merge_by_name("sum"), &values, zeros)?;
     }
 
-    /// What is not of the kind is refused, and it is said which of the two it was.
+    /// A value that is not of the kind is refused, and the error says which of the two it was.
     #[test]
     fn other_values_are_refused(
         (zeros, (merge, [value, ..])) in with_zeros(merge_and_values),
@@ -300,8 +312,8 @@ proptest! {
         let accepts = |term: &Term| accepts(&merge, term, zeros);
         prop_assert!(accepts(&value));
         if !accepts(&other) {
-            prop_assert_eq!(merged(&merge, &value, &other, zeros), Err(MergeError::Later));
-            prop_assert_eq!(merged(&merge, &other, &value, zeros), Err(MergeError::Earlier));
+            prop_assert_eq!(merge_terms(&merge, &value, &other, zeros), Err(MergeError::Later));
+            prop_assert_eq!(merge_terms(&merge, &other, &value, zeros), Err(MergeError::Earlier));
         }
     }
 }
@@ -347,7 +359,7 @@ fn merges_do_what_their_names_say() {
         ),
     ];
     for (name, earlier, later, expected) in cases {
-        let result = merged(&named(name), &earlier, &later, Zeros::Distinct);
+        let result = merge_terms(&merge_by_name(name), &earlier, &later, Zeros::Distinct);
         assert_eq!(result, Ok(expected), "{name} of {earlier} and {later}");
     }
 }
@@ -367,7 +379,7 @@ fn merges_with_arguments_do_what_their_names_say() {
     let stamped = |time: Term, value: &str| Term::from((atom(value), time));
     let negative_zero = float(-0.0);
     let cases = [
-        (named("replace"), int(1), atom("a"), atom("a")),
+        (merge_by_name("replace"), int(1), atom("a"), atom("a")),
         (
             with("last", 2),
             stamped(int(2), "new"),
@@ -388,47 +400,52 @@ fn merges_with_arguments_do_what_their_names_say() {
             stamped(int((1 << 53) + 1), "new"),
         ),
         (
-            named("intersection"),
+            merge_by_name("intersection"),
             ints(&[1, 3, 5, 7]),
             ints(&[0, 1, 4, 5, 9]),
             ints(&[1, 5]),
         ),
         (
-            named("intersection"),
+            merge_by_name("intersection"),
             list([int(1), atom("a")]),
             list([float(1.0)]),
             ints(&[1]),
         ),
         (
-            named("intersection"),
+            merge_by_name("intersection"),
             map(&[(1, 1), (2, 2)]),
             map(&[(2, 3), (4, 4)]),
             map(&[(2, 3)]),
         ),
         (
-            named("statistics"),
+            merge_by_name("statistics"),
             int(5),
             int(3),
             statistics(int(3), int(5), int(8), 2),
         ),
         (
-            named("statistics"),
+            merge_by_name("statistics"),
             statistics(int(3), int(5), int(8), 2),
             float(3.0),
             statistics(int(3), int(5), float(11.0), 3),
         ),
         (
-            named("statistics"),
+            merge_by_name("statistics"),
             statistics(int(3), int(5), int(8), 2),
             float(5.0),
             statistics(int(3), int(5), float(13.0), 3),
         ),
-        (pruned("sum"), int(0), negative_zero.clone(), negative_zero),
-        (pruned("sum"), int(3), int(-3), int(0)),
-        (pruned("append"), Term::Nil, binary("a"), binary("a")),
-        (pruned("append"), ints(&[1]), binary(""), ints(&[1])),
-        (pruned("append"), Term::Nil, binary(""), binary("")),
-        (pruned("union"), map(&[]), ints(&[1]), ints(&[1])),
+        (
+            prune_merge("sum"),
+            int(0),
+            negative_zero.clone(),
+            negative_zero,
+        ),
+        (prune_merge("sum"), int(3), int(-3), int(0)),
+        (prune_merge("append"), Term::Nil, binary("a"), binary("a")),
+        (prune_merge("append"), ints(&[1]), binary(""), ints(&[1])),
+        (prune_merge("append"), Term::Nil, binary(""), binary("")),
+        (prune_merge("union"), map(&[]), ints(&[1]), ints(&[1])),
         (
             with(
                 "vector",
@@ -443,7 +460,7 @@ fn merges_with_arguments_do_what_their_names_say() {
         ),
     ];
     for (merge, earlier, later, expected) in cases {
-        let result = merged(&merge, &earlier, &later, Zeros::Distinct);
+        let result = merge_terms(&merge, &earlier, &later, Zeros::Distinct);
         assert_eq!(result, Ok(expected), "{merge} of {earlier} and {later}");
     }
 }
@@ -459,9 +476,12 @@ fn values_of_other_shapes_are_refused() {
     let numbers = |numbers: [i64; 4]| Term::Tuple(Tuple::new(numbers.map(int).to_vec()));
     let improper = Term::list_with_tail([int(1)], int(2));
     let wrong = [
-        (named("sum"), vec![atom("a"), Term::Nil, Term::binary(b"1")]),
         (
-            named("statistics"),
+            merge_by_name("sum"),
+            vec![atom("a"), Term::Nil, Term::binary(b"1")],
+        ),
+        (
+            merge_by_name("statistics"),
             vec![
                 atom("a"),
                 numbers([1, 2, 3, 0]),
@@ -483,7 +503,7 @@ fn values_of_other_shapes_are_refused() {
             ],
         ),
         (
-            named("append"),
+            merge_by_name("append"),
             vec![
                 improper.clone(),
                 int(1),
@@ -491,7 +511,7 @@ fn values_of_other_shapes_are_refused() {
             ],
         ),
         (
-            named("union"),
+            merge_by_name("union"),
             vec![
                 improper.clone(),
                 list([int(2), int(1)]),
@@ -499,15 +519,15 @@ fn values_of_other_shapes_are_refused() {
             ],
         ),
         (
-            named("intersection"),
+            merge_by_name("intersection"),
             vec![improper, list([int(2), int(1)]), Term::binary(b"")],
         ),
-        (pruned("sum"), vec![Term::Nil, Term::binary(b"")]),
+        (prune_merge("sum"), vec![Term::Nil, Term::binary(b"")]),
         (
-            pruned("append"),
+            prune_merge("append"),
             vec![int(0), Term::Map(Map::new(Vec::new()).expect("no keys"))],
         ),
-        (pruned("union"), vec![int(0), Term::binary(b"")]),
+        (prune_merge("union"), vec![int(0), Term::binary(b"")]),
     ];
     for (merge, terms) in wrong {
         for term in terms {
@@ -576,7 +596,7 @@ fn names_are_checked() {
     }
 }
 
-/// Which values are bases, and which count as missing.
+/// Values that are bases, and those that count as missing.
 #[test]
 fn short_circuits_and_missing_values_are_known() {
     let empty_map = Term::Map(Map::new(Vec::new()).expect("no keys"));
@@ -585,22 +605,27 @@ fn short_circuits_and_missing_values_are_known() {
     let both = |merge: Term| with("vector", list([merge.clone(), merge]));
     let cases = [
         // merge, value, is a base, counts as missing
-        (named("last"), int(0), true, false),
-        (named("first"), int(0), false, false),
+        (merge_by_name("last"), int(0), true, false),
+        (merge_by_name("first"), int(0), false, false),
         (with("last", 1), Term::from((1,)), false, false),
-        (named("sum"), int(0), false, false),
-        (named("intersection"), Term::Nil, true, false),
-        (named("intersection"), empty_map.clone(), true, false),
-        (named("intersection"), list([int(1)]), false, false),
-        (named("union"), Term::Nil, false, false),
-        (pruned("sum"), int(0), false, true),
-        (pruned("sum"), int(1), false, false),
-        (pruned("sum"), zero, false, false),
-        (pruned("append"), Term::Nil, false, true),
-        (pruned("append"), Term::binary(b""), false, true),
-        (pruned("append"), Term::binary(b"a"), false, false),
-        (pruned("union"), Term::Nil, false, true),
-        (pruned("union"), empty_map, false, true),
+        (merge_by_name("sum"), int(0), false, false),
+        (merge_by_name("intersection"), Term::Nil, true, false),
+        (
+            merge_by_name("intersection"),
+            empty_map.clone(),
+            true,
+            false,
+        ),
+        (merge_by_name("intersection"), list([int(1)]), false, false),
+        (merge_by_name("union"), Term::Nil, false, false),
+        (prune_merge("sum"), int(0), false, true),
+        (prune_merge("sum"), int(1), false, false),
+        (prune_merge("sum"), zero, false, false),
+        (prune_merge("append"), Term::Nil, false, true),
+        (prune_merge("append"), Term::binary(b""), false, true),
+        (prune_merge("append"), Term::binary(b"a"), false, false),
+        (prune_merge("union"), Term::Nil, false, true),
+        (prune_merge("union"), empty_map, false, true),
         (both(atom("last")), Term::from((1, 2)), true, false),
         (
             both(atom("intersection")),
@@ -646,7 +671,7 @@ fn short_circuits_and_missing_values_are_known() {
 #[test]
 fn sums_have_limits() {
     let huge = Term::try_from(f64::MAX).expect("finite");
-    let sum = merged(&named("sum"), &huge, &huge, Zeros::Distinct);
+    let sum = merge_terms(&merge_by_name("sum"), &huge, &huge, Zeros::Distinct);
     assert_eq!(sum, Err(MergeError::SystemLimit));
 }
 
@@ -657,7 +682,7 @@ fn deep_values_are_merged() {
     let one = list([deep.clone()]);
     for name in ["append", "union", "max", "last"] {
         assert!(
-            merged(&named(name), &one, &one, Zeros::Distinct).is_ok(),
+            merge_terms(&merge_by_name(name), &one, &one, Zeros::Distinct).is_ok(),
             "{name}"
         );
     }

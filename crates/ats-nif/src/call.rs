@@ -7,8 +7,8 @@
 //!
 //! # How a function is called again
 //! A function that ends with [`NoReply::Retry`] has changed nothing and is called again after other
-//! processes had their turn. How often that has happened is told by an argument behind those of the
-//! function. After `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there
+//! processes had their turn. An argument behind those of the function tells how often that has
+//! happened. After `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there
 //! is an end. A function that ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed
 //! nothing either. It is called again on a dirty scheduler, where it runs to its end even if its
 //! process is killed.
@@ -150,8 +150,8 @@ pub fn run<'e, const ARITY: usize>(
     args: [VmTerm<'e>; ARITY],
     function: impl FnOnce(Env<'e>, [VmTerm<'e>; ARITY]) -> NifResult<'e>,
 ) -> Word {
-    // What a panicking body leaves behind is the concern of the structures it worked on; here it is
-    // only kept from unwinding into the VM.
+    // The structures that a panicking body worked on keep themselves whole; here it is only kept
+    // from unwinding into the VM.
     match catch_unwind(AssertUnwindSafe(|| function(env, args))) {
         Ok(Ok(term)) => term.raw(),
         Ok(Err(NoReply::Refused(cause))) => raise(env, cause.word()),
@@ -184,7 +184,7 @@ fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
         argv: args.as_ptr(),
         ..again
     };
-    // What a call does on a dirty scheduler may not be for another one.
+    // Work of a call on one dirty scheduler may not be for another one.
     let flags = match process::thread_type() {
         sys::THREAD_DIRTY_IO => sys::DIRTY_JOB_IO_BOUND,
         sys::THREAD_DIRTY_CPU => sys::DIRTY_JOB_CPU_BOUND,

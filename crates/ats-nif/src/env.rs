@@ -93,7 +93,7 @@ impl<'e> Env<'e> {
 
     /// Wraps a term just built in this environment.
     #[inline]
-    const fn built(self, word: Word) -> VmWord<'e> {
+    const fn wrap(self, word: Word) -> VmWord<'e> {
         // SAFETY: this is called only with what a building function of the VM returned for this
         // environment, which is a valid term in it (ENV-2).
         unsafe { VmWord::new(word) }
@@ -104,7 +104,7 @@ impl<'e> Env<'e> {
         let mut pid = sys::ErlNifPid { pid: 0 };
         // SAFETY: the environment is valid (ENV-1) and `pid` can be written.
         let found = unsafe { sys::enif_self(self.raw, &mut pid) };
-        (!found.is_null()).then(|| self.built(pid.pid))
+        (!found.is_null()).then(|| self.wrap(pid.pid))
     }
 
     /// A tuple. O(elements).
@@ -118,7 +118,7 @@ impl<'e> Env<'e> {
                 elements.len() as u32,
             )
         };
-        self.built(word)
+        self.wrap(word)
     }
 
     /// A tuple of immediates given by their words. O(elements), one copy.
@@ -130,19 +130,19 @@ impl<'e> Env<'e> {
         let word = unsafe {
             sys::enif_make_tuple_from_array(self.raw, words.as_ptr(), words.len() as u32)
         };
-        self.built(word)
+        self.wrap(word)
     }
 
     /// A list cell.
     #[inline]
     pub fn cons(self, head: VmWord<'_>, tail: VmWord<'_>) -> VmWord<'e> {
         // SAFETY: both are valid terms (ENV-2) and the environment is valid (ENV-1).
-        self.built(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
+        self.wrap(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
     }
 
     /// A list of these elements before a tail. O(elements).
     pub fn list_before(self, elements: &[VmWord<'_>], tail: VmWord<'_>) -> VmWord<'e> {
-        let tail = self.built(tail.word);
+        let tail = self.wrap(tail.word);
         let cells = elements.iter().rev();
         cells.fold(tail, |tail, &element| self.cons(element, tail))
     }
@@ -163,21 +163,21 @@ impl<'e> Env<'e> {
                 elements.len() as u32,
             )
         };
-        self.built(word)
+        self.wrap(word)
     }
 
     /// An integer of 64 bits.
     #[inline]
     pub fn int(self, value: i64) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
-        self.built(unsafe { sys::enif_make_long(self.raw, value) })
+        self.wrap(unsafe { sys::enif_make_long(self.raw, value) })
     }
 
     /// An integer of 64 bits without sign.
     #[inline]
     pub fn uint(self, value: u64) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
-        self.built(unsafe { sys::enif_make_ulong(self.raw, value) })
+        self.wrap(unsafe { sys::enif_make_ulong(self.raw, value) })
     }
 
     /// A float, which must be finite.
@@ -185,7 +185,7 @@ impl<'e> Env<'e> {
     pub fn float(self, value: f64) -> VmWord<'e> {
         assert!(value.is_finite(), "floats of Erlang are finite");
         // SAFETY: the environment is valid (ENV-1).
-        self.built(unsafe { sys::enif_make_double(self.raw, value) })
+        self.wrap(unsafe { sys::enif_make_double(self.raw, value) })
     }
 
     /// A binary with a copy of `bytes`.
@@ -196,7 +196,7 @@ impl<'e> Env<'e> {
             let data = sys::enif_make_new_binary(self.raw, bytes.len(), &mut word);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
         }
-        self.built(word)
+        self.wrap(word)
     }
 
     /// A map, or `None` if a key occurs twice. O(n log n).
@@ -213,19 +213,19 @@ impl<'e> Env<'e> {
                 &mut word,
             )
         };
-        (made != 0).then(|| self.built(word))
+        (made != 0).then(|| self.wrap(word))
     }
 
     /// A new reference.
     pub fn make_ref(self) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
-        self.built(unsafe { sys::enif_make_ref(self.raw) })
+        self.wrap(unsafe { sys::enif_make_ref(self.raw) })
     }
 
     /// A copy of a term of another environment. O(size).
     pub fn copy(self, term: VmWord<'_>) -> VmWord<'e> {
         // SAFETY: the term is valid (ENV-2); copying only reads it.
-        self.built(unsafe { sys::enif_make_copy(self.raw, term.word) })
+        self.wrap(unsafe { sys::enif_make_copy(self.raw, term.word) })
     }
 
     /// The term that `bytes` encode in the external term format (trailing bytes are ignored), or
@@ -236,7 +236,7 @@ impl<'e> Env<'e> {
         let used = unsafe {
             sys::enif_binary_to_term(self.raw, bytes.as_ptr(), bytes.len(), &mut word, 0)
         };
-        (used != 0).then(|| self.built(word))
+        (used != 0).then(|| self.wrap(word))
     }
 
     /// Makes the current call end with `error:reason`, which happens when the returned word is

@@ -1,8 +1,8 @@
 //! The external term format, in which the VM shows and takes what the NIF interface shows and
 //! builds not.
 //!
-//! What is read here was written by this VM. Unless it says otherwise, all begins with the version
-//! byte.
+//! The bytes that are read here were written by this VM. Unless it says otherwise, all begins with
+//! the version byte.
 
 use crate::env::{OwnEnv, VmWord};
 use crate::sys;

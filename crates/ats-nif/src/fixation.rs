@@ -70,8 +70,6 @@ struct RemoveMarkedObjects(ResourceRef<Handle>);
 impl FreeInSlices for RemoveMarkedObjects {
     fn free_slice(&mut self) -> bool {
         let guard = ats_sync::pin();
-        self.0
-            .shared(&guard)
-            .is_none_or(|shared| shared.table.tidy())
+        self.0.get(&guard).is_none_or(|shared| shared.table.tidy())
     }
 }

@@ -43,7 +43,7 @@ impl FullScanPolicy {
 
     /// The wanted answer to full scans.
     #[must_use]
-    pub fn wanted(&self) -> FullScan {
+    pub fn answer(&self) -> FullScan {
         self.wanted
     }
 

@@ -174,7 +174,7 @@ impl Handle {
 
     /// The table, unless it has been deleted.
     #[inline]
-    pub fn shared<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
+    pub fn get<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
         // SAFETY: a table found under a guard lives as long as the guard (HANDLE-2).
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }

@@ -4,7 +4,7 @@
 //! this node carry the name and creation that the node had when the library was loaded, together
 //! with the mark `local` that keeps them apart from everything else.
 //!
-//! The numbers of a local pid or port are bits of its word. Which bits is no promise of the VM:
+//! The numbers of a local pid or port are bits of its word. The VM does not promise which bits:
 //! since OTP 26 it depends on the sizes of the tables of processes and ports. [`load`] makes
 //! identifiers of which it knows the numbers and sees where their bits went. If that makes no
 //! sense, the external term format is asked every time.
@@ -148,7 +148,7 @@ pub fn written_node() -> (String, u32) {
 }
 
 /// Returns `true` if the numbers of local pids and ports are read from their words.
-pub fn layout_is_known() -> bool {
+pub fn is_layout_known() -> bool {
     local().pids.is_some() && local().ports.is_some()
 }
 

@@ -68,8 +68,8 @@ pub unsafe extern "C" fn upgrade(
     old_priv_data: *mut *mut c_void,
     _info: Word,
 ) -> c_int {
-    // SAFETY: the VM gives a valid environment and the places of both data. What is in the old one
-    // was put there by `finish` of this library, or of another build, which has the same start.
+    // SAFETY: the VM gives a valid environment and the places of both data. The old pointer was put
+    // there by `finish` of this library, or of another build, which has the same start.
     unsafe {
         let old = (*old_priv_data).cast::<PrivData>();
         let same = !old.is_null()

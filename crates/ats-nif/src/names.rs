@@ -5,9 +5,9 @@
 //! is an array of lists whose nodes never change; writers take the lock of the list, or of both
 //! lists that a renaming concerns, and publish by one store.
 //!
-//! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only
-//! a hint, which counts if what it leads to says so, too. So every change of names is one store,
-//! although a renaming concerns two lists and a deletion an identifier beside the name:
+//! A thing that has a name knows its name, and whether it exists: see [`Named`]. A node of the map
+//! is only a hint, which counts if what it leads to says so, too. So every change of names is one
+//! store, although a renaming concerns two lists and a deletion an identifier beside the name:
 //! - a name is given when its node is linked,
 //! - a thing is renamed when its word changes: from then on the node of the old name, which is
 //!   still linked, does not count, and that of the new name, which is linked already, does,
@@ -18,11 +18,11 @@
 //!   only under those of both names. Of two locks, the one with the lower number is taken first.
 //! - NAMES-2. A node never changes; a name that is taken out is unlinked by copying its
 //!   predecessors, and the nodes are retired.
-//! - NAMES-3. What a linked node leads to is not retired before the node is unlinked. So both live
-//!   as long as a guard under which the node was found.
+//! - NAMES-3. A thing to which a linked node leads is not retired before the node is unlinked. So
+//!   both live as long as a guard under which the node was found.
 //! - NAMES-4. Between two changes there is at most one node for a name, and one for a thing: that
 //!   of its name.
-//! - NAMES-5. What has stopped existing never exists again.
+//! - NAMES-5. A thing that has stopped existing never exists again.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader walks through a list as it was at some moment. If there is no node for the name, no
@@ -105,7 +105,7 @@ impl<T: Named> Names<T> {
     /// The thing that has this name, at some moment of the call. O(1).
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
-        let target = self.linked(name, guard)?;
+        let target = self.find_linked(name, guard)?;
         // SAFETY: the node was found under the guard, and lives as long (NAMES-3).
         let thing = unsafe { &*target };
         // Acquire: what was done before the name was given is seen.
@@ -115,7 +115,7 @@ impl<T: Named> Names<T> {
 
     /// The thing to which the node for a name leads, whether it counts or not.
     #[inline]
-    fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
+    fn find_linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
         while !node.is_null() {
             // SAFETY: nodes are retired after they were unlinked (NAMES-2), so one found under a
@@ -138,7 +138,7 @@ impl<T: Named> Names<T> {
         if self.get(name, guard).is_some() {
             return false;
         }
-        if self.linked(name, guard).is_some() {
+        if self.find_linked(name, guard).is_some() {
             // Deleted, but its name has not been removed yet.
             self.unlink(name, guard);
         }
@@ -171,7 +171,7 @@ impl<T: Named> Names<T> {
         // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, None);
-        if self.linked(name, guard) == Some(target) {
+        if self.find_linked(name, guard) == Some(target) {
             self.unlink(name, guard);
         }
     }
@@ -191,7 +191,7 @@ impl<T: Named> Names<T> {
         // SAFETY: the caller says that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, Some(new));
-        let is_its = self.linked(name, guard) == Some(target) && thing.exists();
+        let is_its = self.find_linked(name, guard) == Some(target) && thing.exists();
         if !is_its || old.is_some_and(|old| old != name) {
             return Renaming::Gone;
         }

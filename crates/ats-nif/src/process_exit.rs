@@ -38,7 +38,7 @@ impl ExitListener for Handle {
         &MONITORS
     }
 
-    fn process_ended(env: Env<'_>, pid: Word, mut tables: Vec<ResourceRef<Self>>) {
+    fn on_process_end(env: Env<'_>, pid: Word, mut tables: Vec<ResourceRef<Self>>) {
         let rest = tables.split_off(tables.len().min(SLICE));
         for table in tables {
             notify(env, pid, &table);
@@ -52,7 +52,7 @@ impl ExitListener for Handle {
 /// Tells a table that a process is gone.
 fn notify(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
     let guard = ats_sync::pin();
-    let Some(shared) = table.shared(&guard) else {
+    let Some(shared) = table.get(&guard) else {
         return;
     };
     forget(shared, pid);
@@ -124,11 +124,11 @@ impl FreeInSlices for DeleteTables {
         drop(tables);
         let guard = ats_sync::pin();
         for table in slice {
-            if let Some(shared) = table.shared(&guard) {
+            if let Some(shared) = table.get(&guard) {
                 lifetime::delete(shared, &guard);
             }
         }
-        // What was handed over since, to an empty list, has woken the thread anew.
+        // A table that was handed over since, to an empty list, has woken the thread anew.
         rest == 0
     }
 }

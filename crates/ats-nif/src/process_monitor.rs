@@ -37,9 +37,9 @@ pub trait ExitListener: Resource {
     /// The monitors of all processes.
     fn monitors() -> &'static ProcessMonitors<Self>;
 
-    /// A process is gone with which these have to do. Runs while that process exits and cannot be
-    /// interrupted.
-    fn process_ended(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
+    /// Handles the end of a process with which these tables have to do. Runs while that process
+    /// exits and cannot be interrupted.
+    fn on_process_end(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
 }
 
 /// A process, as far as tables have to do with it.
@@ -242,6 +242,6 @@ impl<T: ExitListener> Resource for ProcessMonitor<T> {
         lock_part::<T>(self.pid).remove(&self.pid);
         let tables = self.lock_tables().take();
         let tables = tables.into_iter().flatten().map(|table| table.0);
-        T::process_ended(env, pid.raw(), tables.collect());
+        T::on_process_end(env, pid.raw(), tables.collect());
     }
 }

@@ -129,7 +129,7 @@ pub fn load(env: Env<'_>) {
 }
 
 /// Returns `true` if ordinary references are kept as their numbers.
-pub fn layout_is_known() -> bool {
+pub fn is_layout_known() -> bool {
     REF_HEADER.get().copied().flatten().is_some()
 }
 

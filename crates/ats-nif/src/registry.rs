@@ -2,8 +2,8 @@
 //!
 //! A table comes and goes under the lock of one part of the registry, which its address chooses: it
 //! gets its name there, and there it stops existing. A listing holds the locks of all parts, so it
-//! is that of one moment: none comes or goes or gets another name meanwhile. Whether a table
-//! exists, and which one has a name, is asked without a lock.
+//! is that of one moment: none comes or goes or gets another name meanwhile. No lock is taken to
+//! ask whether a table exists, and which one has a name.
 
 use crate::handle::Shared;
 use crate::names::{Named, Names, Renaming};

@@ -101,8 +101,8 @@ pub trait Resource: Send + Sync + Sized + 'static {
     /// The slot of this type.
     fn slot() -> &'static Slot;
 
-    /// A process that this resource monitors is gone. Runs while that process exits and cannot be
-    /// interrupted, so it must be quick.
+    /// Handles the end of a process that this resource monitors. Runs while that process exits and
+    /// cannot be interrupted, so it must be quick.
     fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
         let _ = (env, pid);
     }

@@ -1,8 +1,8 @@
 //! Buffers kept from call to call, one set per thread, so that a warm call allocates nothing.
 //!
 //! Each buffer is lent to a closure and cannot be borrowed twice at a time: asking for one while
-//! working with it panics. What it refers to, and what one huge term blew up, is given back at the
-//! end of the call: a thread that is idle afterwards keeps nothing of it.
+//! working with it panics. The references in a buffer, and memory that one huge term has needed,
+//! are given back at the end of the call: a thread that is idle afterwards keeps nothing of it.
 
 use crate::call::NoReply;
 use crate::env::VmWord;

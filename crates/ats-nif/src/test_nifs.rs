@@ -49,7 +49,7 @@ fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 /// `known_layouts() -> {Pids, References}`: whether the fast ways to read them are in use.
 fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
-    let known = [ident::layout_is_known(), reference::layout_is_known()];
+    let known = [ident::is_layout_known(), reference::is_layout_known()];
     Ok(env.tuple(&known.map(boolean)))
 }
 

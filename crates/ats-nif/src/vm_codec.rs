@@ -1,9 +1,9 @@
 //! Objects of the VM as bytes that every VM understands: the external term format, as the VM writes
 //! and reads it.
 //!
-//! What that form cannot tell is lost, as in `dets`: a pid of a node without a name is one of
-//! another node once the node has a name, and a reference to a resource does not keep the resource
-//! alive.
+//! Properties that this form cannot express are lost, as in `dets`: a pid of a node without a name
+//! is one of another node once the node has a name, and a reference to a resource does not keep the
+//! resource alive.
 
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};

@@ -10,8 +10,9 @@
 //! | magic reference, alias, closure; identifier without creation | pointer to a [`SharedEnv`], the term in it | yes |
 //! | other native record; term of an unknown kind | the same | yes |
 //!
-//! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
-//! neither an environment nor a certain thread: records are freed wherever their epoch ends.
+//! The resource of a box is counted by the `Arc` it points to, so a copy of a box and the end of
+//! one need neither an environment nor a certain thread: records are freed wherever their epoch
+//! ends.
 //!
 //! # Why not everything in the external term format
 //! An identifier of this node, encoded before the node gets a name, decodes to one of another node
@@ -98,8 +99,8 @@ fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostT
     }
 }
 
-/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is kept in
-/// an environment.
+/// Writes a native record, or a term of an unknown kind. A term that has identity, or may have, is
+/// kept in an environment.
 fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     let etf = Etf::of(term);
     let has_identity = |part: &Term| {

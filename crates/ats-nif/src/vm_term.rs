@@ -1,9 +1,9 @@
 //! Terms of the VM as [`TermRef`]: how everything above this crate sees them.
 //!
 //! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load)
-//! checked to be the known ones; the rest asks the VM. What the NIF interface does not show
+//! checked to be the known ones; the rest asks the VM. Terms that the NIF interface does not show
 //! (integers beyond 64 bits, bitstrings that do not end at a byte, identifiers of other nodes,
-//! funs, native records) is read from the external term format, which costs an allocation and one
+//! funs, native records) are read from the external term format, which costs an allocation and one
 //! pass over the term. So is what a later release of the VM may have and this library does not
 //! know.
 

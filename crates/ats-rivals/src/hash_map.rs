@@ -114,7 +114,7 @@ impl<R: Release> Hashed<R> {
     }
 
     /// The first records behind a spot, and all that have the hash of the last of them, in order.
-    /// Whether more follow.
+    /// Returns `true` if more follow.
     fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
         let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
         for kept in &self.records {
@@ -125,7 +125,7 @@ impl<R: Release> Hashed<R> {
             }
             behind += 1;
             if hash <= limit {
-                least.push((hash, kept.again()));
+                least.push((hash, kept.duplicate()));
             }
             // With twice as many, half of them are dropped: that is O(1) for each record.
             if least.len() >= 2 * most + 16 {
@@ -157,7 +157,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
     }
 
     fn put(&mut self, record: Kept<R>) -> Option<Kept<R>> {
-        let own = record.again();
+        let own = record.duplicate();
         let old = self.records.replace(record);
         // The index has each key that is in the map.
         if let (None, Some(index)) = (&old, &mut self.index) {
@@ -200,7 +200,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         };
         if let Some(index) = &self.index {
             let (keys, next) = index.next_keys(from, most);
-            found.extend(keys.filter_map(|key| self.get(key)).map(Kept::again));
+            found.extend(keys.filter_map(|key| self.get(key)).map(Kept::duplicate));
             return next.map_or(Rest::Nowhere, Rest::At);
         }
         let (least, is_cut) = self.least(from, most);
@@ -215,7 +215,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
     fn knows(&self, key: &[u8], guard: &Guard) -> bool {
         let is_there = self.get(key).is_some_and(|kept| {
             // SAFETY: the caller holds the lock, which it took after it had made the guard.
-            unsafe { kept.under(guard) }.settled(guard).is_some()
+            unsafe { kept.get_under(guard) }.resolve(guard).is_some()
         });
         let index = self.index.as_ref().filter(|_| self.fixed > 0);
         is_there || index.is_some_and(|index| index.was_removed(self.hash(key), key))

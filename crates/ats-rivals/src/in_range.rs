@@ -40,7 +40,7 @@ pub(super) fn visit_in<'g, R: Release>(
         let found = store.piece(left, direction, guard);
         let last = found.last().copied();
         let is_end = found.len() < PIECE;
-        let mut visible = found.into_iter().filter_map(|record| record.settled(guard));
+        let mut visible = found.into_iter().filter_map(|record| record.resolve(guard));
         if visible.try_for_each(&mut *visit).is_break() || is_end {
             return;
         }
@@ -48,7 +48,7 @@ pub(super) fn visit_in<'g, R: Release>(
             Direction::Up => &mut low,
             Direction::Down => &mut high,
         };
-        *end = last.map(|last| passed(last.key(), direction));
+        *end = last.map(|last| end_of_passed(last.key(), direction));
     }
 }
 
@@ -79,13 +79,13 @@ pub(super) fn skip_in<'g, R: Release>(
         (None, None) => Skipped::All(skipped),
         (None, Some(last)) => Skipped::Paused {
             skipped,
-            bound: passed(last, direction),
+            bound: end_of_passed(last, direction),
         },
     }
 }
 
 /// The end of the part of a range that was passed, up to this key and with it.
-fn passed(key: &[u8], direction: Direction) -> Vec<u8> {
+fn end_of_passed(key: &[u8], direction: Direction) -> Vec<u8> {
     match direction {
         Direction::Up => successor(key),
         Direction::Down => key.to_vec(),

@@ -10,12 +10,13 @@
 //! | [`SkipList`] | a concurrent skip list | take no lock |
 //!
 //! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other
-//! stores. What each is good for and bad at it says itself.
+//! stores. Each says itself what it is good for and bad at.
 //!
 //! They keep the contract of [`Backend`](ats_mem::Backend), except for what it says of costs and of
 //! waiting:
-//! - **Readers may take locks**, so they write memory that others read, and wait for writers. What
-//!   they have found they look at without a lock: it lives as long as their guard, as everywhere.
+//! - **Readers may take locks**, so they write memory that others read, and wait for writers. They
+//!   look without a lock at the records that they have found, which live as long as their guard, as
+//!   everywhere.
 //! - A thread that must not wait for long for a lock waits for these as long as it takes.
 //! - Walks find a piece at a time, and visit it without locks.
 //! - Ends and sizes keep all writers out for a moment.

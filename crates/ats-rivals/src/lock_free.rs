@@ -198,7 +198,7 @@ impl<R: Release> Routes<R> {
                 if let Ok(new) = self.try_replace(node, base, new, guard) {
                     // SAFETY: the base node that led to what is replaced has just been taken out
                     // (TREAP-2).
-                    unsafe { edit.published(guard) };
+                    unsafe { edit.retire_replaced(guard) };
                     return Some(new);
                 }
             }

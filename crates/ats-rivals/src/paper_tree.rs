@@ -11,8 +11,8 @@
 //! K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered sets* (JPDC
 //! 2018), with the constants of `erl_db_catree.c` of Erlang/OTP: `ordered_set` with
 //! `write_concurrency` since version 22. A base node whose lock is contended is split in two; one
-//! whose lock is not, or that is empty, is joined with its neighbour. What
-//! [`catree`](ats_mem::catree) does in another way is listed there.
+//! whose lock is not, or that is empty, is joined with its neighbour. [`catree`](ats_mem::catree)
+//! lists what it does in another way.
 //!
 //! Good for: measuring what those other ways give; writers that contend all over the keys. Bad at:
 //! reading, since each lookup writes to the lock of its base node, and follows pointers from one
@@ -25,7 +25,7 @@
 //!   readers look at them after they have unlocked. So that this costs no cache miss at each node
 //!   on the way, a node has the first eight bytes of its key.
 //! - The lock is a [`ReaderGroupLock`](crate::ReaderGroupLock) with a single group of readers.
-//! - What concerns several keys is the [store](super::shared_store)'s. Each write holds its lock as
+//! - The [store](super::shared_store) does what concerns several keys. Each write holds its lock as
 //!   a reader.
 //!
 //! # Invariants
@@ -111,7 +111,7 @@ impl<R: Release> SharedMap<R> for Routes<R> {
                 let record = contents.records.find(key)?;
                 // SAFETY: it is in the map while the lock is held (PAPER_TREE-1), and the guard is
                 // older than that.
-                return Some(unsafe { record.under(guard) });
+                return Some(unsafe { record.get_under(guard) });
             }
         }
     }
@@ -130,7 +130,7 @@ impl<R: Release> SharedMap<R> for Routes<R> {
             let (way, here) = contents.records.search(key);
             // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the guard
             // is older than that.
-            let here = here.map(|record| unsafe { record.under(guard) });
+            let here = here.map(|record| unsafe { record.get_under(guard) });
             match (decide(here), here) {
                 (Exchange::Keep, _) | (Exchange::Take, None) => {}
                 (Exchange::Put(new), Some(_)) => contents.records.replace(way, Kept::new(new)),

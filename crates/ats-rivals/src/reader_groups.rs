@@ -137,7 +137,7 @@ impl<T: ?Sized> ReaderGroupLock<T> {
     /// Takes the lock to read, unless a writer has it or is about to.
     ///
     /// # Panics
-    /// As [`read`](ReaderGroupLock::read).
+    /// Like [`read`](ReaderGroupLock::read).
     #[inline]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
         let group = self.own_group();

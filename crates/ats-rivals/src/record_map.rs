@@ -37,11 +37,11 @@ impl<R: Release> Kept<R> {
         unsafe { self.0.as_ref() }
     }
 
-    /// The record, for longer than the lock is held.
+    /// The record, as long as the guard lives, which may be longer than the lock is held.
     ///
     /// # Safety
     /// It was in the map, or put there, after the guard was made.
-    pub(super) unsafe fn under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
+    pub(super) unsafe fn get_under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
         let _ = guard;
         // SAFETY: the caller says that the record was in the map, or put there, after the guard was
         // made, so it is retired only under the guard, if at all (RIVALS-2).
@@ -52,8 +52,8 @@ impl<R: Release> Kept<R> {
         self.0.as_ptr()
     }
 
-    /// The same record once more.
-    pub(super) fn again(&self) -> Self {
+    /// A second reference to the same record.
+    pub(super) fn duplicate(&self) -> Self {
         Kept(self.0)
     }
 }
@@ -139,7 +139,7 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest;
 
     /// Finds the next records below a key, or the last ones, in descending order: at most `most`.
-    /// Whether the map has an order; if not, it finds nothing.
+    /// Returns `true` if the map has an order; if not, it finds nothing.
     fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
         let _ = (below, most, found);
         false

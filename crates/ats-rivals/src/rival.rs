@@ -86,7 +86,7 @@ impl<R: Release> RivalStore<R> {
     }
 
     /// The store, if it has an order.
-    pub fn ordered(&self) -> Option<&dyn OrderedStore<R>> {
+    pub fn as_ordered(&self) -> Option<&dyn OrderedStore<R>> {
         match &self.records {
             Records::Ordered(records) => Some(&**records),
             Records::Unordered(_) => None,

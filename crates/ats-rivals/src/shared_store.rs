@@ -1,7 +1,7 @@
 //! A map of records that several threads change at a time, as a store.
 //!
-//! The map knows how to find and to change one key. What needs more than one key as it is at one
-//! moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
+//! The map knows how to find and to change one key. A call that needs more than one key as it is at
+//! one moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
 //! with reader groups](crate::reader_groups) as its readers, so they do not meet, and what needs
 //! all holds it as its writer. So each write pays two atomic changes of a line that only the
 //! threads of its group share, whatever the map; readers pay nothing.
@@ -13,8 +13,8 @@
 //! - SHARED_STORE-2. A record is retired only after it was taken out of the map, and by one thread:
 //!   the writer that has taken it out, or the batch to which it belonged. So what a thread finds
 //!   lives as long as the guard that it had before.
-//! - SHARED_STORE-3. What makes records visible counts them, within one turn with the lock held as
-//!   a reader. So while the lock is held to write, the counters say what readers see.
+//! - SHARED_STORE-3. A change that makes records visible counts them, within one turn with the lock
+//!   held as a reader. So while the lock is held to write, the counters say what readers see.
 //! - SHARED_STORE-4. Locks are taken in this order: the one of the store, then those of the map.
 
 use super::in_range::{PIECE, Pieces, skip_in, visit_in};
@@ -103,10 +103,10 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
                 (KeyStep::Put(record), _) => {
                     self.count(Weight::of_put(&record, here));
                     outcome = Ok(here);
-                    Exchange::Put(given(record, guard))
+                    Exchange::Put(leak(record, guard))
                 }
                 // The batch counts it, and retires what was there, when it has committed.
-                (KeyStep::Install(record), _) => Exchange::Put(given(record, guard)),
+                (KeyStep::Install(record), _) => Exchange::Put(leak(record, guard)),
                 (KeyStep::Remove, Some(record)) => {
                     self.count(Weight::NONE - R::weight(record));
                     outcome = Ok(here);
@@ -132,7 +132,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         let (mut from, mut found) = (from, Vec::with_capacity(STEP));
         loop {
             self.map.gather(from, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
                 return Some(seen);
             }
             let last = found.last().filter(|_| found.len() == STEP)?;
@@ -146,7 +146,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         let (mut below, mut found) = (below, Vec::with_capacity(STEP));
         loop {
             self.map.gather_down(below, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
                 return Some(seen);
             }
             let last = found.last().filter(|_| found.len() == STEP)?;
@@ -174,8 +174,8 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
 /// A batch holds the key.
 struct Held;
 
-/// A record that is given to the store.
-fn given<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
+/// Gives up the box of a record, which is given to the store.
+fn leak<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
     // SAFETY: a record of the store is freed by retiring only (SHARED_STORE-2), hence after the
     // guard.
     unsafe { &*record.into_raw() }
@@ -274,7 +274,7 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
 
 impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.map.get(key, guard)?.settled(guard)
+        self.map.get(key, guard)?.resolve(guard)
     }
 
     fn update_end<'g>(

@@ -47,7 +47,7 @@ impl<R: Release> Tree<R> {
     /// Finds the first records, or the last ones in descending order, of a range that is not empty.
     fn gather_in(&self, range: KeyRange<'_>, direction: Direction, found: &mut Vec<Kept<R>>) {
         let low = range.low.map_or(Bound::Unbounded, Bound::Included);
-        let records = self.between(low, range.high).map(Kept::again);
+        let records = self.between(low, range.high).map(Kept::duplicate);
         match direction {
             Direction::Up => found.extend(records.take(PIECE)),
             Direction::Down => found.extend(records.rev().take(PIECE)),
@@ -91,7 +91,7 @@ impl<R: Release> RecordMap<R> for Tree<R> {
             ScanPosition::Start | ScanPosition::At(_) => Bound::Unbounded,
             ScanPosition::Behind(key) => Bound::Excluded(key),
         };
-        found.extend(self.between(low, None).take(most).map(Kept::again));
+        found.extend(self.between(low, None).take(most).map(Kept::duplicate));
         match found.len() < most {
             true => Rest::Nowhere,
             false => Rest::BehindLast,
@@ -100,7 +100,7 @@ impl<R: Release> RecordMap<R> for Tree<R> {
 
     fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
         let records = self.between(Bound::Unbounded, below).rev();
-        found.extend(records.take(most).map(Kept::again));
+        found.extend(records.take(most).map(Kept::duplicate));
         true
     }
 
@@ -112,7 +112,7 @@ impl<R: Release> RecordMap<R> for Tree<R> {
     fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer {
         match index.cmp(&self.0.len()) {
             std::cmp::Ordering::Less => {
-                found.extend(self.0.iter().nth(index).map(Kept::again));
+                found.extend(self.0.iter().nth(index).map(Kept::duplicate));
                 SlotAnswer::Here
             }
             std::cmp::Ordering::Equal => SlotAnswer::End,

@@ -95,7 +95,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         let answer = look(&self.state.read().map, &mut found);
         // SAFETY: all of it was in the map when the lock was held, which is after the guard was
         // made.
-        let found = found.iter().map(|kept| unsafe { kept.under(guard) });
+        let found = found.iter().map(|kept| unsafe { kept.get_under(guard) });
         (found.collect(), answer)
     }
 
@@ -111,7 +111,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         loop {
             let mut state = self.state.write();
             // SAFETY: it is in the map while the lock is held, which is after the guard was made.
-            let here = find(&state.map).map(|kept| unsafe { kept.under(guard) });
+            let here = find(&state.map).map(|kept| unsafe { kept.get_under(guard) });
             if here.is_some_and(Record::is_held) {
                 drop(state);
                 wait.wait()?;
@@ -145,7 +145,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         loop {
             let last = found.last().copied();
             for record in found {
-                if let Some(record) = record.settled(guard)
+                if let Some(record) = record.resolve(guard)
                     && visit(record).is_break()
                 {
                     return None;
@@ -193,7 +193,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
                 return None;
             }
             let last = found.last().copied();
-            let settled = found.into_iter().find_map(|record| record.settled(guard));
+            let settled = found.into_iter().find_map(|record| record.resolve(guard));
             match last {
                 Some(last) if settled.is_none() => below = Some(last.key()),
                 _ => return Some(settled),
@@ -247,9 +247,12 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let state = self.state.read();
         // SAFETY: it is in the map while the lock is held, which is after the guard was made.
-        let found = state.map.get(key).map(|kept| unsafe { kept.under(guard) });
+        let found = state
+            .map
+            .get(key)
+            .map(|kept| unsafe { kept.get_under(guard) });
         drop(state);
-        found?.settled(guard)
+        found?.resolve(guard)
     }
 
     fn update_end<'g>(
@@ -353,7 +356,7 @@ impl<R: Release, M: RecordMap<R>> Slots<R> for LockedMap<R, M> {
         let (found, answer) = self.look(guard, |map, found| map.slot(index, found));
         let found = found.into_iter();
         found
-            .filter_map(|record| record.settled(guard))
+            .filter_map(|record| record.resolve(guard))
             .for_each(visit);
         answer
     }

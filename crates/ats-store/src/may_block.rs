@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 /// The capability of a thread to block: to wait for a device, for back-pressure, or for a thread
 /// that does.
 ///
-/// What may block takes an `Option<MayBlock>`. With `None` it does what can be done in memory at
-/// once, or it changes nothing and returns [`Error::WouldBlock`](crate::Error::WouldBlock). Then
-/// the same call can be made again by a thread that has the capability.
+/// A function that may block takes an `Option<MayBlock>`. With `None` it does what can be done in
+/// memory at once, or it changes nothing and returns
+/// [`Error::WouldBlock`](crate::Error::WouldBlock). Then the same call can be made again by a
+/// thread that has the capability.
 ///
 /// The value is of no size, and stays in its thread:
 ///

@@ -44,7 +44,7 @@ pub trait MergeOperator: Send + Sync {
     /// several times.
     ///
     /// # Errors
-    /// As those of [`merge`](MergeOperator::merge).
+    /// Those of [`merge`](MergeOperator::merge).
     fn merge_all(&self, key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
         let _ = (key, values);
         Ok(None)

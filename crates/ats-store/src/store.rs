@@ -1,7 +1,7 @@
 //! The interface of stores that keep their records as bytes.
 //!
-//! It is small: read a key, change several keys as one, go through a range. What else a store can
-//! do is an ability of its own, a trait that the store [offers](Store::merges) or does not.
+//! It is small: read a key, change several keys as one, go through a range. Each further ability of
+//! a store is a trait of its own that the store [offers](Store::merges) or does not.
 
 use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
@@ -26,15 +26,15 @@ pub type DecideEnd<'a> = dyn FnMut(Option<(&[u8], &[u8])>) -> Change<Vec<u8>> + 
 ///
 /// All functions may be called from any thread at any time. Those that take an `Option<MayBlock>`
 /// wait for each other and for the system if they are given [`MayBlock`], and return
-/// [`Error::WouldBlock`] where they would have to if they are not. What they are given to call is
-/// called in the thread of the caller, perhaps under a lock; it must not call the store. If it
-/// panics, nothing has changed.
+/// [`Error::WouldBlock`] where they would have to if they are not. They call the closures that they
+/// are given in the thread of the caller, perhaps under a lock; a closure must not call the store.
+/// If it panics, nothing has changed.
 ///
 /// # Errors
 /// Each function gives [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write what
 /// it must.
 pub trait Store: Send + Sync {
-    /// Lends the value of a key to `read`. Whether there is one.
+    /// Lends the value of a key to `read`. Returns `true` if there is one.
     fn get(
         &self,
         may_block: Option<MayBlock>,

@@ -190,16 +190,16 @@ pub fn read<T>(what: *const T) {
     count(|tally| tally.touch(what.addr(), size_of::<T>(), Touches::read));
 }
 
-/// The thread has taken a lock at once.
+/// Counts a lock that the thread has taken at once.
 #[inline(always)]
-pub(crate) fn locked() {
+pub(crate) fn note_lock() {
     count(|tally| tally.locks += 1);
 }
 
-/// The thread has taken a lock after waiting for it.
+/// Counts a lock that the thread has taken after waiting for it.
 #[inline(always)]
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
-pub(crate) fn locked_after_waiting() {
+pub(crate) fn note_lock_after_wait() {
     count(|tally| {
         tally.locks += 1;
         tally.waits += 1;
@@ -220,29 +220,29 @@ pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     mutex.lock()
 }
 
-/// A block of so many bytes is taken from the slabs.
+/// Counts a block of so many bytes that is taken from the slabs.
 #[inline(always)]
-pub fn allocated(bytes: usize) {
+pub fn note_allocation(bytes: usize) {
     count(|tally| tally.allocated += bytes as u64);
 }
 
 /// Counts bytes that are written to a new node or record.
 #[inline(always)]
-pub fn moved(bytes: usize) {
+pub fn note_bytes_written(bytes: usize) {
     count(|tally| tally.moved += bytes as u64);
 }
 
-/// `membarrier` is about to be called.
+/// Counts a call of `membarrier`, which is about to come.
 #[inline(always)]
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
-pub(crate) fn barrier() {
+pub(crate) fn note_barrier() {
     count(|tally| tally.barriers += 1);
 }
 
-/// `futex` is about to be called.
+/// Counts a call of `futex`, which is about to come.
 #[inline(always)]
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
-pub(crate) fn futex() {
+pub(crate) fn note_futex() {
     count(|tally| tally.futexes += 1);
 }
 

@@ -65,7 +65,7 @@ pub fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        // What is counted is to hold for large machines.
+        // The counts are to hold for large machines.
         let processors = if cfg!(counted) {
             MAX_SHARDS
         } else {

@@ -30,8 +30,8 @@
 //! number of bytes is what the thread that retires says: the object with all that is freed with it,
 //! wherever that lies.
 //!
-//! What the last retirements of a thread leave in its bag is freed by the collector, a thread that
-//! the program lends: see [`Collector`]. [`collect`] advances and frees on demand.
+//! The collector, a thread that the program lends, frees what the last retirements of a thread
+//! leave in its bag: see [`Collector`]. [`collect`] advances and frees on demand.
 //!
 //! # Asymmetric fences
 //! A reader must make its slot visible before it reads anything, which takes a full fence of about

@@ -40,7 +40,7 @@ mod system {
         let limit = limit
             .as_ref()
             .map_or(std::ptr::null(), std::ptr::from_ref::<libc::timespec>);
-        count::futex();
+        count::note_futex();
         // SAFETY: the kernel only reads the four aligned bytes behind the reference, and the time
         // if it is not null, which stay valid for the whole call; null means to wait without limit.
         unsafe {
@@ -55,7 +55,7 @@ mod system {
     }
 
     pub(super) fn wake(word: *const AtomicU32, threads: libc::c_int) {
-        count::futex();
+        count::note_futex();
         // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
         unsafe {
             libc::syscall(

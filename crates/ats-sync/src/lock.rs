@@ -148,7 +148,7 @@ impl Lock {
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()
             .map(|_| {
-                count::locked();
+                count::note_lock();
                 Held { lock: self }
             })
     }
@@ -184,7 +184,7 @@ impl Lock {
         let (mut spins, mut between) = (0, 1);
         while spins < LOCK_SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
-                count::locked_after_waiting();
+                count::note_lock_after_wait();
                 return true;
             }
             (0..between).for_each(|_| crate::shim::pause());
@@ -203,7 +203,7 @@ impl Lock {
             // between our swap and this call is not missed.
             futex::wait(&self.state, CONTENDED, left);
         }
-        count::locked_after_waiting();
+        count::note_lock_after_wait();
         true
     }
 

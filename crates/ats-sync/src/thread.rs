@@ -47,7 +47,7 @@ mod linux {
             (result == 0).then_some(processors)
         }
 
-        /// Lets the calling thread use these and no others. Whether the system agrees.
+        /// Lets the calling thread use these and no others. Returns `true` if the system agrees.
         pub(super) fn allow(&self) -> bool {
             let mask = self.0.as_ptr().cast();
             // SAFETY: the mask has so many bytes, which are only read.

@@ -96,7 +96,7 @@ pub fn exact_key_within<T: TermRef>(
 }
 
 /// Does what [`exact_key_within`] does, and tells `record` of the maps in the term.
-pub(crate) fn exact_key_recorded<T: TermRef, R: MapRecorder<T>>(
+pub(crate) fn exact_key_with_recorder<T: TermRef, R: MapRecorder<T>>(
     term: T,
     out: &mut Vec<u8>,
     options: Options,

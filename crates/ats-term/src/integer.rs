@@ -62,7 +62,7 @@ impl Integer {
         {
             return Some(Integer::Small(sum));
         }
-        allowed(self.to_big() + other.to_big())
+        check_size(self.to_big() + other.to_big())
     }
 
     /// The difference, unless it is larger than the VM allows.
@@ -72,7 +72,7 @@ impl Integer {
         {
             return Some(Integer::Small(difference));
         }
-        allowed(self.to_big() - other.to_big())
+        check_size(self.to_big() - other.to_big())
     }
 
     /// The product, unless it is larger than the VM allows.
@@ -87,7 +87,7 @@ impl Integer {
         if a.bits() + b.bits() > MOST_BITS + 1 {
             return None;
         }
-        allowed(a * b)
+        check_size(a * b)
     }
 
     /// The quotient, rounded towards zero (`div`), or `None` if `other` is zero.
@@ -144,7 +144,7 @@ impl Integer {
     pub fn checked_not(&self) -> Option<Integer> {
         match self {
             Integer::Small(value) => Some(Integer::Small(!value)),
-            Integer::Big(value) => allowed(!(**value).clone()),
+            Integer::Big(value) => check_size(!(**value).clone()),
         }
     }
 
@@ -230,8 +230,8 @@ impl Integer {
     }
 }
 
-/// The integer, unless it is larger than the VM allows.
-fn allowed(value: BigInt) -> Option<Integer> {
+/// Returns the integer, unless it is larger than the VM allows.
+fn check_size(value: BigInt) -> Option<Integer> {
     (value.bits() <= MOST_BITS).then(|| value.into())
 }
 

@@ -7,9 +7,9 @@
 //! only for maps that are not within keys of others; for the rest the order is noted, see
 //! [`folds`].
 //!
-//! What a walk does is counted as *work*: a byte that is written or moved counts one, and so does a
-//! byte that is compared, or eight of them where no map is in the way. A walk stops when it has
-//! done more than it may.
+//! A walk counts its *work*: a byte that is written or moved counts one, and so does a byte that is
+//! compared, or eight of them where no map is in the way. A walk stops when it has done more than
+//! it may.
 //!
 //! The walk keeps its own stack. The first few levels need no heap, so that usual keys are made
 //! without allocating anything but the output.

@@ -170,8 +170,8 @@ pub trait TermRef: Copy {
 }
 
 /// Returns `true` if a term, or one in it, is so; each is asked about before the terms in it, which
-/// are looked for only if it is not. What a fun has captured does not count, nor do values of a
-/// native record that is no owned term. O(size), without recursion.
+/// are looked for only if it is not. Values that a fun has captured do not count, nor do values of
+/// a native record that is no owned term. O(size), without recursion.
 pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool) -> bool {
     let (mut todo, mut pairs) = (Vec::new(), Vec::new());
     let mut next = Some(term);
@@ -197,7 +197,7 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
 
 /// Returns `true` if a term is larger than `most`: an element of a tuple counts as one, so does a
 /// key or a value of a map, a list cell as two, and a bitstring as the 64-bit words that hold it.
-/// What a fun has captured does not count, nor does an opaque term. O(`most`) at most, without
+/// Values that a fun has captured do not count, nor does an opaque term. O(`most`) at most, without
 /// recursion.
 pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
     let mut left = most;

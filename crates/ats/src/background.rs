@@ -60,8 +60,8 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread, unless it runs. Whether it runs then: it is tried again with the next table
-/// if the system has no room for a thread now.
+/// Starts the thread, unless it runs. Returns `true` if it runs then: it is tried again with the
+/// next table if the system has no room for a thread now.
 pub(crate) fn start() -> bool {
     STARTED.load(Ordering::Relaxed) || start_first()
 }
@@ -85,18 +85,18 @@ fn run() {
         let item = lock().pop_front();
         if let Some(mut item) = item {
             if item.free_slice() {
-                trimming.freed_large();
+                trimming.note_freed_much();
             } else {
                 // To the end of the queue, so that small items do not wait for large ones.
                 lock().push_back(item);
             }
         }
         let (bytes, next) = collector.work(SLICE);
-        trimming.freed(bytes);
+        trimming.note_freed(bytes);
         if next == Next::Sleep {
-            trimming.all_is_freed();
+            trimming.note_all_freed();
         } else {
-            trimming.there_is_garbage();
+            trimming.note_garbage();
         }
         let at_most = trimming.trim_if_due();
         // Not between slices: to go to rest takes a system call.
@@ -120,24 +120,24 @@ struct Trimming {
 }
 
 impl Trimming {
-    fn freed(&mut self, bytes: usize) {
+    fn note_freed(&mut self, bytes: usize) {
         self.freed = self.freed.saturating_add(bytes);
         if self.freed >= LARGE {
-            self.freed_large();
+            self.note_freed_much();
         }
     }
 
-    fn freed_large(&mut self) {
+    fn note_freed_much(&mut self) {
         self.freed = 0;
         self.after_large = Some(Instant::now() + KEEP_FOR);
     }
 
-    fn there_is_garbage(&mut self) {
+    fn note_garbage(&mut self) {
         self.is_active = true;
         self.after_all = None;
     }
 
-    fn all_is_freed(&mut self) {
+    fn note_all_freed(&mut self) {
         if std::mem::take(&mut self.is_active) {
             self.after_all = Some(Instant::now() + KEEP_FOR);
         }

@@ -2,8 +2,8 @@
 //!
 //! The first change of a counter replaces the object by one that says which of its elements the
 //! counter is ([`Form::Counted`]). From then on the word of that element is the *cell*: changes of
-//! the counter find the record as readers do, without a lock, and exchange the cell. What one
-//! counter costs is a lookup and one atomic instruction.
+//! the counter find the record as readers do, without a lock, and exchange the cell. One counter
+//! costs a lookup and one atomic instruction.
 //!
 //! # Several writers
 //! A writer that replaces or removes a record without reading its content need not do anything

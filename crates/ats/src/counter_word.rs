@@ -1,6 +1,6 @@
-//! The word of an object that changes in place: the value of a counter. How it changes is told in
-//! [`counter_cell`](crate::counter_cell), which also has the invariants COUNTER_CELL-1 to
-//! COUNTER_CELL-4.
+//! The word of an object that changes in place: the value of a counter.
+//! [`counter_cell`](crate::counter_cell) tells how it changes, and has the invariants
+//! COUNTER_CELL-1 to COUNTER_CELL-4.
 
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,6 @@
 //! The description of a table in a directory, in a file beside its store.
 //!
-//! The store knows keys and values as bytes. Which table they are of must be known before the store
+//! The store knows keys and values as bytes. The type of the table must be known before the store
 //! is opened, because it decides which operator merges them. So it is in a file of its own, which
 //! is written when the table is made.
 //!

@@ -1,9 +1,9 @@
 //! Tables of Erlang terms: types, keys, fixation, counters.
 //!
-//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. What it does with
-//! them is what Erlang's `ets` does: the [types](TableType) differ in what counts as the same key
-//! and in how many objects a key can have. Terms come from and go to a *host*
-//! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
+//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. It does with them
+//! what Erlang's `ets` does: the [types](TableType) differ in what counts as the same key and in
+//! how many objects a key can have. Terms come from and go to a *host* ([`ats_term::image::Host`]):
+//! the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
 //!
 //! ```
 //! use ats::{Table, TableType, TermHost, Workspace};
@@ -23,8 +23,8 @@
 //!
 //! # Overview
 //! A program shares a [`Table`] by reference or in an [`Arc`](std::sync::Arc); all functions take
-//! `&self`. Each thread has a [`Workspace`], the buffers of its calls. What a read returns lives as
-//! long as the [`Guard`] that [`pin`] gives.
+//! `&self`. Each thread has a [`Workspace`], the buffers of its calls. The result of a read lives
+//! as long as the [`Guard`] that [`pin`] gives.
 //!
 //! | to | use |
 //! |---|---|

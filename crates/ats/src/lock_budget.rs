@@ -1,11 +1,11 @@
 //! Limits of work under a lock that other keys share.
 //!
-//! A store calls back under the lock of a key, which is also that of others. What runs there must
-//! be short whatever the caller and the table bring. So each operation that makes an object out of
+//! A store calls back under the lock of a key, which is also that of others. That code must be
+//! short whatever the caller and the table bring. So each operation that makes an object out of
 //! another one, or looks at one, first tries to do that under the lock, within the limits below. If
 //! they do not suffice, it has changed nothing, and is done again by
-//! [`Store::update_alone`](crate::store::Store::update_alone), which holds only the key. Where it
-//! is known before that they do not suffice, that is done at once.
+//! [`Store::update_alone`](crate::store::Store::update_alone), which holds only the key. If it is
+//! known before that they do not suffice, that is done at once.
 
 use crate::value::{Rec, form};
 use ats_term::image::{Form, Host};

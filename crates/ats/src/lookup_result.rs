@@ -81,7 +81,7 @@ impl<'g, H: Host> LookupResult<'g, H> {
                 let first = list(self.record).iter().next();
                 unpacked.object(first.expect("no list is empty"))
             }
-            Form::Counted(_) => counted_object(self.record, unpacked),
+            Form::Counted(_) => object_with_counter(self.record, unpacked),
             Form::Large => {
                 let first = Large::of(self.record).iter_from(0).next();
                 unpacked.object(first.expect("no large bag is empty").1)
@@ -293,7 +293,7 @@ impl<H: Host> Clone for LookupResult<'_, H> {
 impl<H: Host> Copy for LookupResult<'_, H> {}
 
 #[cold]
-fn counted_object<'b, H: Host>(
+fn object_with_counter<'b, H: Host>(
     record: &'b Rec<H>,
     unpacked: &'b mut UnpackBuffer,
 ) -> Object<'b, H> {

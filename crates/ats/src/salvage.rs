@@ -11,11 +11,12 @@ use ats_term::exact::{self, exact_key};
 use ats_term::order::order_key_within;
 use ats_term::{Term, Zeros, etf};
 
-/// The merge that a text names, as a [`Description`] has it: `sum`, `{prune, sum}` or `prune(sum)`,
-/// `{module, highest_bid, 1}` with the version of the module. `None` if there is no such merge.
+/// Returns the merge that a text names, as a [`Description`] has it: `sum`, `{prune, sum}` or
+/// `prune(sum)`, `{module, highest_bid, 1}` with the version of the module. `None` if there is no
+/// such merge.
 #[must_use]
-pub fn merge_named(text: &str) -> Option<Vec<u8>> {
-    known(etf::encode(&merge_text::parse(text)?).ok()?)
+pub fn parse_merge(text: &str) -> Option<Vec<u8>> {
+    keep_if_known(etf::encode(&merge_text::parse(text)?).ok()?)
 }
 
 /// The merge of a table whose store has a merge operator of this name and version, and the position
@@ -27,18 +28,18 @@ pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<us
             true => merge_text::parse(program)?,
             false => Term::Atom(ats_term::Atom::new(program).ok()?),
         };
-        return Some((program_merge::made_by(program, version)?, None));
+        return Some((program_merge::describe(program, version)?, None));
     }
     let (merge, element) = name.strip_prefix("ats.")?.rsplit_once(" of element ")?;
     let merge = merge.strip_suffix(",zeros=same").unwrap_or(merge);
     let key_position = element.parse::<usize>().ok()?.checked_sub(1)?;
     (key_position > 0).then_some(())?;
-    let merge = merge_named(merge)?;
+    let merge = parse_merge(merge)?;
     Some((merge, Some(key_position)))
 }
 
 /// A merge, if tables know it.
-fn known(merge: Vec<u8>) -> Option<Vec<u8>> {
+fn keep_if_known(merge: Vec<u8>) -> Option<Vec<u8>> {
     let description = Description {
         table_type: TableType::Set,
         key_position: 1,
@@ -65,7 +66,7 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
 /// The tables that the records which were met can be of.
 ///
 /// Each record has its key twice: as the bytes that the store knows it by, and in its objects.
-/// Which type makes these bytes of which element is seldom in doubt after one record.
+/// After one record there is seldom a doubt which type makes these bytes of which element.
 #[derive(Default)]
 pub struct Evidence {
     merge: Vec<u8>,
@@ -253,7 +254,7 @@ mod tests {
     }
 
     /// The types and key positions that a record of a table leaves.
-    fn left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
+    fn evidence_left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
         let mut evidence = Evidence::default();
         let element = &objects[0].as_tuple().expect("a tuple")[table.key_position - 1];
         let value = value(objects);
@@ -272,17 +273,23 @@ mod tests {
         let (one, other) = (Term::from(("a", 7)), Term::from(("b", 7)));
         let at = |types: &[TableType]| types.iter().map(|one| (*one, 2)).collect::<Vec<_>>();
         assert_eq!(
-            left(&table(OrderedSet, 2), std::slice::from_ref(&one)),
+            evidence_left(&table(OrderedSet, 2), std::slice::from_ref(&one)),
             at(&[OrderedSet])
         );
         assert_eq!(
-            left(&table(Set, 2), std::slice::from_ref(&one)),
+            evidence_left(&table(Set, 2), std::slice::from_ref(&one)),
             at(&[Set, Bag, DuplicateBag])
         );
         let two = [one.clone(), other];
-        assert_eq!(left(&table(Bag, 2), &two), at(&[Bag, DuplicateBag]));
+        assert_eq!(
+            evidence_left(&table(Bag, 2), &two),
+            at(&[Bag, DuplicateBag])
+        );
         let same = [one.clone(), one];
-        assert_eq!(left(&table(DuplicateBag, 2), &same), at(&[DuplicateBag]));
+        assert_eq!(
+            evidence_left(&table(DuplicateBag, 2), &same),
+            at(&[DuplicateBag])
+        );
     }
 
     #[test]
@@ -327,7 +334,7 @@ mod tests {
             "vector(sum,vector(max),union)",
             "union",
         ] {
-            let merge = merge_named(text).expect("a merge");
+            let merge = parse_merge(text).expect("a merge");
             for zeros in [Zeros::Same, Zeros::Distinct] {
                 let table = Description {
                     zeros,
@@ -339,7 +346,7 @@ mod tests {
                 assert_eq!(told, Some((merge.clone(), Some(3))), "{name}");
             }
         }
-        let program = merge_named("{module,'Elixir.Highest.Bid',7}").expect("a merge");
+        let program = parse_merge("{module,'Elixir.Highest.Bid',7}").expect("a merge");
         let told = merge_of_operator("erlang.Elixir.Highest.Bid", 7);
         assert_eq!(told, Some((program, None)));
         // That of a store of values, not of a table.
@@ -349,6 +356,6 @@ mod tests {
         for name in ["append", "ats.sum of element 1", "ats.add of element 2"] {
             assert_eq!(merge_of_operator(name, 1), None, "{name}");
         }
-        assert_eq!(merge_named("add"), None);
+        assert_eq!(parse_merge("add"), None);
     }
 }

@@ -66,7 +66,7 @@ macro_rules! read_ordered {
             Records::Ordered($backend) => Ok($call),
             Records::Hash(_) => Err(Error::TableType),
             #[cfg(feature = "rivals")]
-            Records::Rival(rival) => match rival.ordered() {
+            Records::Rival(rival) => match rival.as_ordered() {
                 Some($backend) => Ok($call),
                 None => Err(Error::TableType),
             },
@@ -141,7 +141,7 @@ impl<H: Host> Store<H> {
     /// A store of these records, of which there are none yet. Its idle parts are joined in the
     /// background.
     pub(crate) fn new(records: Records<H>) -> Arc<Self> {
-        // What is retired from it is freed also when no thread works on tables any more.
+        // Its retired records are freed also when no thread works on tables any more.
         background::start();
         let store = |records| Store {
             records,
@@ -158,8 +158,8 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// The store that takes the place of this one when it is cleared.
-    pub(crate) fn cleared(&self) -> Result<Cleared<H>, Error> {
+    /// Makes the store that takes the place of this one when it is cleared.
+    pub(crate) fn make_cleared(&self) -> Result<Cleared<H>, Error> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
@@ -295,7 +295,7 @@ impl<H: Host> Store<H> {
     }
 
     /// Does what [`update`](Store::update) does, unless `decide` returns `None` because it would
-    /// take long. Whether it did; then nothing has changed.
+    /// take long. Returns `true` if it did; then nothing has changed.
     #[inline]
     pub(crate) fn is_too_long_to_update<'g>(
         &'g self,
@@ -366,7 +366,7 @@ impl<H: Host> Store<H> {
         read!(&self.records, backend => backend.prev(key, guard))
     }
 
-    /// See [`Ordered::neighbour`]. Where there is no order, the key after one.
+    /// See [`Ordered::neighbour`]. Returns the key after one if there is no order.
     #[inline]
     pub(crate) fn neighbour<'g>(
         &'g self,
@@ -558,7 +558,7 @@ impl<H: Host> Store<H> {
 }
 
 impl<H: Host> JoinIdle for Store<H> {
-    fn listed(&self) -> &Listed {
+    fn list_flag(&self) -> &Listed {
         &self.listed
     }
 
@@ -567,8 +567,8 @@ impl<H: Host> JoinIdle for Store<H> {
         in_memory!(&self.records, backend => backend.join_idle(&guard), true)
     }
 
-    /// The last reference frees the store: at once if it is small, else in the background. What a
-    /// store of bytes has to do is not known.
+    /// The last reference frees the store: at once if it is small, else in the background. It is
+    /// not known how long a store of bytes takes.
     fn release(self: Arc<Self>) {
         let is_large = in_memory!(&self.records, backend => backend.len() > FREED_AT_ONCE, true);
         if is_large && let Some(store) = Arc::into_inner(self) {

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::store::byte_store::ByteStore;
 use crate::store::codec::Codec;
 use crate::store::{Records, SLICE, Store};
-use crate::value::{Values, record, stored};
+use crate::value::{Values, pack_for_store, record};
 use ats_mem::{Adaptation, Buckets, RecordBox};
 use ats_store::{MayBlock, StoreHandle};
 use ats_sync::Guard;
@@ -177,14 +177,18 @@ impl<H: Host> Table<H> {
         packer: &mut Packer,
     ) -> RecordBox<Values<H>> {
         match self.packs() {
-            true => packed_record(key, built, packer),
+            true => pack_record(key, built, packer),
             false => record(key, built),
         }
     }
 
-    /// The stored form of an object that was built.
-    pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
-        stored(built, packer, self.packs())
+    /// Returns the stored form of an object that was built.
+    pub(crate) fn pack_for_store<'a>(
+        &self,
+        built: Built<'a, H>,
+        packer: &'a mut Packer,
+    ) -> Built<'a, H> {
+        pack_for_store(built, packer, self.packs())
     }
 
     /// The rule of bags of this table for equal objects.
@@ -251,8 +255,8 @@ impl<H: Host> Table<H> {
     }
 
     /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the
-    /// store has them, in a range and a direction, until `visit` breaks. What is written meanwhile
-    /// is seen or not, key by key, unless the store is one that does not change.
+    /// store has them, in a range and a direction, until `visit` breaks. Writes meanwhile are seen
+    /// or not, key by key, unless the store is one that does not change.
     ///
     /// The value of a key is what [`objects`](crate::program_merge::objects) takes apart.
     ///
@@ -306,7 +310,7 @@ impl<H: Host> Table<H> {
     /// Returns `true` if there is no object.
     ///
     /// # Errors
-    /// As those of [`len`](Table::len).
+    /// Those of [`len`](Table::len).
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
@@ -355,8 +359,8 @@ impl<H: Host> Table<H> {
 
     /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
     ///
-    /// What was kept for the walks is removed a slice at a time: true if that is done, false if
-    /// [`tidy`](Table::tidy) should be called until it says so.
+    /// The records that were kept for the walks are removed a slice at a time: true if that is
+    /// done, false if [`tidy`](Table::tidy) should be called until it says so.
     pub fn unfix(&self) -> bool {
         !self.store.unfix() || self.tidy()
     }
@@ -399,7 +403,7 @@ impl<H: Host> Table<H> {
     /// bytes takes long.
     ///
     /// # Errors
-    /// As those of [`clear`](Table::clear).
+    /// Those of [`clear`](Table::clear).
     pub fn delete_all(&self) -> Result<(), Error> {
         self.store.take_out(&ats_sync::pin()).map(drop)
     }
@@ -412,9 +416,9 @@ impl<H: Host> Table<H> {
     pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         // Before as well, for walks that go on while the records are replaced: that takes too long
         // for the lock.
-        self.store.keys_may_go();
+        self.store.allow_lost_keys();
         replace()?;
-        self.store.keys_may_go();
+        self.store.allow_lost_keys();
         Ok(())
     }
 
@@ -441,9 +445,9 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// A record of an object that was built, in a table that packs its objects.
+/// Makes a record of an object that was built, in a table that packs its objects.
 #[inline(never)]
-fn packed_record<H: Host>(
+fn pack_record<H: Host>(
     key: &[u8],
     built: Built<'_, H>,
     packer: &mut Packer,

@@ -101,8 +101,9 @@ impl<H: Host> Release for Values<H> {
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// The stored form of an object that was built: that, or less in a table that packs its objects.
-pub(crate) fn stored<'a, H: Host>(
+/// Returns the stored form of an object that was built: less than that in a table that packs its
+/// objects.
+pub(crate) fn pack_for_store<'a, H: Host>(
     built: Built<'a, H>,
     packer: &'a mut Packer,
     packs: bool,
@@ -119,7 +120,8 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// The form of the value of a record: see VALUE-1. What a borrowed record owns is not released.
+/// The form of the value of a record: see VALUE-1. The resources of a borrowed record are not
+/// released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     let (words, len) = record.value_words();

@@ -40,9 +40,9 @@ impl<H: Host> Workspace<H> {
     /// From now on, each operation that copies objects or takes them away refuses with
     /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many
     /// words together, and changes nothing. For callers that must not work for long: to find that
-    /// out takes no longer than to copy so many words. What takes as long as that counts as well,
-    /// for a key or an object: the bytes of the key, and sorting the keys of maps. Without a limit
-    /// at first. Merging itself has [a way of its own](crate::Locking).
+    /// out takes no longer than to copy so many words. Work that takes as long as that counts as
+    /// well, for a key or an object: the bytes of the key, and sorting the keys of maps. Without a
+    /// limit at first. Merging itself has [a way of its own](crate::Locking).
     pub fn limit(&mut self, words: usize) {
         self.0.limit(words);
     }

@@ -17,7 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn filled(table_type: TableType) -> Table<TermHost> {
+fn fill_table(table_type: TableType) -> Table<TermHost> {
     let table = Table::new(table_type, 1);
     for number in 0..400_000_i64 {
         let object = Term::from((number, "some text of a few words for this number"));
@@ -40,9 +40,9 @@ fn assert_memory_returns() {
 fn large_tables_give_their_memory_back() {
     let _alone = alone();
     for table_type in [TableType::OrderedSet, TableType::Set] {
-        drop(filled(table_type));
+        drop(fill_table(table_type));
         assert_memory_returns();
-        let table = filled(table_type);
+        let table = fill_table(table_type);
         table.clear().expect("memory does not fail");
         assert_memory_returns();
     }
@@ -54,7 +54,7 @@ fn emptied_tables_give_their_memory_back() {
     let _alone = alone();
     for table_type in [TableType::OrderedSet, TableType::Set] {
         let empty = Table::<TermHost>::new(table_type, 1).bytes().unwrap();
-        let table = filled(table_type);
+        let table = fill_table(table_type);
         assert!(table.bytes().unwrap() > 100 * empty);
         // In a thread that ends then: some hundred blocks of each size, which may lie far from each
         // other, stay in the cache of a thread.

@@ -31,8 +31,9 @@
 %% that is. A key with such a value, merged of all that was written, counts as missing.</li>
 %% <li>All three are functions of their arguments. They are called again for the same values, at
 %% other times and in other processes, and know nothing of how often.</li>
-%% <li>`version()' changes whenever one of the others means something else than before. What was
-%% written to a table under one version is merged by no other: see `dats:upgrade_merge/2'.</li>
+%% <li>`version()' changes whenever one of the others means something else than before. Values that
+%% were written to a table under one version are merged by no other: see
+%% `dats:upgrade_merge/2'.</li>
 %% </ul>
 %%
 %% == When it fails ==

@@ -1,8 +1,8 @@
 %% @private
 %% @doc Reading and changing tables on disk whose values a module merges.
 %%
-%% The store keeps what was written to a key, one behind the other: the key is *pending*. How what
-%% is asked about pending keys is answered:
+%% The store keeps what was written to a key, one behind the other: the key is *pending*. Requests
+%% about pending keys are answered as follows:
 %%
 %% <table border="1">
 %% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and what they are
@@ -25,7 +25,7 @@
 -export_type([decision/1]).
 
 -type decision(Value) :: keep | {remove | {replace, tuple()}, Value}.
-%% What becomes of an object, and what is told of it.
+%% The decision about an object, and the value that is told of it.
 
 %% So often a change is tried of a key that others write to.
 -define(ATTEMPTS, 1000).
@@ -281,7 +281,7 @@ read_current(Table, Program, Key) ->
             read_current(Table, Program, Key)
     end.
 
-%% Whether the object was still the one of this record.
+%% Returns `true' if the object was still the one of this record.
 -spec try_replace(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
 try_replace(Table, {Key, Chain}, remove) ->
     ats_nif:disk_replace(Table, Key, Chain, missing, all);

@@ -4,8 +4,8 @@
 %% A store notes the keys of which it has put several values one behind the other. This process is
 %% told that there are some when runs are merged, when a key was read, and when a key has got some
 %% hundreds of values. For each table one process at a time takes some of these keys after the
-%% other, has {@link ats_merge_runner} merge their values, and replaces them. Keys whose merge
-%% takes long are left for last. What cannot be merged stays as it was, but for its beginning.
+%% other, has {@link ats_merge_runner} merge their values, and replaces them. Keys whose merge takes
+%% long are left for last. A value that cannot be merged stays as it was, but for its beginning.
 -module(ats_merge_background).
 
 -behaviour(gen_server).
@@ -112,7 +112,7 @@ merge_batches(Table) ->
 merge_batches(_Table, none, _HasWarned) ->
     ok;
 merge_batches(Table, Program, HasWarned) ->
-    case ats_nif:disk_noted(Table, ?BATCH) of
+    case ats_nif:disk_take_noted(Table, ?BATCH) of
         [] ->
             ok;
         Records ->

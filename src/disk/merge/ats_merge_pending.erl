@@ -3,7 +3,7 @@
 %%
 %% A key is *pending* if the store has several values of it, one behind the other. A walk of a
 %% snapshot ends where it meets one. It is merged here together with some that come behind it, the
-%% snapshot is told what they have, and the walk goes on. What was told before is forgotten: so a
+%% snapshot is told what they have, and the walk goes on. It forgets what it was told before: so a
 %% walk takes the memory of a few keys, however many are pending.
 -module(ats_merge_pending).
 
@@ -92,7 +92,7 @@ save(Table, Key, Chain, Outcome) ->
     catch error:{ats_error, _Cause} -> false
     end.
 
-%% @doc Replaces what was merged by what it is merged to. Whether it was still there.
+%% @doc Replaces what was merged by what it is merged to. Returns `true' if it was still there.
 -spec replace_merged(ats:tid(), binary(), ats_merge_operands:chain(),
                      ats_merge_operands:outcome()) ->
           boolean().

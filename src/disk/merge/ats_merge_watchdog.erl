@@ -124,13 +124,13 @@ was_ended(Calls) ->
 enter(Lock) ->
     case ets:insert_new(?BUSY, {Lock, self()}) of
         true -> entered;
-        false -> busy(Lock, ets:lookup(?BUSY, Lock))
+        false -> enter_unless_busy(Lock, ets:lookup(?BUSY, Lock))
     end.
 
--spec busy(lock(), [{lock(), pid()}]) -> entered | {busy, pid()}.
-busy(Lock, []) ->
+-spec enter_unless_busy(lock(), [{lock(), pid()}]) -> entered | {busy, pid()}.
+enter_unless_busy(Lock, []) ->
     enter(Lock);
-busy(Lock, [{_, Worker} = Busy]) ->
+enter_unless_busy(Lock, [{_, Worker} = Busy]) ->
     case is_process_alive(Worker) of
         true ->
             {busy, Worker};

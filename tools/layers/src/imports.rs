@@ -240,7 +240,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         for (_, path) in leaves(&mut Vec::new(), &item.tree) {
-            // What it exports counts where it is used.
+            // Its exports count where they are used.
             if matches!(item.vis, Visibility::Inherited) {
                 self.reader.note(self.module, &path);
             }

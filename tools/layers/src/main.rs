@@ -3,8 +3,8 @@
 //! So do the rooms of a crate that are drawn there.
 //!
 //! An import is a `use` or another path that leads to an item of another file, outside of what is
-//! compiled for tests only. What is imported through a re-export counts for the file that defines
-//! it. `mod` and `pub use` alone are no imports.
+//! compiled for tests only. An import through a re-export counts for the file that defines the
+//! item. `mod` and `pub use` alone are no imports.
 
 mod imports;
 #[cfg(test)]

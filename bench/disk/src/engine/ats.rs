@@ -69,7 +69,7 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
     Ok(Box::new(Ats(DiskStore::open(folder, options)?)))
 }
 
-fn how(durable: bool) -> Durability {
+fn durability(durable: bool) -> Durability {
     match durable {
         true => Durability::Always,
         false => Durability::System,
@@ -83,7 +83,7 @@ impl Engine for Ats {
         }
         let mut batch = Batch::new();
         batch.put(key, value)?;
-        Ok(self.0.write_with(&batch, how(true))?)
+        Ok(self.0.write_with(&batch, durability(true))?)
     }
 
     fn put_all(&self, records: &[Record], durable: bool) -> Outcome<()> {
@@ -91,7 +91,7 @@ impl Engine for Ats {
         for record in records {
             batch.put(&record.key, &record.value)?;
         }
-        Ok(self.0.write_with(&batch, how(durable))?)
+        Ok(self.0.write_with(&batch, durability(durable))?)
     }
 
     fn remove(&self, key: &[u8]) -> Outcome<()> {

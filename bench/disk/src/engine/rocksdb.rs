@@ -64,7 +64,7 @@ fn merge_by(
     }
 }
 
-fn how(durable: bool) -> WriteOptions {
+fn write_options(durable: bool) -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_sync(durable);
     options
@@ -73,7 +73,7 @@ fn how(durable: bool) -> WriteOptions {
 impl Engine for RocksDb {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<()> {
         match durable {
-            true => self.db.put_opt(key, value, &how(true))?,
+            true => self.db.put_opt(key, value, &write_options(true))?,
             false => self.db.put(key, value)?,
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Engine for RocksDb {
         for record in records {
             batch.put(record.key, record.value);
         }
-        Ok(self.db.write_opt(batch, &how(durable))?)
+        Ok(self.db.write_opt(batch, &write_options(durable))?)
     }
 
     fn remove(&self, key: &[u8]) -> Outcome<()> {
@@ -126,7 +126,7 @@ impl Engine for RocksDb {
         self.db.flush_wal(true)?;
         self.db.cancel_all_background_work(true);
         let RocksDb { db, folder } = *self;
-        // What it logs is complete then.
+        // Its log is complete then.
         drop(db);
         match std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
             true => Err(

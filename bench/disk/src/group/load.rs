@@ -42,7 +42,7 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     engine.close()?;
     report(
         &BULK_WRITTEN,
-        usage.written()? as f64 / state.bytes() as f64,
+        usage.bytes_written()? as f64 / state.bytes() as f64,
     );
     report(
         &BULK_SIZE,

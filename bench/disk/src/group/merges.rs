@@ -46,7 +46,10 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     report(&MERGES_READS, reads);
     engine.settle()?;
     let logical = calls.count * (KEY_BYTES as u64 + 8);
-    report(&MERGES_WRITTEN, usage.written()? as f64 / logical as f64);
+    report(
+        &MERGES_WRITTEN,
+        usage.bytes_written()? as f64 / logical as f64,
+    );
     compare(&*engine, &sums)?;
     engine.close()
 }

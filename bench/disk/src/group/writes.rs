@@ -30,7 +30,10 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
     report(&WRITES_LONGEST, calls.latencies.longest_us() / 1e3);
     engine.settle()?;
     let logical = calls.count * RECORD_BYTES;
-    report(&WRITES_WRITTEN, usage.written()? as f64 / logical as f64);
+    report(
+        &WRITES_WRITTEN,
+        usage.bytes_written()? as f64 / logical as f64,
+    );
 
     if task.profile.keeps_writes {
         system::write_back();

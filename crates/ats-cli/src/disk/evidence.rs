@@ -16,8 +16,8 @@ const SAMPLE: usize = 100;
 /// with this merge. It is empty if no record can be read.
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
     let mut evidence = Evidence::new(merge);
-    // What keeps a store from being opened is named elsewhere. It takes much longer to find records
-    // in it then.
+    // Reasons why a store cannot be opened are named elsewhere. It takes much longer to find
+    // records in it then.
     if add_first_records(at, &mut evidence).is_err()
         && let Ok(mut salvage) = Salvage::new(survey)
     {
@@ -76,7 +76,8 @@ fn add_record(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
     }
 }
 
-/// Has the next records tell what they are of, as many at most. Whether they have operands.
+/// Has the next records tell what they are of, as many at most. Returns `true` if they have
+/// operands.
 fn add_records(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
     let mut has_operands = false;
     for _ in 0..most {

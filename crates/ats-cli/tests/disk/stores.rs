@@ -159,7 +159,7 @@ fn damage_is_named_and_the_rest_is_saved() {
     assert_eq!(code(&saved), 1);
     let saved = json(&saved);
     assert_eq!(saved["records"], left);
-    // What was appended to a lost value is not a value.
+    // Operands that were appended to a lost value are no value.
     assert_eq!(saved["keys_without_newer_operands"], 1);
     let store = open(&target);
     assert_eq!(store.get(&[b'k', 99]), Ok(Some(vec![99; 8])));

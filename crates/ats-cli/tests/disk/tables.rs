@@ -1,7 +1,7 @@
 //! Tables of `dats`: stores with a file that describes them.
 
 use crate::common::{Directory, ats, code, contents, json, spoil, text};
-use ats::salvage::merge_named;
+use ats::salvage::parse_merge;
 use ats::{
     BTreeStore, Codec, Description, ObjectIdentity, ObjectMerge, Table, TableType, TermCodec,
     TermHost, Workspace, Zeros,
@@ -24,8 +24,8 @@ const ALL_TYPES: [TableType; 6] = [
 ];
 const RECORDS: i64 = 1000;
 
-fn described(table_type: TableType, key_position: usize, merge: &str) -> Description {
-    let merge = merge_named(merge);
+fn description(table_type: TableType, key_position: usize, merge: &str) -> Description {
+    let merge = parse_merge(merge);
     Description {
         table_type,
         key_position,
@@ -100,7 +100,7 @@ fn make(path: &Path, description: &Description) {
 }
 
 /// The description that a directory has.
-fn described_in(path: &Path) -> Option<Description> {
+fn description_in(path: &Path) -> Option<Description> {
     let bytes = fs::read(path.join(Description::FILE)).ok()?;
     Some(Description::decode(&bytes).expect("it is whole"))
 }
@@ -109,7 +109,10 @@ fn described_in(path: &Path) -> Option<Description> {
 fn a_table_is_shown() {
     let directory = Directory::new();
     let path = directory.path("table");
-    make(&path, &described(TableType::OrderedSet, 1, "{prune, sum}"));
+    make(
+        &path,
+        &description(TableType::OrderedSet, 1, "{prune, sum}"),
+    );
     let before = contents(&path);
     for (command, shown) in [
         (
@@ -137,7 +140,7 @@ fn a_bad_description_is_a_fault() {
     let directory = Directory::new();
     for (number, merge) in ["", "sum"].into_iter().enumerate() {
         let path = directory.path(&number.to_string());
-        let table = described(TableType::Set, 2, merge);
+        let table = description(TableType::Set, 2, merge);
         make(&path, &table);
         let file = path.join(Description::FILE);
         let verify = |why: &str| {
@@ -155,7 +158,7 @@ fn a_bad_description_is_a_fault() {
         bytes[20] ^= 1;
         fs::write(&file, &bytes).expect("written");
         verify("it was spoilt");
-        let other = described(TableType::OrderedSet, 1, "max");
+        let other = description(TableType::OrderedSet, 1, "max");
         fs::write(&file, other.encode()).expect("written");
         verify("it asks for the merge operator ats.max of element 2, version 1, and the store has");
         fs::remove_file(&file).expect("it was there");
@@ -165,7 +168,7 @@ fn a_bad_description_is_a_fault() {
     let path = directory.path("0");
     let file = path.join(Description::FILE);
     fs::remove_dir(&file).expect("it was there");
-    let other = described(TableType::OrderedSet, 2, "");
+    let other = description(TableType::OrderedSet, 2, "");
     fs::write(&file, other.encode()).expect("written");
     let output = ats(&["disk", "verify"], &[&path]);
     assert_eq!(code(&output), 1);
@@ -182,7 +185,7 @@ fn a_bad_description_is_a_fault() {
 fn other_programs_need_no_description() {
     let directory = Directory::new();
     let (path, target) = (directory.path("store"), directory.path("saved"));
-    make(&path, &described(TableType::Set, 1, ""));
+    make(&path, &description(TableType::Set, 1, ""));
     fs::remove_file(path.join(Description::FILE)).expect("it was there");
     assert_eq!(code(&ats(&["disk", "verify"], &[&path])), 1);
     let verify = ats(&["disk", "verify", "--no-table"], &[&path]);
@@ -190,7 +193,7 @@ fn other_programs_need_no_description() {
     assert!(text(&verify.stdout).contains("table: none of dats"));
     let saved = ats(&["disk", "salvage", "--no-table"], &[&path, &target]);
     assert_eq!(code(&saved), 0);
-    assert_eq!(described_in(&target), None);
+    assert_eq!(description_in(&target), None);
 }
 
 #[test]
@@ -211,7 +214,7 @@ fn what_is_saved_of_a_table_is_a_table() {
     {
         let path = directory.path(&number.to_string());
         let target = directory.path(&format!("{number} saved"));
-        let table = described(table_type, 2, merge);
+        let table = description(table_type, 2, merge);
         make(&path, &table);
         let _name = spoil(&path);
         // The description tells the operator where the manifest does not.
@@ -221,7 +224,7 @@ fn what_is_saved_of_a_table_is_a_table() {
         let saved = ats(&["disk", "salvage"], &[&path, &target]);
         assert_eq!(code(&saved), 1);
         assert!(text(&saved.stdout).contains(&format!("table: {table}\n")));
-        assert_eq!(described_in(&target), Some(table.clone()));
+        assert_eq!(description_in(&target), Some(table.clone()));
         assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
         // The store has the operator of the table.
         let opened = store(&target, &table);
@@ -241,7 +244,7 @@ fn what_is_saved_of_a_table_is_a_table() {
 }
 
 /// The description that is made again of a bag, of which the records are not known.
-fn made_again(table: Description) -> Description {
+fn reconstruct(table: Description) -> Description {
     Description {
         has_shared: table.table_type.is_bag(),
         ..table
@@ -261,32 +264,32 @@ fn a_description_is_made_again() {
         fs::write(path.join(Description::FILE), b"").expect("written");
         let arguments = [&["disk", "salvage"][..], options].concat();
         let saved = ats(&arguments, &[&path, &target]);
-        let made = described_in(&target);
+        let made = description_in(&target);
         assert_eq!(made.is_some(), code(&saved) == 1, "{}", text(&saved.stderr));
         (made, text(&saved.stderr), target)
     };
     for table in [
-        described(TableType::OrderedSet, 1, ""),
-        described(TableType::DuplicateBag, 2, ""),
-        made_again(described(TableType::DuplicateBag, 2, "")),
-        described(TableType::OrderedDuplicateBag, 1, ""),
+        description(TableType::OrderedSet, 1, ""),
+        description(TableType::DuplicateBag, 2, ""),
+        reconstruct(description(TableType::DuplicateBag, 2, "")),
+        description(TableType::OrderedDuplicateBag, 1, ""),
     ] {
         let (made, _, target) = salvage(&table, &[]);
-        assert_eq!(made, Some(made_again(table)));
+        assert_eq!(made, Some(reconstruct(table)));
         assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
     }
     for merge in ["sum", "{prune, append}", "{last, 2}"] {
         for table_type in [TableType::Set, TableType::OrderedSet] {
-            let table = described(table_type, 2, merge);
+            let table = description(table_type, 2, merge);
             assert_eq!(salvage(&table, &[]).0, Some(table));
         }
     }
     for table_type in ALL_TYPES {
-        let table = described(table_type, 2, "");
+        let table = description(table_type, 2, "");
         let options = ["--type", table_type.name(), "--keypos", "2"];
-        assert_eq!(salvage(&table, &options).0, Some(made_again(table)));
+        assert_eq!(salvage(&table, &options).0, Some(reconstruct(table)));
     }
-    let set = described(TableType::Set, 2, "");
+    let set = description(TableType::Set, 2, "");
     let (made, why, target) = salvage(&set, &[]);
     assert_eq!(made, None);
     let asked = "--type bag or duplicate_bag or set and --keypos 2 fit the records";
@@ -302,7 +305,7 @@ fn a_description_is_made_again() {
         assert!(why.contains("the options do not fit"), "{why}");
         assert!(!target.exists());
     }
-    let sum = described(TableType::Set, 1, "sum");
+    let sum = description(TableType::Set, 1, "sum");
     let (made, why, _) = salvage(&sum, &["--merge", "max"]);
     assert_eq!(made, None);
     assert!(why.contains("the options do not fit"), "{why}");
@@ -314,7 +317,7 @@ fn a_description_is_made_again() {
 fn the_merge_can_be_told() {
     let directory = Directory::new();
     let (path, target) = (directory.path("table"), directory.path("saved"));
-    let table = described(TableType::OrderedSet, 1, "sum");
+    let table = description(TableType::OrderedSet, 1, "sum");
     let opened = store(&path, &table);
     let object = etf::encode(&Term::from((1, 7))).expect("short");
     let value = [&(object.len() as u32).to_le_bytes()[..], &object].concat();
@@ -331,7 +334,7 @@ fn the_merge_can_be_told() {
     assert!(why.contains("tell it by --merge"), "{why}");
     let saved = ats(&["disk", "salvage", "--merge", "sum"], &[&path, &target]);
     assert_eq!(code(&saved), 1, "{}", text(&saved.stderr));
-    assert_eq!(described_in(&target), Some(table.clone()));
+    assert_eq!(description_in(&target), Some(table.clone()));
     let read = store(&target, &table).get(&key).expect("merged");
     let object = etf::encode(&Term::from((1, 14))).expect("short");
     assert_eq!(read.as_deref().map(|value| &value[4..]), Some(&object[..]));
@@ -342,7 +345,7 @@ fn the_merge_can_be_told() {
 fn options_do_not_contradict_a_description() {
     let directory = Directory::new();
     let (path, target) = (directory.path("table"), directory.path("saved"));
-    let table = described(TableType::Set, 1, "");
+    let table = description(TableType::Set, 1, "");
     make(&path, &table);
     let saved = ats(&["disk", "salvage", "--type", "bag"], &[&path, &target]);
     assert_eq!(code(&saved), 3);
@@ -363,5 +366,5 @@ fn options_do_not_contradict_a_description() {
     }
     let saved = ats(&["disk", "salvage", "--type", "set"], &[&path, &target]);
     assert_eq!(code(&saved), 0);
-    assert_eq!(described_in(&target), Some(table));
+    assert_eq!(description_in(&target), Some(table));
 }

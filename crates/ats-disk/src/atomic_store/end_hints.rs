@@ -264,8 +264,8 @@ impl EndHints {
                 walk.watches = true;
             }
         }
-        // What a write adds after this is seen by the walk, or has moved the end, or is not done
-        // yet.
+        // A key that a write adds after this is seen by the walk, or has moved the end, or is not
+        // done yet.
         if let (End::Last, Some(last)) = (end, &mut walk.from) {
             *last = successor(last);
         }

@@ -46,7 +46,7 @@ thread_local! {
 
 /// Lets this thread wait for those that read and write, not them for it, where processors are
 /// scarce. It still gets a quarter of a processor, so that what it does is done.
-fn let_others_go_first() {
+fn lower_priority() {
     // Elsewhere the whole process would be meant.
     #[cfg(target_os = "linux")]
     let _denied = rustix::process::nice(NICE);
@@ -314,12 +314,12 @@ impl Pool {
     /// Takes turns until the threads are ended.
     fn run(&self, generation: u64) {
         if self.is_nice {
-            let_others_go_first();
+            lower_priority();
         }
         let mut state = self.state.lock();
         while state.generation == generation {
             state.call_due();
-            let next = state.next(self.most_long());
+            let next = state.next(self.most_long_turns());
             self.waiting.store(state.long.len(), Ordering::Relaxed);
             match (next, state.times.first()) {
                 (Some((ticket, member, is_long)), _) => {
@@ -352,13 +352,13 @@ impl Pool {
         }
     }
 
-    fn most_long(&self) -> usize {
+    fn most_long_turns(&self) -> usize {
         (self.threads - 1).max(1)
     }
 
     /// Returns `true` if another thread has something to do or to wait for.
     fn has_more(&self, state: &State) -> bool {
-        let has_long = !state.long.is_empty() && state.long_turns < self.most_long();
+        let has_long = !state.long.is_empty() && state.long_turns < self.most_long_turns();
         has_long || !state.urgent.is_empty() || !state.times.is_empty()
     }
 }
@@ -366,7 +366,7 @@ impl Pool {
 impl Membership {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
-        // What a copy of the process would wake is in the other one.
+        // In a forked process there is no thread to wake: they are in the other one.
         if self.is_woken.swap(true, Ordering::AcqRel)
             || fork_detection::is_forked_since(self.pool.fork_count)
         {

@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// Ends the watch of snapshots, unless there are some. Whether it goes on.
+    /// Ends the watch of snapshots, unless there are some. Returns `true` if it goes on.
     pub(crate) fn continue_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
         self.watches_snapshots.store(false, Ordering::Relaxed);
         let goes_on = has_snapshots();

@@ -36,7 +36,7 @@ const BOUNDS_BYTES: u64 = 64 << 10;
 enum Piece {
     /// All is written.
     Complete,
-    /// Other stores wait. What is missing is left for another time.
+    /// Other stores wait. The rest is left for another time.
     GaveWay,
     /// The same, because the caller, or a store that is being closed, wants no more.
     BrokenOff,
@@ -241,7 +241,7 @@ impl Executor {
             }
             if is_step {
                 last_step = progress.done;
-                // What has become full while this was written needs the room.
+                // Memtables that have become full while this was written need the room.
                 let is_in_the_way = self.files.reserve.is_short() && !was_short;
                 let ends = self.core.status.is_closing() || is_in_the_way;
                 if ends || on_progress(progress).is_break() {

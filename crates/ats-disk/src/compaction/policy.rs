@@ -60,8 +60,8 @@ impl Effort {
     }
 }
 
-/// All is compacted if the newer runs have deleted this much of the oldest, in percent. What is
-/// deleted is walked over again and again, and the deletes themselves may be small.
+/// All is compacted if the newer runs have deleted this much of the oldest, in percent. Walks pass
+/// deleted records again and again, and the deletes themselves may be small.
 const DELETED_PERCENT: u64 = 50;
 
 /// The runs to be compacted, of those from the newest to the oldest; `None` if nothing is to be
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(choose(&sizes, DUE), Some(0..3));
         sizes[2].is_free = false;
         assert_eq!(choose(&sizes, DUE), None);
-        // What the oldest has deleted is gone.
+        // The deletes of the oldest run are gone.
         let mut sizes = free(&[1, 100]);
         sizes[1].deleted = 100;
         assert_eq!(choose(&sizes, DUE), None);

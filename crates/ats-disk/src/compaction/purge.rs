@@ -33,8 +33,8 @@ struct Purge {
 
 impl Compactor {
     /// Purges a file, or neighbours that together have not more bytes than this, from the oldest
-    /// run on. Whether there were any that were not purged since the last memtable was written to a
-    /// run.
+    /// run on. Returns `true` if there were any that were not purged since the last memtable was
+    /// written to a run.
     pub(crate) fn purge_some(&self, bytes: u64) -> Result<bool, Error> {
         let Some((claim, purge)) = self.claim_purge(bytes) else {
             return Ok(false);
@@ -125,7 +125,7 @@ impl Compactor {
     }
 
     /// Gives up compactions that were begun and are not going on, with what they have written.
-    /// Whether there were any.
+    /// Returns `true` if there were any.
     pub(crate) fn give_up_compactions(&self) -> Result<bool, Error> {
         let mut manifest = self.files.manifest.lock();
         let claimed = self.claims.lock().claimed.clone();

@@ -5,8 +5,8 @@
 //! of it are never in the same version. **VERSION-2** A memtable gets writes only while it is the
 //! active one of the current version, which is exchanged before the first write to another one. So
 //! a reader that has loaded the version, and then the published sequence number, finds all that had
-//! been published before it began. What it does not find was written to a memtable that came later,
-//! and so did all that was written after that.
+//! been published before it began. A write that it does not find went to a memtable that came
+//! later, and so did all later writes.
 
 use crate::files::manifest::RunMeta;
 use crate::memtable::{Memtable, Retention, Write};
@@ -79,7 +79,8 @@ impl VersionSet {
 }
 
 impl Version {
-    /// Makes a change in the active memtable. How often the operator has refused to merge.
+    /// Makes a change in the active memtable. Returns the number of merges that the operator has
+    /// refused.
     pub(crate) fn apply_item(
         &self,
         seq: u64,

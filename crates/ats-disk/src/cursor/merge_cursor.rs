@@ -30,8 +30,8 @@ pub(crate) struct Source {
 /// that only have what was deleted with a range are left out, and not read where the range is long.
 ///
 /// The sources are few, at most some dozens; so the least of their keys is found by looking at all
-/// of them, and no heap is kept. What is looked at are *heads*, the first eight bytes of each key
-/// as a number, which lie side by side. Keys themselves are compared only where heads are the same.
+/// of them, and no heap is kept. The cursor compares *heads*, the first eight bytes of each key as
+/// a number, which lie side by side. Keys themselves are compared only where heads are the same.
 pub(crate) struct MergeCursor {
     /// From the newest to the oldest.
     sources: Vec<Source>,

@@ -1,8 +1,8 @@
 //! The entries of one key, and their collapse to fewer.
 //!
 //! A key may have several entries, in a memtable and in several runs. A [`Chain`] gathers them,
-//! from the newest to the oldest, up to the first that is a base. What they say together is the
-//! value of the key ([`Chain::value`]), or as few entries as possible that say the same
+//! from the newest to the oldest, up to the first that is a base. Together they give the value of
+//! the key ([`Chain::value`]), or as few entries as possible with the same value
 //! ([`Chain::collapse`]).
 //!
 //! # How much is copied
@@ -13,8 +13,8 @@
 //! n) times.
 //!
 //! # When the operator fails
-//! It may refuse values, and it may panic: both is [`Error::Merge`] here. What could not be merged
-//! stays as it was.
+//! It may refuse values, and it may panic: both is [`Error::Merge`] here. Operands that could not
+//! be merged stay as they were.
 
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
@@ -46,7 +46,7 @@ pub(crate) fn merge(
 /// Merges more than two values of a key at once, if the operator can; the oldest comes first.
 ///
 /// # Errors
-/// As those of [`merge`].
+/// Those of [`merge`].
 fn merge_all(
     operator: &dyn MergeOperator,
     key: &[u8],

@@ -101,8 +101,8 @@ impl Obsolete {
         free(&self.journals);
     }
 
-    /// Removes the files that are not read any more. What the system does not remove is tried
-    /// again.
+    /// Removes the files that are not read any more. Files that the system does not remove are
+    /// tried again.
     pub(crate) fn remove(&self, directory: &dyn Directory, stats: &Stats) -> bool {
         let mut due = Vec::new();
         self.files.lock().retain(|file| {

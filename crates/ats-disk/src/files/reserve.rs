@@ -137,7 +137,7 @@ impl Reserve {
         Ok(())
     }
 
-    /// Removes the file. Whether that has given room: it has not if there was none.
+    /// Removes the file. Returns `true` if that has given room: it has not if there was none.
     pub(crate) fn give_back(&self, directory: &dyn Directory) -> bool {
         let mut purged = self.purged.lock();
         if self.is_short.swap(true, Ordering::Relaxed) {
@@ -147,7 +147,7 @@ impl Reserve {
         directory.remove(NAME).is_ok()
     }
 
-    /// Tries to make again what was given back. Whether the store is not short any more.
+    /// Tries to make again what was given back. Returns `true` if the store is not short any more.
     pub(crate) fn take_again(&self, directory: &dyn Directory, bytes: u64) -> bool {
         if !self.is_short() {
             return true;
@@ -162,7 +162,7 @@ impl Reserve {
         taken
     }
 
-    /// Marks a file of a run as purged. Whether it was not.
+    /// Marks a file of a run as purged. Returns `true` if it was not.
     pub(crate) fn mark_purged(&self, number: u64) -> bool {
         self.purged.lock().insert(number)
     }

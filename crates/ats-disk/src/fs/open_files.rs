@@ -3,8 +3,8 @@
 //! A store of many files, and a process of many stores, would need more descriptors than there are.
 //! So a file that is only read is opened by its name when it is read, and stays open as long as it
 //! is among those that were read lately. One that was closed is opened again, in the directory in
-//! which it was. Which one is closed is decided as by CLOCK: they stand in a row, the first is
-//! asked if it was read since it was asked last, and then goes to the end.
+//! which it was. The file to close is chosen as by CLOCK: they stand in a row, the first is asked
+//! if it was read since it was asked last, and then goes to the end.
 //!
 //! - **OPEN_FILES-1** A file in the row is open, unless it was dropped; a file that is open is in
 //!   the row once, but in a copy of the process, which does not touch the row.
@@ -81,8 +81,8 @@ fn descriptors() -> (u64, u64) {
 }
 
 /// Returns `true` if what stores have open, without files that are only read, takes more than a
-/// quarter of the descriptors that the process may have. What is not in use should be closed soon
-/// then.
+/// quarter of the descriptors that the process may have. Files that are not in use should be closed
+/// soon then.
 pub(crate) fn is_scarce() -> bool {
     let (all, used) = descriptors();
     used > all / SHARE
@@ -103,7 +103,7 @@ pub fn open_files() -> usize {
     ROW_OPEN.load(Ordering::Relaxed)
 }
 
-/// Closes a quarter of the files that are open, at least one. Whether there were any.
+/// Closes a quarter of the files that are open, at least one. Returns `true` if there were any.
 pub(super) fn close_some() -> bool {
     let mut row = ROW.lock();
     row.retain(|place| place.strong_count() > 0);

@@ -230,7 +230,7 @@ impl File for RealFile {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
         {
             use rustix::fs::{Advice, fadvise};
-            // What cannot be read is found out when it is.
+            // Errors of reading are found when the file is read.
             let _ = fadvise(&*self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
     }

@@ -142,7 +142,8 @@ impl LogReader {
         self.durable
     }
 
-    /// After the end: goes to the next record, whatever is missing before it. Whether there is one.
+    /// After the end: goes to the next record, whatever is missing before it. Returns `true` if
+    /// there is one.
     pub(crate) fn resync(&mut self) -> Result<bool, Error> {
         let mut offset = self.offset;
         while offset + HEAD_BYTES as u64 <= self.end {

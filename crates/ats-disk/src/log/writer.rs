@@ -164,8 +164,8 @@ impl LogWriter {
         self.file.is_some()
     }
 
-    /// Closes the file. What was written should be durable: an error of the system that comes later
-    /// is told nobody.
+    /// Closes the file. The records that were written should be durable: an error of the system
+    /// that comes later is told nobody.
     pub(crate) fn close(&mut self) {
         self.file = None;
     }

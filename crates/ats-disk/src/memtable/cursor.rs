@@ -114,8 +114,8 @@ impl MemtableCursor {
         Ok(())
     }
 
-    /// Looks at some keys, and copies those of which there is something to read. Whether there may
-    /// be more.
+    /// Looks at some keys, and copies those of which there is something to read. Returns `true` if
+    /// there may be more.
     fn copy(&mut self, start: Start<'_>) -> Result<bool, Error> {
         let MemtableCursor {
             memtable,

@@ -197,7 +197,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     memtable.apply(write(Kind::Put, b"k", b"4", 4), &group(3), None);
     assert_eq!(lookup(2, false), Lookup::TooOld);
     assert_eq!(lookup(3, false), Lookup::Complete);
-    // What is alone may be read at once, but not through a snapshot.
+    // A single version may be read at once, but not through a snapshot.
     let alone = Retention {
         snapshots: &[4],
         ..group(4)
@@ -302,7 +302,7 @@ fn what_cannot_be_merged_is_kept_and_not_tried_again() {
             .iter()
             .all(|(kind, value)| *kind == Kind::Operand && value.len() == 1)
     );
-    // What can be merged is merged above them.
+    // Operands that can be merged are merged above them.
     for seq in 1_001..=1_200 {
         let write = write(Kind::Operand, b"k", b"a", seq);
         refusals += memtable.apply(write, &ALONE, Some(&append));
@@ -363,7 +363,7 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
     assert_eq!(memtable.node_bytes.load(Ordering::Relaxed), in_nodes);
     assert!(census::nodes() > 500);
     drop(memtable);
-    // What was taken out before.
+    // Nodes that were taken out before are freed by and by.
     let start = Instant::now();
     while census::nodes() > 0 && start.elapsed() < Duration::from_secs(10) {
         ats_sync::collect();

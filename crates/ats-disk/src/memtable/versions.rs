@@ -165,7 +165,7 @@ impl Node {
 
     /// Bytes of memory that it takes.
     pub(super) fn bytes(len: usize) -> usize {
-        slab::rounded(Self::block_bytes(len))
+        slab::block_size(Self::block_bytes(len))
     }
 
     /// # Safety

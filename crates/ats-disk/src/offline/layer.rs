@@ -166,7 +166,7 @@ impl Layers {
             Some((file, found)) => ScannedFile::read(&found, Arc::from(file), identity, Some(meta)),
             None => {
                 let missing = ScannedFile::new_missing(&file_name(meta.number), meta);
-                self.name_lost(&missing);
+                self.name_lost_keys(&missing);
                 missing
             }
         };
@@ -174,7 +174,7 @@ impl Layers {
     }
 
     /// Says of a file that is missing which keys are lost with it.
-    fn name_lost(&mut self, missing: &ScannedFile) {
+    fn name_lost_keys(&mut self, missing: &ScannedFile) {
         let keys = match missing.has_lost_ranges {
             true => Some(LostKeys::ALL),
             false => missing.lost.first().cloned(),
@@ -285,8 +285,8 @@ impl Layers {
         cursors.filter_map(|cursor| cursor.key()).min()
     }
 
-    /// Gathers what there is of the lowest key, and goes on to the next one. Whether newer operands
-    /// were left out because something older is lost.
+    /// Gathers what there is of the lowest key, and goes on to the next one. Returns `true` if
+    /// newer operands were left out because something older is lost.
     pub(super) fn gather(&mut self, key: &[u8], chain: &mut Chain) -> Result<bool, Error> {
         chain.clear();
         let mut is_outdated = false;

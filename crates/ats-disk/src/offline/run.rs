@@ -158,7 +158,7 @@ impl ScannedFile {
 
     /// Reads the blocks, and keeps those that are whole.
     fn take_blocks(&mut self, pieces: Vec<Piece>, window: &mut Window<'_>) {
-        // Where a hole begins: behind this key, at this offset; and why.
+        // The beginning of a hole: behind this key, at this offset; and why.
         let mut hole: Option<(Bound<Vec<u8>>, u64, &'static str)> = None;
         let bounds = self.meta.as_ref().and_then(|meta| meta.bounds());
         let bounds_are_known = bounds.is_some();
@@ -258,7 +258,7 @@ fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8
         return Err(ORDER);
     }
     let (mut last, mut entries) = (first.clone(), walk.entries() as u64);
-    while walk.up()? {
+    while walk.step_up()? {
         if walk.key() <= &last[..] {
             return Err(ORDER);
         }
@@ -303,7 +303,7 @@ impl<'f> Window<'f> {
             self.bytes.resize(wanted, 0);
             let mut read = self.file.read_at(&mut self.bytes, offset);
             if read.is_err() && wanted as u64 > length {
-                // What follows may be what cannot be read.
+                // The part that follows may be the one that cannot be read.
                 self.bytes.truncate(length as usize);
                 read = self.file.read_at(&mut self.bytes, offset);
             }
@@ -430,7 +430,7 @@ impl<'f> Window<'f> {
         if at < end {
             found.has_holes = true;
             match has_other {
-                // What is left is the footer, or what else follows the blocks.
+                // The footer is left, or what else follows the blocks.
                 true => found.faults.push((at, "is not a frame")),
                 false => found.pieces.push(Piece::Lost(at, "is not a frame")),
             }
@@ -573,7 +573,7 @@ impl Cursor for ScanCursor {
     }
 
     fn advance(&mut self, _: Option<MayBlock>) -> Result<(), Error> {
-        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::up);
+        let up = self.walk.as_mut().map_or(Ok(false), BlockCursor::step_up);
         match up {
             Ok(true) => Ok(()),
             // All records were read before, so this is the end of the block.

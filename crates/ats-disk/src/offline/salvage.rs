@@ -86,7 +86,7 @@ impl Salvage {
     /// it is broken off.
     ///
     /// # Errors
-    /// As those of [`new`](Salvage::new).
+    /// Those of [`new`](Salvage::new).
     pub fn with_progress(
         survey: &Survey,
         on_progress: &mut OnProgress<'_>,
@@ -129,7 +129,7 @@ impl Salvage {
     /// The next record, in the order of keys. `None` at the end.
     ///
     /// # Errors
-    /// As those of [`new`](Salvage::new).
+    /// Those of [`new`](Salvage::new).
     #[expect(
         clippy::should_implement_trait,
         reason = "it is used as other walks of this crate are"

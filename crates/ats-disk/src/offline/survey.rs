@@ -127,8 +127,8 @@ impl Survey {
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no file of a store; [`Error::Locked`] if it is open for
-    /// writing; [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. What
-    /// is wrong with a file is no error here.
+    /// writing; [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. A
+    /// fault of a file is no error here.
     pub fn new(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
         Survey::of(StoreDirectory::open(
             file_system,
@@ -462,7 +462,7 @@ impl Manifest {
         Ok(read)
     }
 
-    /// Reads the edits. What is wrong, and at which offset.
+    /// Reads the edits. Returns what is wrong, and the offset.
     fn edits(&mut self, log: &mut LogReader) -> Result<(), (u64, String)> {
         let LogIdentity { store, .. } = log.identity();
         loop {

@@ -63,7 +63,7 @@ impl StoreDirectory {
     }
 
     /// Copies the files of a store, then those with these names that are kept beside it, in their
-    /// order, to an empty directory. What is there when this returns is durable.
+    /// order, to an empty directory. The copy is durable when this returns.
     ///
     /// # Errors
     /// [`Error::Io`], and [`Error::Corrupt`] if a name leads to anything but a regular file.

@@ -25,7 +25,7 @@ pub(crate) enum Deleted {
 
 impl Deleted {
     pub(crate) fn as_of(ranges: AsOf) -> Self {
-        match ranges.made_set() {
+        match ranges.existing_set() {
             Some(set) => Deleted::Set(Arc::clone(set)),
             None => Deleted::AsOf {
                 ranges,

@@ -153,8 +153,8 @@ impl AsOf {
         self.forest.trees.iter().map(|tree| tree.len).sum()
     }
 
-    /// The keys that are in a range, if the set of them was made before.
-    pub(super) fn made_set(&self) -> Option<&Arc<RangeSet>> {
+    /// The set of the keys that are in a range, if it was made before.
+    pub(super) fn existing_set(&self) -> Option<&Arc<RangeSet>> {
         let all = self.forest.all.get();
         all.filter(|_| self.forest.is_within(self.seq))
     }

@@ -22,8 +22,8 @@ pub type Record<'a> = (&'a [u8], &'a [u8]);
 
 /// A walk over the records of a range at one moment.
 ///
-/// What it lends lives until the next call, so it is no [`Iterator`]. It keeps the memtables and
-/// the files that it reads, as a [`Snapshot`](crate::Snapshot) does.
+/// A record that it lends lives until the next call, so it is no [`Iterator`]. It keeps the
+/// memtables and the files that it reads, as a [`Snapshot`](crate::Snapshot) does.
 ///
 /// ```
 /// # use ats_disk::{DiskStore, Options};
@@ -138,7 +138,7 @@ impl Scan {
     }
 
     /// Like [`of`](Scan::of), for a walk that ends soon: it is not counted, and does not expire.
-    pub(crate) fn shortly(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
+    pub(crate) fn of_short_walk(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
         let pinned = Arc::new(Pinned::new(Arc::clone(core)));
         Scan::new(pinned, key_range, Direction::Up)
     }
@@ -296,8 +296,8 @@ impl Scan {
             .start(may_block, self.direction, bound.as_deref())
     }
 
-    /// Counts the present key, which has no value. Whether the walk has gone on behind a gap in
-    /// which it is.
+    /// Counts the present key, which has no value. Returns `true` if the walk has gone on behind a
+    /// gap in which it is.
     #[inline]
     fn pass(&mut self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         self.passed.is_begun = true;

@@ -66,10 +66,10 @@ impl Snapshot {
         Ok(value)
     }
 
-    /// Lends the value of a key to `read`. Whether there is one.
+    /// Lends the value of a key to `read`. Returns `true` if there is one.
     ///
     /// # Errors
-    /// As those of [`get`](Snapshot::get).
+    /// Those of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.try_get(Some(MayBlock::here()), key, read)
     }
@@ -132,7 +132,7 @@ impl Snapshot {
     /// A walk over the records of a range.
     ///
     /// # Errors
-    /// As those of [`get`](Snapshot::get).
+    /// Those of [`get`](Snapshot::get).
     pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
         Scan::new(Arc::clone(&self.pinned), key_range, direction)
     }

@@ -3,10 +3,10 @@
 //! The deletes of keys stay in memtables and runs until runs are compacted. A queue that is taken
 //! from at one end leaves as many of them as it had records, and each search for the next record
 //! walks over all of them: without help, n of them cost O(n²). So a walk that has passed many keys
-//! without a value remembers the gap between two records, and later walks go past it at once. What
-//! was passed once is not passed again, so a delete costs later walks O(log n) amortised. Gaps are
-//! about records, and know nothing of memtables and runs: they outlive flushes and compactions, but
-//! not the process.
+//! without a value remembers the gap between two records, and later walks go past it at once. A
+//! tombstone that was passed once is not passed again, so a delete costs later walks O(log n)
+//! amortised. Gaps are about records, and know nothing of memtables and runs: they outlive flushes
+//! and compactions, but not the process.
 //!
 //! # Invariants
 //! - TOMBSTONE_GAPS-1. A reader at a sequence number from that of a gap on finds no record in the
@@ -177,7 +177,8 @@ impl TombstoneGaps {
         known.add_recent(seq, key);
     }
 
-    /// Begins a walk that reads at this number, and may add the gaps that it finds. Whether it may.
+    /// Begins a walk that reads at this number, and may add the gaps that it finds. Returns `true`
+    /// if it may.
     pub(crate) fn begin_walk(&self, seq: u64) -> bool {
         let mut known = self.known.lock();
         let may_add = self.is_active() && known.recent_from <= seq;

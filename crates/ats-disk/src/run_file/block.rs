@@ -10,8 +10,8 @@
 //!
 //! The values have a region of their own, in the order of their records, whose lengths say where
 //! each begins. So a lookup goes through keys that lie beside each other, some cache lines, and
-//! touches one value. What it may touch is prefetched as a whole when the block comes from the
-//! cache.
+//! touches one value. The lines that it may touch are prefetched as a whole when the block comes
+//! from the cache.
 //!
 //! Nothing here trusts the bytes. They have passed a checksum, so what is wrong with them was wrong
 //! when they were written; lookups then fail, or miss, but do not panic.
@@ -86,8 +86,8 @@ pub(crate) struct Block {
 impl Clone for Block {
     #[inline]
     fn clone(&self) -> Self {
-        // The count is written, for which the processor waits. What will be read comes at the same
-        // time.
+        // The count is written, for which the processor waits. The lines that will be read come at
+        // the same time.
         prefetch_end(&self.bytes, self.records_end() - self.records_start());
         Block {
             bytes: self.bytes.clone(),
@@ -342,8 +342,8 @@ impl Block {
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Damaged> {
         let mut place = self.restart(self.restart_before(key, false)?);
-        // How much the key of the record before, which is below the one wanted, has in common with
-        // it.
+        // The number of bytes that the wanted key has in common with the key of the record before,
+        // which is below it.
         let mut matched = 0;
         while self.has(place) {
             let record = self.record(place)?;

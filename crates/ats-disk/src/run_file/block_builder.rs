@@ -85,13 +85,13 @@ impl BlockBuilder {
         self.records.len() < u32::MAX as usize - 16
     }
 
-    /// Ends the block. Where it begins.
+    /// Ends the block. Returns its offset.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(&self.records);
         let counts = [self.records.len() as u32, self.restarts.len() as u32];
         let numbers = self.restarts.iter().chain([&counts]).flatten();
         out.extend(numbers.flat_map(|number| number.to_le_bytes()));
-        // What a long key has needed is not kept.
+        // Memory that a long key has needed is not kept.
         self.records.clear();
         self.records.shrink_to(1 << 20);
         self.restarts.clear();

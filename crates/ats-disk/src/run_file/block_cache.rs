@@ -1,17 +1,17 @@
 //! The cache of what was read of files: blocks, and the parts that say where blocks are.
 //!
 //! One cache serves all files of a store, or of all stores that [share memory](crate::memory). It
-//! has a budget in bytes, which it does not exceed but for what readers hold at the moment. What it
-//! lets go is decided by `quick_cache` (a form of CLOCK-Pro, which keeps what is read again when
+//! has a budget in bytes, which it does not exceed but for what readers hold at the moment.
+//! `quick_cache` decides what it lets go (a form of CLOCK-Pro, which keeps what is read again when
 //! something large is read once).
 //!
 //! Parts are looked at for each key that is looked up, and are a hundredth of what they describe.
 //! So a quarter of the budget is for parts that their files hold themselves, where they are found
 //! without a lookup in tables that all threads share.
 //!
-//! What is open or being written needs memory, too: where the parts of files are, and the buffers
-//! of compactions. That is [`Reserved`], and taken from the budget, of which it leaves a half at
-//! least to what was read. So a budget says what a store takes besides its memtables.
+//! Files that are open or being written need memory, too: where the parts of files are, and the
+//! buffers of compactions. That is [`Reserved`], and taken from the budget, of which it leaves a
+//! half at least to what was read. So a budget says what a store takes besides its memtables.
 //!
 //! A key of the cache is the number of an open file in the process, which is not given again, and
 //! an offset. So what is left of a file that was closed is never found; it makes room for other
@@ -275,7 +275,7 @@ impl BlockCache {
     }
 
     /// Gives back what was taken of the budget.
-    pub(crate) fn let_go(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
         let before = self.items.held.fetch_sub(bytes, Ordering::Relaxed);
         self.items.follow(before, before - bytes);
@@ -390,7 +390,7 @@ mod tests {
         assert!(cache.hold(0) && !cache.hold(usize::MAX));
         assert!(cache.statistics().bytes as usize <= budget);
         assert!(fill() <= budget && cache.items.items.weight() as usize > budget / 2);
-        cache.let_go(held);
+        cache.release(held);
         assert!(fill() > budget - budget / STEPS - (1 << 20));
         assert!(!BlockCache::new(0).hold(1));
     }
@@ -471,7 +471,7 @@ mod tests {
         set_shared_budget(2000);
         assert!(shared_bytes() < both);
         assert!(!stores[0].hold(1));
-        stores.iter().for_each(|store| store.let_go(5000));
+        stores.iter().for_each(|store| store.release(5000));
         drop(stores);
         assert_eq!(shared_bytes(), 0);
     }

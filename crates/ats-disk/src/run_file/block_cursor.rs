@@ -75,8 +75,8 @@ impl BlockCursor {
         shown.unwrap_or((Kind::Delete, &[]))
     }
 
-    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether
-    /// there is one.
+    /// Goes to the first record whose key is not below `bound`; without one, to the first. Returns
+    /// `true` if there is one.
     pub(crate) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let restart = match bound {
             Some(bound) => self.block.restart_before(bound, false)?,
@@ -84,7 +84,7 @@ impl BlockCursor {
         };
         self.next = self.block.restart(restart);
         self.key.clear();
-        while self.up()? {
+        while self.step_up()? {
             if bound.is_none_or(|bound| compare(&self.key, bound) != Ordering::Less) {
                 return Ok(true);
             }
@@ -92,9 +92,9 @@ impl BlockCursor {
         Ok(false)
     }
 
-    /// Goes to the next record above. Whether there is one.
+    /// Goes to the next record above. Returns `true` if there is one.
     #[inline]
-    pub(crate) fn up(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn step_up(&mut self) -> Result<bool, Damaged> {
         if !self.block.has(self.next) {
             return Ok(false);
         }
@@ -108,7 +108,7 @@ impl BlockCursor {
         Ok(true)
     }
 
-    /// Takes the entries of a record. Where the next record is.
+    /// Takes the entries of a record. Returns the place of the next record.
     #[inline]
     fn set_entries(&mut self, mut entries: Entries) -> Result<Place, Damaged> {
         self.newest = Some(entries.first);
@@ -120,15 +120,15 @@ impl BlockCursor {
         Ok(entries.end())
     }
 
-    /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there
-    /// is one.
+    /// Goes to the last record whose key is below `bound`; without one, to the last. Returns `true`
+    /// if there is one.
     pub(crate) fn seek_down(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let interval = match bound {
             Some(bound) => self.block.restart_before(bound, true)?,
             None => self.block.restarts() - 1,
         };
         self.read_interval(interval)?;
-        while self.down()? {
+        while self.step_down()? {
             if bound.is_none_or(|bound| compare(&self.key, bound) == Ordering::Less) {
                 return Ok(true);
             }
@@ -136,9 +136,9 @@ impl BlockCursor {
         Ok(false)
     }
 
-    /// Goes to the next record below. Whether there is one.
+    /// Goes to the next record below. Returns `true` if there is one.
     #[inline]
-    pub(crate) fn down(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn step_down(&mut self) -> Result<bool, Damaged> {
         loop {
             if let Some(record) = self.below.pop() {
                 self.key.clear();

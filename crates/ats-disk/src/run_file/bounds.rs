@@ -90,7 +90,7 @@ mod tests {
         let key = |byte: u8, end: u8| [&vec![byte; 1 << 20][..], &[end]].concat();
         assert_eq!(upper(&key(3, 0), Some(&key(4, 0))).len(), EXACT_BYTES);
         assert_eq!(lower(&key(4, 0), Some(&key(3, 0))).len(), EXACT_BYTES);
-        // What tells two keys apart is not left away.
+        // The bytes that tell two keys apart are not left away.
         assert_eq!(*upper(&key(3, 1), Some(&key(3, 2))), *key(3, 1));
         assert_eq!(*lower(&key(3, 2), Some(&key(3, 1))), *key(3, 2));
         // There is nothing short above it.

@@ -313,8 +313,8 @@ impl FileCursor {
             return Ok(false);
         };
         let found = match self.direction {
-            Direction::Up => walk.up(),
-            Direction::Down => walk.down(),
+            Direction::Up => walk.step_up(),
+            Direction::Down => walk.step_down(),
         };
         match found.map_err(|why| self.file.damage(self.offset, why))? {
             true => Ok(true),

@@ -76,7 +76,7 @@ pub(crate) fn seal(
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Compresses to `packed`. Whether that saves an eighth.
+/// Compresses to `packed`. Returns `true` if that saves an eighth.
 fn compress(content: &[u8], packed: &mut Vec<u8>) -> bool {
     if content.len() > MAX_COMPRESSED {
         return false;

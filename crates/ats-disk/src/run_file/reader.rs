@@ -98,7 +98,7 @@ impl FoundPart<'_> {
 
 impl Drop for RunFile {
     fn drop(&mut self) {
-        self.cache.let_go(*self.held_bytes.get_mut());
+        self.cache.release(*self.held_bytes.get_mut());
     }
 }
 
@@ -306,7 +306,7 @@ impl RunFile {
         }
     }
 
-    /// Reads a frame from disk. What `make` makes of its content.
+    /// Reads a frame from disk. Returns what `make` makes of its content.
     fn read_frame<T>(
         &self,
         may_block: Option<MayBlock>,
@@ -402,7 +402,7 @@ impl RunFile {
                 self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
             // Another thread was faster.
-            Err(_) => self.cache.let_go(bytes),
+            Err(_) => self.cache.release(bytes),
         }
         let part = self.parts[number].get();
         Ok(FoundPart::Held(part.expect("it was just set")))

@@ -246,7 +246,7 @@ fn put(value: &[u8]) -> Entries {
 }
 
 /// Records with numbers as keys.
-fn numbered(count: u32, value: usize) -> Records {
+fn numbered_records(count: u32, value: usize) -> Records {
     let keys = (0..count).map(|number| format!("key-{number:08}").into_bytes());
     keys.map(|key| {
         let value = [&key[..], &vec![b'.'; value]].concat();

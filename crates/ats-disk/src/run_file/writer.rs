@@ -73,8 +73,8 @@ pub(crate) struct FileWriter {
     last_kind: Kind,
     /// The counts are right; the rest is not known yet.
     meta: FileMeta,
-    /// The first error of the system. What is in the file is unknown since then, and `finish` says
-    /// so.
+    /// The first error of the system. The content of the file is unknown since then, and `finish`
+    /// says so.
     failed: Option<Error>,
     scratch: Vec<u8>,
 }
@@ -251,7 +251,7 @@ impl FileWriter {
             Error::io(error, what)
         })?;
         self.written += self.chunk.len() as u64;
-        // What a large value has needed is not kept.
+        // Memory that a large value has needed is not kept.
         for buffer in [&mut self.chunk, &mut self.scratch] {
             buffer.clear();
             buffer.shrink_to(2 * CHUNK_BYTES);
@@ -283,7 +283,7 @@ impl FileWriter {
         })
     }
 
-    /// Appends a frame with this content. Where it is.
+    /// Appends a frame with this content. Returns its offset and its length.
     fn put_frame(&mut self, content: Content, bytes: &[u8]) -> (u64, u64) {
         let start = self.chunk.len();
         let offset = self.written + start as u64;

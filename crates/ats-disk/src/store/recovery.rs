@@ -1,10 +1,11 @@
 //! Opening a store, after it was closed or after a crash.
 //!
-//! All is read first. What was found must be durable before anything relies on it: a process that
-//! was killed leaves writes that the system has and the disk has not. So, unless the store was
-//! closed and nothing is to be repaired, journals are cut to what was replayed and synced, and the
-//! manifest is written anew and synced before a file is removed that it does not name. A store that
-//! was closed is opened without a write; then the first change of it writes the manifest anew.
+//! All is read first. The records that were found must be durable before anything relies on them: a
+//! process that was killed leaves writes that the system has and the disk has not. So, unless the
+//! store was closed and nothing is to be repaired, journals are cut to what was replayed and
+//! synced, and the manifest is written anew and synced before a file is removed that it does not
+//! name. A store that was closed is opened without a write; then the first change of it writes the
+//! manifest anew.
 //!
 //! A store that is opened for reading is left as it is.
 
@@ -65,7 +66,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
         replayed: Vec::new(),
         rest: Vec::new(),
     };
-    replay.all(&names)?;
+    replay.replay_all(&names)?;
     let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
     let next_journal = replay.next_journal();
     let unneeded = find_unneeded(&names, &contents);
@@ -96,7 +97,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     if !is_read_only && !is_left_whole {
         worker.files.set_unneeded(unneeded);
         match worker.files.reserve.with_reserve(|| take_over(&worker)) {
-            // What is there can still be read, and there may be room later.
+            // The store can still be read, and there may be room later.
             Err(error) if error.is_full() && !is_new => {}
             done => done?,
         }
@@ -173,11 +174,10 @@ fn find_unneeded(names: &[String], contents: &Contents) -> Vec<String> {
 
 /// Making memtables of journals.
 ///
-/// What is replayed is the longest part without a gap, from the first journal that is needed on. It
-/// ends at the end of the last journal, or where something is missing. If something behind that
-/// says that what is missing was durable, the journal was spoilt, and the store is not opened.
-/// Otherwise what is behind it is removed, so that what is written from now on follows what was
-/// replayed.
+/// It replays the longest part without a gap, from the first journal that is needed on. It ends at
+/// the end of the last journal, or where something is missing. If something behind that says that
+/// what is missing was durable, the journal was spoilt, and the store is not opened. Otherwise what
+/// is behind it is removed, so that what is written from now on follows what was replayed.
 struct Replay<'a> {
     directory: &'a dyn Directory,
     options: &'a Options,
@@ -196,7 +196,7 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     /// Replays all journals.
-    fn all(&mut self, names: &[String]) -> Result<(), Error> {
+    fn replay_all(&mut self, names: &[String]) -> Result<(), Error> {
         let mut numbers: Vec<_> = names
             .iter()
             .filter_map(|name| journal::number(name))
@@ -282,7 +282,7 @@ impl Replay<'_> {
         Ok(Some(reader))
     }
 
-    /// Makes a memtable of a journal. Whether the journal follows what was replayed.
+    /// Makes a memtable of a journal. Returns `true` if the journal follows what was replayed.
     fn one(&mut self, reader: &mut LogReader) -> Result<bool, Error> {
         let first_seq = self.seq + 1;
         let number = reader.identity().number;

@@ -81,7 +81,7 @@ impl BackPressure {
         let accepted = self
             .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-                // What was delayed for longer than the longest time is forgiven.
+                // A delay beyond the longest time is forgiven.
                 let mine = next.clamp(now, now + longest);
                 wait = Duration::from_nanos(mine - now);
                 is_acceptable(wait).then_some(mine + share)

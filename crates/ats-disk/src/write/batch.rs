@@ -111,7 +111,7 @@ impl Batch {
     /// Removes a key and its value, if it is there.
     ///
     /// # Errors
-    /// As those of [`put`](Batch::put).
+    /// Those of [`put`](Batch::put).
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
         self.add(Kind::Delete, key, &[]).map(drop)
     }
@@ -119,7 +119,7 @@ impl Batch {
     /// Merges an operand with the value of a key; if there is none, the operand is the value.
     ///
     /// # Errors
-    /// As those of [`put`](Batch::put). A store without a merge operator refuses the batch.
+    /// Those of [`put`](Batch::put). A store without a merge operator refuses the batch.
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         self.add(Kind::Operand, key, operand).map(drop)
     }
@@ -127,7 +127,7 @@ impl Batch {
     /// Removes all keys in a range. O(1), however many there are.
     ///
     /// # Errors
-    /// As those of [`put`](Batch::put).
+    /// Those of [`put`](Batch::put).
     pub fn delete_range(&mut self, key_range: KeyRange<'_>) -> Result<(), Error> {
         let KeyRange { low, high } = key_range;
         if key_range.is_empty() {

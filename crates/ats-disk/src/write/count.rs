@@ -132,7 +132,8 @@ mod tests {
         count.change(By(-1));
         count.end(start, 5);
         assert_eq!(count.published_value(), 6);
-        // What began before a write that nothing is known of says nothing about the time after it.
+        // A count that began before a write of which nothing is known says nothing about the time
+        // after it.
         let start = count.begin();
         count.change(Unknown);
         count.change(By(1));

@@ -1,9 +1,9 @@
 //! Memory for memtables, kept and made ready while there are writes.
 //!
-//! Memtables take and free as much memory as writes bring. What one frees is kept for the next,
-//! instead of being given back to the system and taken again. And the first access to new memory is
-//! made in the background, ahead of the writers: under virtualisation it takes 5 ms for 2 MiB, a
-//! fifth of the time in which they are filled.
+//! Memtables take and free as much memory as writes bring. The memory that one frees is kept for
+//! the next, instead of being given back to the system and taken again. And the first access to new
+//! memory is made in the background, ahead of the writers: under virtualisation it takes 5 ms for 2
+//! MiB, a fifth of the time in which they are filled.
 //!
 //! A store that [idles](crate::background) gives all of it back.
 

@@ -1,4 +1,4 @@
-//! What must be in the store when the process that wrote to it was killed.
+//! Checks what must be in the store when the process that wrote to it was killed.
 
 use crate::append::Append;
 use crate::map::Model;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What is known to be in the store.
+/// The records that are known to be in the store.
 #[derive(Default)]
 pub(crate) struct Expected {
     writers: [Writer; WRITERS],
@@ -19,13 +19,13 @@ pub(crate) struct Expected {
 /// The keys of a writer.
 #[derive(Default)]
 struct Writer {
-    /// How many writes there were.
+    /// The number of writes.
     count: u64,
     model: Model,
 }
 
 impl Expected {
-    /// How many writes of each writer there were.
+    /// The number of writes of each writer.
     pub(crate) fn counts(&self) -> [u64; WRITERS] {
         std::array::from_fn(|writer| self.writers[writer].count)
     }
@@ -40,9 +40,9 @@ fn collect(scan: Result<Scan, ats_disk::Error>) -> Records {
     all
 }
 
-/// What a writer has told in a round: how many writes were acknowledged, and whether another was
-/// under way.
-fn acknowledged(reports: &[Report], writer: usize, first: u64) -> (u64, bool) {
+/// Counts the reports of a writer in a round: how many writes were acknowledged, and whether
+/// another was under way.
+fn count_acknowledged(reports: &[Report], writer: usize, first: u64) -> (u64, bool) {
     let (mut acknowledged, mut is_under_way) = (0, false);
     for report in reports.iter().filter(|report| report.writer == writer) {
         assert_eq!(report.number, first + acknowledged, "{report:?}");
@@ -75,7 +75,7 @@ fn apply(operation: &Operation, model: &mut Model, marks: &mut Marks) {
 }
 
 /// Opens the store that a process has left, compares it with what the process has told, and leaves
-/// it for the next round. How many writes were acknowledged.
+/// it for the next round. Returns the number of writes that were acknowledged.
 pub(crate) fn check(
     round: u64,
     directory: &Path,
@@ -108,7 +108,7 @@ fn check_writer(
     shared: &Marks,
 ) {
     let first = known.count;
-    let (acknowledged, is_under_way) = acknowledged(reports, writer, first);
+    let (acknowledged, is_under_way) = count_acknowledged(reports, writer, first);
     let end = first + acknowledged;
     let mut marks = Marks::default();
     for number in first..end {

@@ -1,15 +1,15 @@
-//! What a writer does: always the same for its number and that of the write.
+//! The operations of a writer: always the same for its number and that of the write.
 
 use crate::map::Model;
 use ats_disk::{Batch, DiskStore, Durability, Error};
 use ats_store::KeyRange;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many writers there are.
+/// The number of writers.
 pub(crate) const WRITERS: usize = 4;
-/// How many keys a writer has to itself.
+/// The number of keys that a writer has to itself.
 const KEYS: u64 = 30;
-/// How many keys all writers share.
+/// The number of keys that all writers share.
 pub(crate) const SHARED: u64 = 3;
 
 /// A number that looks random, always the same for these.
@@ -30,7 +30,7 @@ pub(crate) enum Change {
 pub(crate) struct Operation {
     /// Of keys that no other writer has.
     pub(crate) own: Vec<Change>,
-    /// Whether it is made as a batch. Then it also says so to a key that all writers share.
+    /// `true` if it is made as a batch. Then it also says so to a key that all writers share.
     pub(crate) shared: Option<(Vec<u8>, Vec<u8>)>,
     durability: Durability,
 }
@@ -45,7 +45,7 @@ pub(crate) fn own_keys(writer: usize) -> (Vec<u8>, Vec<u8>) {
     (vec![b'w', writer as u8], vec![b'w', writer as u8 + 1])
 }
 
-/// What a write says to a key that all writers share.
+/// The mark that a write appends to a key that all writers share.
 pub(crate) fn mark(writer: usize, number: u64) -> Vec<u8> {
     [&[writer as u8], &number.to_be_bytes()[2..]].concat()
 }

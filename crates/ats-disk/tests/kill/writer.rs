@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DIRECTORY: &str = "ATS_DISK_KILL_DIRECTORY";
 pub(crate) const ORDER: &str = "ATS_DISK_KILL_ORDER";
 
-/// What is to be done: in which round, and for each writer from which write on.
+/// The work to do: in which round, and for each writer from which write on.
 pub(crate) struct Order {
     pub(crate) round: u64,
     pub(crate) first: [u64; WRITERS],
@@ -44,12 +44,12 @@ impl Order {
     }
 }
 
-/// What a writer tells of a write.
+/// The report of a writer about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) writer: usize,
     pub(crate) number: u64,
-    /// Whether the write has returned; otherwise it is about to begin.
+    /// `true` if the write has returned; otherwise it is about to begin.
     pub(crate) is_done: bool,
 }
 
@@ -78,7 +78,7 @@ impl Report {
     }
 }
 
-/// How the store is opened in a round: with sizes so small that memtables are written and runs
+/// The options of the store in a round: with sizes so small that memtables are written and runs
 /// merged all the time.
 pub(crate) fn options(round: u64) -> Options {
     let random = |what: &str, below: u64| random((round, what)) % below;
@@ -103,7 +103,7 @@ pub(crate) fn options(round: u64) -> Options {
     }
 }
 
-/// Whether this process is to write.
+/// Returns `true` if this process is to write.
 pub(crate) fn was_ordered() -> bool {
     std::env::var_os(ORDER).is_some()
 }

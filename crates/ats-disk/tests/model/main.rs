@@ -139,7 +139,7 @@ fn settings(number: u8, kind: Kind) -> Options {
     }
 }
 
-/// What runs on both.
+/// The operations that run on both.
 struct Run {
     kind: Kind,
     directory: Directory,

@@ -1,5 +1,5 @@
-//! What is done to files and directories, and what becomes of it if it is not durable when the
-//! machine stops.
+//! Actions on files and directories, and their fates if they are not durable when the machine
+//! stops.
 
 use super::content::Content;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(crate) const SECTOR: u64 = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId(pub(crate) u64);
 
-/// What was done to a file or a directory.
+/// An action on a file or a directory.
 #[derive(Clone)]
 pub(crate) enum Action {
     Write {
@@ -74,7 +74,7 @@ impl Action {
     }
 
     /// Bytes written, if it is a write.
-    pub(crate) fn written(&self) -> Option<usize> {
+    pub(crate) fn bytes_written(&self) -> Option<usize> {
         match self {
             Action::Write { bytes, .. } => Some(bytes.len()),
             _ => None,
@@ -103,7 +103,7 @@ pub(crate) struct Pending {
     pub(crate) action: Action,
 }
 
-/// What becomes of a pending action.
+/// The fate of a pending action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Lost,

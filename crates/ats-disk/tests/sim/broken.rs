@@ -43,7 +43,7 @@ impl Broken {
         )
     }
 
-    /// Fails each call that is one of these in turn, in this way. How many there were.
+    /// Fails each call that is one of these in turn, in this way. Returns their number.
     pub(crate) fn fail<S: Subject>(
         &self,
         of: Calls,
@@ -66,7 +66,7 @@ impl Broken {
         unreachable!("a history has an end")
     }
 
-    /// Runs the history with a fault. Whether it was hit.
+    /// Runs the history with a fault. Returns `true` if it was hit.
     fn fail_at<S: Subject>(&self, fault: Fault) -> Result<bool, String> {
         let mut fs = SimFs::new(Disk::default());
         fs.set_fault(Some(fault));
@@ -79,9 +79,9 @@ impl Broken {
             }
             opened => opened.map_err(|failure| format!("{failure:?}"))?,
         };
-        // Why nothing is written until the store is opened again.
+        // The reason why nothing is written until the store is opened again.
         let mut read_only = false;
-        // Whether the next write must be refused.
+        // `true` if the next write must be refused.
         let mut unsynced = false;
         for (index, operation) in self.history.iter().enumerate() {
             let was_hit = world.fs.is_hit();
@@ -188,7 +188,7 @@ impl Broken {
     }
 
     /// Runs the history with each capacity of the disk. When it is full, operations fail until so
-    /// many have; then there is room again. How often the disk was full.
+    /// many have; then there is room again. Returns the number of times that the disk was full.
     pub(crate) fn fill<S: Subject>(&self, failures: usize) -> Result<u64, String> {
         let mut full = 0;
         for pages in 1.. {
@@ -257,7 +257,7 @@ impl Broken {
     }
 
     /// Flips each bit of each file in turn, after the store was closed or its process has ended.
-    /// How many bits there were, and how many of them have made an error.
+    /// Returns the number of bits, and of those that have made an error.
     pub(crate) fn flip<S: Subject>(&self, close: bool) -> Result<(u64, u64), String> {
         let live = |failure: Failure| self.wrong(&format!("{failure:?}"), "without a flip");
         let mut world = World::<S>::new(SimFs::new(Disk::default()), &self.setup).map_err(live)?;
@@ -295,14 +295,14 @@ impl Broken {
     }
 
     /// Reads in all ways, before and after all is merged. All that is read must be of one of these
-    /// states. Whether something could not be read.
+    /// states. Returns `true` if something could not be read.
     fn read<S: Subject>(&self, fs: SimFs, states: &[State]) -> Result<bool, String> {
         let Ok(store) = S::open(&self.setup, &fs) else {
             return Ok(true);
         };
         let mut part: Vec<usize> = (0..states.len()).collect();
         let mut failed = read_all(&store, states, &mut part)?;
-        // What cannot be read is not merged, either.
+        // Records that cannot be read are not merged, either.
         failed |= store.compact().is_err();
         failed |= read_all(&store, states, &mut part).map_err(|w| format!("merged, {w}"))?;
         Ok(failed)
@@ -316,8 +316,8 @@ fn is_before_writing(error: &Error) -> bool {
     matches!(error, Error::Io { what, .. } if begins.iter().any(|begin| what.starts_with(begin)))
 }
 
-/// Reads all, and leaves of the states those that it may be of. Whether something could not be
-/// read.
+/// Reads all, and leaves of the states those that it may be of. Returns `true` if something could
+/// not be read.
 fn read_all<S: Subject>(
     store: &S,
     states: &[State],

@@ -1,8 +1,8 @@
-//! What is on a disk: what is durable, what is shown, and the actions that lie between them.
+//! The content of a disk: what is durable, what is shown, and the actions that lie between them.
 //!
 //! # Invariants
-//! - DISK-1. What is shown is what is durable with all pending actions applied in their order,
-//!   except for what a failed sync has lost, which is shown all the same.
+//! - DISK-1. It shows what is durable with all pending actions applied in their order, except for
+//!   what a failed sync has lost, which is shown all the same.
 //! - DISK-2. A file is known as long as a durable name, a shown name, a pending action or an open
 //!   handle leads to it.
 
@@ -35,7 +35,7 @@ pub(crate) struct Disk {
     pending: Vec<Pending>,
     /// Of actions and files.
     next: u64,
-    /// How often what is durable has changed.
+    /// The number of changes of what is durable.
     age: u64,
 }
 
@@ -85,7 +85,7 @@ impl Disk {
             .ok_or_else(not_found)
     }
 
-    /// What is shown of a file, which is known.
+    /// The content of a known file that is shown.
     pub(crate) fn content(&self, file: FileId) -> &Content {
         &self.files[&file].shown
     }
@@ -190,13 +190,13 @@ impl Disk {
         self.act(Action::Reserve { file, bytes });
     }
 
-    /// Whether a sync of this file would do something.
+    /// Returns `true` if a sync of this file would do something.
     pub(crate) fn is_dirty(&self, file: FileId) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| !pending.action.is_name() && pending.action.file() == file)
     }
 
-    /// Whether a sync of this directory would do something.
+    /// Returns `true` if a sync of this directory would do something.
     pub(crate) fn is_dirty_dir(&self, directory: &Path) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| pending.action.directory() == Some(directory))
@@ -208,7 +208,7 @@ impl Disk {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }
 
-    /// As [`sync`](Disk::sync), for the names of a directory.
+    /// Like [`sync`](Disk::sync), for the names of a directory.
     pub(crate) fn sync_dir(&mut self, directory: &Path, kept: impl Fn(usize) -> bool) {
         self.settle(|action| action.directory() == Some(directory), kept);
     }
@@ -247,7 +247,8 @@ impl Disk {
         }
     }
 
-    /// What a start of the machine finds after a stop: of each pending action what its fate says.
+    /// The disk that a start of the machine finds after a stop: of each pending action what its
+    /// fate says.
     pub(crate) fn image(&self, fates: &[Fate]) -> Disk {
         let mut image = Disk {
             directories: self.directories.clone(),
@@ -269,7 +270,8 @@ impl Disk {
         image
     }
 
-    /// What tells the image of these fates from other images of disks that were once the same.
+    /// A key that tells the image of these fates from other images of disks that were once the
+    /// same.
     pub(crate) fn key(&self, fates: &[Fate]) -> Vec<(u64, Fate)> {
         let fates = self.pending.iter().zip(fates);
         let fates = fates.map(|(pending, fate)| (pending.id, fate.canonical(&pending.action)));
@@ -291,7 +293,7 @@ impl Disk {
     }
 
     /// Bytes of room that are taken by what is shown, and by what is open.
-    pub(crate) fn used(&self, is_open: impl Fn(FileId) -> bool) -> u64 {
+    pub(crate) fn used_bytes(&self, is_open: impl Fn(FileId) -> bool) -> u64 {
         let names = self
             .directories
             .values()

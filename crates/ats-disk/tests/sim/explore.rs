@@ -65,7 +65,7 @@ impl Case {
         })
     }
 
-    /// Visits the points, until something is wrong at one. How many there were, and what is wrong.
+    /// Visits the points, until something is wrong at one. Returns their number, and what is wrong.
     pub(crate) fn explore<S: Subject>(&self) -> (u64, Result<(), String>) {
         let mut explorer = Explorer {
             case: self,
@@ -97,7 +97,7 @@ impl Case {
         (self, wrong)
     }
 
-    /// Visits all points. How many there were.
+    /// Visits all points. Returns their number.
     ///
     /// # Panics
     /// If something is wrong, with a short history.
@@ -122,7 +122,7 @@ impl fmt::Display for Case {
 }
 
 thread_local! {
-    /// How many guards this thread has, and what the last panic below one was.
+    /// The number of guards of this thread, and the last panic below one.
     static GUARDED: (Cell<usize>, RefCell<String>) = const {
         (Cell::new(0), RefCell::new(String::new()))
     };
@@ -220,7 +220,7 @@ impl<S: Subject> Explorer<'_, S> {
         let wrong = |failure: Failure| format!("after a start: {failure:?}");
         let part = &states[low..=point.window.begun];
         let setup = match self.random.one_in(4) {
-            true => &self.case.setup.resized(&mut self.random),
+            true => &self.case.setup.with_other_sizes(&mut self.random),
             false => &self.case.setup,
         };
         let opened = World::<S>::open(fs, setup, part);

@@ -42,7 +42,7 @@ impl Calls {
     }
 }
 
-/// How a call fails.
+/// The way in which a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
     /// The machine stops: this call and all later ones do nothing.
@@ -58,17 +58,17 @@ pub(crate) enum Break {
 /// A failure to come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    /// Which of the calls fails, from 0.
+    /// The number of the call that fails, from 0.
     pub(crate) at: u64,
-    /// Which calls are counted, and may fail.
+    /// The calls that are counted, and may fail.
     pub(crate) of: Calls,
     pub(crate) how: Break,
-    /// Whether those after it fail, too.
+    /// `true` if those after it fail, too.
     pub(crate) forever: bool,
 }
 
-/// What is known of the writes when the machine stops: how many had been done by the last sync, how
-/// many had returned, and how many had begun.
+/// The knowledge about the writes when the machine stops: how many had been done by the last sync,
+/// how many had returned, and how many had begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) synced: usize,

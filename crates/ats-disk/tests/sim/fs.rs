@@ -26,10 +26,10 @@ struct Machine {
     /// `true` if nothing can be changed.
     read_only: bool,
     calls: u64,
-    /// How many calls may come before a test is taken to go on for ever.
+    /// The number of calls after which a test is taken to go on for ever.
     left: u64,
     fault: Option<Fault>,
-    /// Whether the fault was hit.
+    /// `true` if the fault was hit.
     hit: bool,
     stopped: bool,
     capacity: Option<u64>,
@@ -46,7 +46,7 @@ pub(crate) struct SimFs {
     process: u64,
 }
 
-fn stopped() -> io::Error {
+fn stop_error() -> io::Error {
     io::Error::other("the machine has stopped")
 }
 
@@ -79,12 +79,12 @@ impl SimFs {
         machine.fault = fault;
     }
 
-    /// Whether the last fault that was set was hit.
+    /// Returns `true` if the last fault that was set was hit.
     pub(crate) fn is_hit(&self) -> bool {
         self.machine.lock().hit
     }
 
-    /// How many bytes the disk has, each name taking a page besides its content.
+    /// Sets the number of bytes of the disk; each name takes a page besides its content.
     pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().capacity = bytes;
     }
@@ -109,14 +109,16 @@ impl SimFs {
         self.machine.lock().turned.clear();
     }
 
-    /// Whether room is made for files that ask for it.
+    /// Selects whether room is made for files that ask for it.
     pub(crate) fn set_reserves(&self, reserves: bool) {
         self.machine.lock().reserves = reserves;
     }
 
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> u64 {
         let machine = self.machine.lock();
-        machine.disk.used(|file| machine.open.contains_key(&file))
+        machine
+            .disk
+            .used_bytes(|file| machine.open.contains_key(&file))
     }
 
     /// Keeps from now on what the disk is before each call, if it or the window has changed.
@@ -124,7 +126,7 @@ impl SimFs {
         self.machine.lock().points = Some(Vec::new());
     }
 
-    /// What was recorded, and what the disk is now.
+    /// Returns the records, and the disk as it is now.
     pub(crate) fn points(&self) -> Vec<Point> {
         let mut machine = self.machine.lock();
         machine.point(Calls::ALL);
@@ -135,7 +137,7 @@ impl SimFs {
             .unwrap_or_default()
     }
 
-    /// What is known of the writes from now on.
+    /// Sets what is known of the writes from now on.
     pub(crate) fn set_window(&self, window: Window) {
         self.machine.lock().window = window;
     }
@@ -162,7 +164,7 @@ impl SimFs {
     fn begin(&self, call: Calls) -> io::Result<(MutexGuard<'_, Machine>, Option<Break>)> {
         let mut machine = self.machine.lock();
         if machine.process != self.process || machine.stopped {
-            return Err(stopped());
+            return Err(stop_error());
         }
         machine.point(call);
         machine.calls += 1;
@@ -180,7 +182,7 @@ impl SimFs {
             Some(Break::Nothing(EINTR)) => Err(io::Error::from_raw_os_error(EINTR)),
             Some(Break::Stop) => {
                 machine.stopped = true;
-                Err(stopped())
+                Err(stop_error())
             }
             Some(Break::Nothing(error)) if !Calls::SYNCING.has(call) => {
                 Err(io::Error::from_raw_os_error(error))
@@ -256,7 +258,7 @@ impl Machine {
 
     /// Pages that the disk still has.
     fn room(&self) -> u64 {
-        let used = || self.disk.used(|file| self.open.contains_key(&file));
+        let used = || self.disk.used_bytes(|file| self.open.contains_key(&file));
         let free = |capacity: u64| capacity.saturating_sub(used()) / super::content::PAGE as u64;
         self.capacity.map_or(u64::MAX, free)
     }

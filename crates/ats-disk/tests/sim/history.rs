@@ -5,7 +5,7 @@ use super::random::Random;
 use ats_store::MergeOperator;
 use std::sync::Arc;
 
-/// What is done with a store.
+/// An operation on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Some changes, as one; synced or not.
@@ -71,7 +71,7 @@ struct Writer<'r> {
     keys: [Vec<u8>; 12],
     /// The next value has this number.
     number: u64,
-    /// Whether ranges are deleted.
+    /// `true` if ranges are deleted.
     has_ranges: bool,
 }
 
@@ -96,7 +96,7 @@ impl Writer<'_> {
             .get(key)
             .map(|value| [u32::from(value[0]), u32::from(value[1])]);
         let [a, b] = match (self.random.below(4), current) {
-            // What makes it the identity, so that the key is missing.
+            // The operand that makes it the identity, so that the key is missing.
             (0, Some([a, b])) if a != 0 => [inverse(a), (PRIME - b) * inverse(a) % PRIME],
             (1, _) => [0, self.random.below(PRIME as usize) as u32],
             _ => [

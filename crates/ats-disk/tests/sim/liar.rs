@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a file system does not do. The names are parts of names of files.
+/// A duty that a file system neglects. The names are parts of names of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     /// Syncs of files whose name has this part do nothing.
@@ -156,7 +156,7 @@ impl Directory for LiarDirectory {
     }
 }
 
-/// Whether it is the first, third and so on time that this is asked.
+/// Returns `true` if it is the first, third and so on time that this is asked.
 fn is_odd(before: &Mutex<bool>) -> bool {
     let mut before = before.lock();
     *before = !*before;

@@ -3,9 +3,9 @@
 //!
 //! # The disk
 //! A file has a durable content and a shown content, a directory has durable names and shown names.
-//! What a program does changes what is shown, and is appended to one list of pending actions of the
-//! whole disk. A sync of a file makes its pending actions durable and takes them off the list, a
-//! sync of a directory does that with its names. Neither does it for the other: a name may be
+//! An action of a program changes what is shown, and is appended to one list of pending actions of
+//! the whole disk. A sync of a file makes its pending actions durable and takes them off the list,
+//! a sync of a directory does that with its names. Neither does it for the other: a name may be
 //! durable before the content of its file is, and the other way round.
 //!
 //! # A stop of the machine

@@ -1,4 +1,4 @@
-//! What a store should say: states of a map, one after each write.
+//! The answers that a store should give: states of a map, one after each write.
 
 use super::fault::Window;
 use ats_store::{Error, MergeOperator, Merged};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a store contains.
+/// The content of a store.
 pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// Merges by the first byte of the key.
@@ -94,7 +94,7 @@ impl fmt::Debug for Change {
     }
 }
 
-/// Whether these changes are none: a range that ends before it begins has no keys.
+/// Returns `true` if these changes are none: a range that ends before it begins has no keys.
 pub(crate) fn is_nothing(changes: &[Change]) -> bool {
     let is_nothing = |change: &Change| match change {
         Change::DeleteRange(Some(low), Some(high)) => low >= high,
@@ -137,7 +137,8 @@ pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
     Some(Arc::new(map))
 }
 
-/// What a store contained after each write that has returned, and what it may contain besides.
+/// The content of a store after each write that has returned, and the contents that it may have
+/// besides.
 #[derive(Clone)]
 pub(crate) struct Timeline {
     /// The first is what it contained at the beginning. The last is that of the write that is going
@@ -148,7 +149,7 @@ pub(crate) struct Timeline {
     /// contains then. That of the machine stops before a later write is synced, of the process
     /// before one returns.
     failed: Vec<(usize, State)>,
-    /// How many were synced when the last one was begun.
+    /// The number of those that were synced when the last one was begun.
     evident: usize,
 }
 
@@ -176,17 +177,19 @@ impl Timeline {
         self.window
     }
 
-    /// How many writes were synced when the last one was begun, which the last one may say.
+    /// The number of writes that were synced when the last one was begun, which the last one may
+    /// say.
     pub(crate) fn evident(&self) -> usize {
         self.evident
     }
 
-    /// What the store says now, when no write is going on.
+    /// The content of the store now, when no write is going on.
     pub(crate) fn now(&self) -> &State {
         &self.states[self.window.returned]
     }
 
-    /// What it may contain if it is opened again, when the first so many writes are not lost.
+    /// The contents that it may have if it is opened again, when the first so many writes are not
+    /// lost.
     pub(crate) fn survivors(&self, low: usize) -> Vec<State> {
         let failed = self.failed.iter().filter(|(after, _)| *after >= low);
         let failed = failed.map(|(_, state)| state);

@@ -20,7 +20,7 @@ impl Random {
         self.0.usize(..bound)
     }
 
-    /// Whether a die of so many sides shows its first.
+    /// Returns `true` if a die of so many sides shows its first.
     pub(crate) fn one_in(&mut self, sides: usize) -> bool {
         self.below(sides) == 0
     }

@@ -30,18 +30,18 @@ struct Left<'b> {
     low: usize,
 }
 
-/// What was tried, and what came of it.
+/// The number of trials, and of their results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// How often something was damaged.
+    /// The number of times that something was damaged.
     pub(crate) damaged: u64,
-    /// How often all records were saved as they were last.
+    /// The number of times that all records were saved as they were last.
     pub(crate) whole: u64,
-    /// How many records were saved, and how many there were.
+    /// The number of records that were saved, and of all.
     pub(crate) records: (u64, u64),
 }
 
-/// What is damaged.
+/// The damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damaged {
     Run,
@@ -63,7 +63,7 @@ impl Damaged {
     }
 }
 
-/// What is saved.
+/// The records that are saved.
 struct Saved {
     records: BTreeMap<Vec<u8>, Vec<u8>>,
     faults: Vec<Fault>,
@@ -74,7 +74,7 @@ fn survey(fs: &SimFs) -> Result<Survey, Error> {
 }
 
 /// Merges a value with its operands.
-fn merged(key: &[u8], value: Option<Vec<u8>>, operands: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+fn merge_values(key: &[u8], value: Option<Vec<u8>>, operands: Vec<Vec<u8>>) -> Option<Vec<u8>> {
     let mut values = value.into_iter().chain(operands);
     let first = values.next()?;
     let value = values.fold(first, |earlier, later| {
@@ -94,7 +94,7 @@ fn read(fs: &SimFs) -> Result<Saved, Error> {
     let mut salvage = Salvage::new(&survey(fs)?)?;
     let mut records = BTreeMap::new();
     while let Some(record) = salvage.next()? {
-        if let Some(value) = merged(&record.key, record.value, record.operands) {
+        if let Some(value) = merge_values(&record.key, record.value, record.operands) {
             records.insert(record.key, value);
         }
     }
@@ -276,7 +276,7 @@ impl Broken {
     }
 }
 
-/// Whether checking the store finds a fault of this file, if the file is needed.
+/// Checks that a check of the store finds a fault of this file, if the file is needed.
 fn finds(fs: &SimFs, name: &str) -> Result<(), String> {
     let survey = survey(fs).map_err(|error| format!("it cannot be looked at: {error}"))?;
     let report = verify(&survey, &mut |_| ControlFlow::Continue(()));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// All records of a store, or of a part of it.
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// How a store is made. The sizes are small, so that short histories take every path.
+/// The options of a store. The sizes are small, so that short histories take every path.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) memtable_bytes: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Setup {
     pub(crate) fan_in: usize,
     pub(crate) compressed: bool,
     pub(crate) filtered: bool,
-    /// Whether the file system makes room ahead of what is written. Some do nothing.
+    /// `true` if the file system makes room ahead of what is written. Some do nothing.
     pub(crate) reserves: bool,
-    /// What the file system does not do.
+    /// A duty that the file system neglects.
     pub(crate) lie: Option<Lie>,
 }
 
@@ -44,7 +44,7 @@ impl Setup {
     }
 
     /// The same with other sizes, as the next opening may have them.
-    pub(crate) fn resized(&self, random: &mut Random) -> Self {
+    pub(crate) fn with_other_sizes(&self, random: &mut Random) -> Self {
         let sizes = Setup::random(random);
         Setup {
             reserves: self.reserves,
@@ -53,7 +53,7 @@ impl Setup {
         }
     }
 
-    /// Whether memtables are so small that a history fills them.
+    /// Returns `true` if memtables are so small that a history fills them.
     pub(crate) fn is_small(&self) -> bool {
         self.memtable_bytes < 1 << 20
     }
@@ -72,12 +72,12 @@ impl Setup {
 pub(crate) trait Subject: Sized {
     type Snapshot;
 
-    /// Whether all that was written survives a stop of the machine after `flush`, and after
+    /// `true` if all that was written survives a stop of the machine after `flush`, and after
     /// `close`.
     const FLUSH_SYNCS: bool;
     const CLOSE_SYNCS: bool;
 
-    /// Whether a store notices the loss of writes that were synced, even if no write that says so
+    /// `true` if a store notices the loss of writes that were synced, even if no write that says so
     /// follows them.
     const MARKS_SYNCS: bool;
 

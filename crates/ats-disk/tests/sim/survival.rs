@@ -1,10 +1,10 @@
-//! What survives a stop of the machine.
+//! Survival of a stop of the machine.
 
 use super::action::{Action, Fate, Pending, SECTOR};
 use super::disk::Disk;
 use super::random::Random;
 
-/// What survives a stop, of all that was pending.
+/// The part of all that was pending that survives a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Survival {
     /// The machine goes on, only the process has ended: what was pending still is.
@@ -28,7 +28,7 @@ pub(crate) enum Survival {
         bytes: u32,
         grown: bool,
     },
-    /// What the names lead to, but no content.
+    /// The files that names lead to, but no content.
     Names,
     /// Names and lengths: contents read as zeros.
     NamesAndLengths,
@@ -123,7 +123,7 @@ impl Survival {
         }
         let last = pending
             .iter()
-            .rposition(|pending| pending.action.written().is_some());
+            .rposition(|pending| pending.action.bytes_written().is_some());
         all.extend(
             last.into_iter()
                 .flat_map(|write| tears(pending, write, each)),
@@ -142,7 +142,7 @@ impl Survival {
         few.extend((0..2).map(|_| Survival::Random(random.next())));
         let last = pending
             .iter()
-            .rposition(|pending| pending.action.written().is_some());
+            .rposition(|pending| pending.action.bytes_written().is_some());
         if let Some(write) = last {
             let tears = tears(pending, write, 64);
             few.extend((!tears.is_empty()).then(|| random.pick(&tears)));
@@ -183,7 +183,7 @@ fn tears(pending: &[Pending], write: usize, each: usize) -> Vec<Survival> {
 }
 
 fn random(pending: &[Pending], mut random: Random) -> Vec<Fate> {
-    // How many of eight are kept, of contents and of names.
+    // The number of those kept of eight, of contents and of names.
     let (contents, names) = (random.pick(&[0, 1, 4, 7, 8]), random.pick(&[0, 1, 4, 7, 8]));
     let fate = |pending: &Pending| {
         let is_kept = random.below(8)
@@ -192,7 +192,7 @@ fn random(pending: &[Pending], mut random: Random) -> Vec<Fate> {
             } else {
                 contents
             };
-        let written = pending.action.written().unwrap_or(0);
+        let written = pending.action.bytes_written().unwrap_or(0);
         match (random.below(16), written, is_kept) {
             (0, 0, _) => Fate::Torn {
                 bytes: 0,

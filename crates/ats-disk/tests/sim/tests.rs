@@ -265,7 +265,7 @@ fn a_full_disk_has_room_again_when_files_are_gone() {
     let a = fs.create(&path("a")).expect("there is room");
     a.reserve(2 * PAGE as u64).expect("there is room");
     let b = fs.create(&path("b")).expect("there is room");
-    assert_eq!(fs.used(), 4 * PAGE as u64);
+    assert_eq!(fs.used_bytes(), 4 * PAGE as u64);
     assert_eq!(number(b.reserve(3 * PAGE as u64)), Some(ENOSPC));
     assert_eq!(number(b.write_at(&[1; 3 * PAGE], 10)), Some(ENOSPC));
     assert_eq!(content(&*b), [&[0; 10][..], &[1; 2 * PAGE - 10]].concat());
@@ -282,7 +282,7 @@ fn a_full_disk_has_room_again_when_files_are_gone() {
     b.write_at(b"x", 2 * PAGE as u64)
         .expect("there is room again");
     b.set_len(0).expect("there is no fault");
-    assert_eq!(fs.used(), PAGE as u64);
+    assert_eq!(fs.used_bytes(), PAGE as u64);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_medium_for_reading_is_only_read() {
     assert_eq!(content(&*fs.open(&path("a")).expect("it is there")), b"1");
 }
 
-/// Some calls. What fails is left out.
+/// Some calls. Actions that fail are left out.
 fn anything(fs: &SimFs, mut random: Random) {
     let mut open: Vec<Box<dyn File>> = Vec::new();
     for _ in 0..30 {

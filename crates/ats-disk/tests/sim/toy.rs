@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What is wrong with a toy.
+/// The fault of a toy.
 pub(crate) mod injected {
     pub(crate) const NOTHING: u8 = 0;
     /// Checksums are not compared, so a torn record is taken as data.
@@ -39,7 +39,7 @@ pub(crate) mod injected {
     pub(crate) const UNSYNCED: u8 = 6;
     /// A sync that fails is tried again.
     pub(crate) const TRIED_AGAIN: u8 = 7;
-    /// What was read at the start is taken as durable.
+    /// Records that were read at the start are taken as durable.
     pub(crate) const TRUSTING: u8 = 8;
     /// The place of a record is not given back when its write fails.
     pub(crate) const LEFT: u8 = 9;
@@ -62,7 +62,7 @@ pub(crate) struct Toy<const F: u8> {
 struct Inner {
     state: State,
     log: Log,
-    /// Why nothing is written any more.
+    /// The reason why nothing is written any more.
     failed: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl Log {
 }
 
 impl<const F: u8> Toy<F> {
-    /// What a log says, where it ends, and its last checksum.
+    /// The content of a log, its end, and its last checksum.
     fn read(file: &dyn File) -> Result<(State, u64, u64), Error> {
         let mut bytes = vec![0; file.len().map_err(|e| error(&e))? as usize];
         let read = file.read_at(&mut bytes, 0).map_err(|e| error(&e))?;
@@ -399,7 +399,7 @@ impl<const F: u8> Subject for Toy<F> {
             let log = Self::write_new(&*self.directory, &inner.state).map_err(|e| error(&e))?;
             inner.log = log;
             Self::replace(&*self.directory).map_err(|e| {
-                // Whether the new log has its name is not known.
+                // It is not known whether the new log has its name.
                 inner.failed = Some(e.to_string());
                 error(&e)
             })

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The directory to which the path of the store leads when a link in it was turned.
 const ELSEWHERE: &str = "/elsewhere";
 
-/// What goes wrong.
+/// A failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The store says that it failed.
@@ -67,7 +67,7 @@ impl<S: Subject> World<S> {
         Ok(World::open(fs, setup, &states)?.0)
     }
 
-    /// Whether it is open.
+    /// Returns `true` if it is open.
     pub(crate) fn is_open(&self) -> bool {
         self.store.is_some()
     }
@@ -82,7 +82,7 @@ impl<S: Subject> World<S> {
 
     fn reopen(&mut self) -> Result<(), Failure> {
         if self.random.one_in(2) {
-            self.setup = self.setup.resized(&mut self.random);
+            self.setup = self.setup.with_other_sizes(&mut self.random);
         }
         let states = self.timeline.survivors(self.timeline.window().returned);
         self.fs.turn_back();
@@ -214,7 +214,7 @@ fn open<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<(S, u
     }
 }
 
-/// Opens a store for reading. Which of the states it contains, if it is there.
+/// Opens a store for reading. Returns the number of the state that it contains, if it is there.
 fn look<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<Option<usize>, Failure> {
     let Some(store) = S::open_for_reading(setup, fs)? else {
         return Ok(None);

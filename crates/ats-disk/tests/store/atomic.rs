@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is made of a key.
+/// The change of a key.
 #[derive(Clone, Debug)]
 enum Decision {
     Keep,
@@ -118,7 +118,7 @@ impl BatchPlan<[u8], Vec<u8>> for Plan<'_> {
     }
 }
 
-/// What an operation tells of itself.
+/// The report of an operation.
 fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {
@@ -361,7 +361,7 @@ fn a_queue_does_not_slow_down() {
             taken.reverse();
         }
         assert!(taken.into_iter().eq(0..RECORDS));
-        // What comes beyond the end is found there.
+        // A key that comes beyond the end is found there.
         let mut plan = Put(b"outermost");
         assert_eq!(store.update(BLOCK, &[&[7]], &mut plan), Ok(true));
         for end in [end, other] {

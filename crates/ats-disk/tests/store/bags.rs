@@ -103,7 +103,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn sorted(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
+fn sort_pairs(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     let mut sorted: Vec<_> = pairs
         .iter()
         .map(|(key, value)| (&key[..], &value[..]))
@@ -112,7 +112,7 @@ fn sorted(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     sorted
 }
 
-fn joined<'v>(values: impl Iterator<Item = &'v [u8]>) -> Vec<u8> {
+fn join_values<'v>(values: impl Iterator<Item = &'v [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();
     values.for_each(|value| push_value(&mut joined, value).expect("it is short"));
     joined
@@ -171,7 +171,7 @@ fn add(tree: &BTreeStore, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bo
                 all.push(value);
             }
         }
-        Change::Put(joined(all.into_iter()))
+        Change::Put(join_values(all.into_iter()))
     })
 }
 
@@ -194,7 +194,7 @@ fn remove(
         match removed {
             0 => Change::Keep,
             _ if removed > most => Change::Keep,
-            _ => put(joined(rest.into_iter())),
+            _ => put(join_values(rest.into_iter())),
         }
     })?;
     Ok((removed <= most).then_some(removed))
@@ -223,7 +223,7 @@ fn run(store: &dyn Store, op: &Op) -> String {
                         .map(|value| value.expect("a value"))
                         .enumerate();
                     let kept = old.filter(|(index, _)| bits & 1 << (index % 8) != 0);
-                    put(joined(
+                    put(join_values(
                         kept.map(|(_, value)| value)
                             .chain(new.iter().map(Vec::as_slice)),
                     ))
@@ -250,7 +250,7 @@ fn run(store: &dyn Store, op: &Op) -> String {
                 let rest = record.map_or(&[][..], |(_, values)| values);
                 let mut rest = split_values(rest).map(|value| value.expect("a value"));
                 match rest.next() {
-                    Some(_) if *removes => put(joined(rest)),
+                    Some(_) if *removes => put(join_values(rest)),
                     _ => Change::Keep,
                 }
             });
@@ -308,7 +308,7 @@ proptest! {
         let directory = Directory::new();
         let tree = BTreeStore::new();
         let any = AddRule { distinct: false, only_to_new_keys: false };
-        add(&tree, &sorted(&old), any).expect("there is room");
+        add(&tree, &sort_pairs(&old), any).expect("there is room");
         // As a store was written in which all values of a key are one record.
         let before = AtomicStore::new(open(directory.path(), &options()));
         tree.scan(BLOCK, KeyRange::default(), Direction::Up, &mut |key, values| {
@@ -322,7 +322,7 @@ proptest! {
             match op {
                 Op::Add(values, distinct, new) => {
                     let rule = AddRule { distinct: *distinct, only_to_new_keys: *new };
-                    let values = sorted(values);
+                    let values = sort_pairs(values);
                     let added = Bags::add(&store, BLOCK, &values, rule);
                     prop_assert_eq!(added, add(&tree, &values, rule));
                 }
@@ -332,7 +332,7 @@ proptest! {
                 ),
                 Op::Replace(values) => {
                     let new = BTreeStore::new();
-                    add(&new, &sorted(values), any).expect("there is room");
+                    add(&new, &sort_pairs(values), any).expect("there is room");
                     let replaced: Result<(), ats_disk::Error> = store.replace_all(BLOCK, |visit| {
                         new.scan(BLOCK, KeyRange::default(), Direction::Up, visit)
                             .expect("scanned");
@@ -340,7 +340,7 @@ proptest! {
                     });
                     prop_assert_eq!(replaced, Ok(()));
                     drop(tree.take_all(BLOCK));
-                    add(&tree, &sorted(values), any).expect("there is room");
+                    add(&tree, &sort_pairs(values), any).expect("there is room");
                 }
                 Op::Rewrite => {
                     store.rewrite().expect("rewritten");
@@ -418,7 +418,7 @@ fn threads_change_the_same_keys() {
                             let values = record.expect("there are some").1;
                             let mut rest = split_values(values).map(Result::unwrap);
                             took = usize::from(rest.next().is_some());
-                            put(joined(rest))
+                            put(join_values(rest))
                         });
                         assert_eq!(updated, Ok(()));
                         taken.fetch_add(took, Ordering::Relaxed);
@@ -524,7 +524,7 @@ fn the_last_key_is_found_after_a_replacement() {
     assert_eq!(last(&store), Ok(None));
     for key in [&b"k"[..], &[0xFF, 0xFE, 1], b"a"] {
         let replaced: Result<(), ats_disk::Error> = store.replace_all(BLOCK, |visit| {
-            let _go_on = visit(key, &joined([&b"x"[..]].into_iter()));
+            let _go_on = visit(key, &join_values([&b"x"[..]].into_iter()));
             Ok(())
         });
         assert_eq!(replaced, Ok(()));

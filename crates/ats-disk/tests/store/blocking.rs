@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// A file system that counts the calls that may block, of threads that may not.
-fn watched(waits: &Arc<AtomicU64>) -> Arc<HookedFs> {
+fn watch_blocking(waits: &Arc<AtomicU64>) -> Arc<HookedFs> {
     let waits = Arc::clone(waits);
     HookedFs::new(move |call, _| {
         if MAY_NOT_BLOCK.get() && call != Call::Reserve {
@@ -94,7 +94,7 @@ fn calls_that_would_block_change_nothing() {
     let waits = Arc::new(AtomicU64::new(0));
     let options = Options {
         operator: Some(Arc::new(Append)),
-        file_system: watched(&waits),
+        file_system: watch_blocking(&waits),
         memtable_bytes: Some(20_000),
         cache_bytes: Some(20_000),
         block_bytes: 256,
@@ -160,7 +160,7 @@ fn calls_that_would_block_change_nothing() {
     );
 }
 
-fn opened(directory: &Directory, durability: Durability) -> DiskStore {
+fn open_store(directory: &Directory, durability: Durability) -> DiskStore {
     let options = Options {
         background: false,
         durability,
@@ -169,16 +169,16 @@ fn opened(directory: &Directory, durability: Durability) -> DiskStore {
     open(directory.path(), &options)
 }
 
-/// What the system has in memory is read at once, if it says so: it need not.
+/// Blocks that the system has in memory are read at once, if it says so: it need not.
 #[test]
 fn what_the_system_has_in_memory_may_be_read() {
     let directory = Directory::new();
-    let store = opened(&directory, Durability::System);
+    let store = open_store(&directory, Durability::System);
     for key in 0..1000_u32 {
         store.put(&key.to_be_bytes(), &[7; 100]).expect("put");
     }
     store.close().expect("closed");
-    let store = opened(&directory, Durability::System);
+    let store = open_store(&directory, Durability::System);
     for key in 0..1000_u32 {
         match get_at_once(&store, &key.to_be_bytes()) {
             Ok(found) => assert_eq!(found, Some(vec![7; 100])),
@@ -191,7 +191,7 @@ fn what_the_system_has_in_memory_may_be_read() {
 #[test]
 fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     let directory = Directory::new();
-    let store = opened(&directory, Durability::System);
+    let store = open_store(&directory, Durability::System);
     // The first write begins the journal.
     assert_eq!(
         put_at_once(&store, b"k", b"u", Durability::System),
@@ -203,7 +203,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     store.close().expect("closed");
     // This file system does not say what is in memory.
     let options = Options {
-        file_system: watched(&Arc::default()),
+        file_system: watch_blocking(&Arc::default()),
         background: false,
         ..Options::default()
     };
@@ -224,7 +224,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
 #[test]
 fn what_is_durable_or_large_is_not_written() {
     let directory = Directory::new();
-    let store = opened(&directory, Durability::Always);
+    let store = open_store(&directory, Durability::Always);
     let refused = put_at_once(&store, b"k", b"v", Durability::Always);
     assert_eq!(refused, Err(Error::WouldBlock));
     assert_eq!(store.get(b"k"), Ok(None));

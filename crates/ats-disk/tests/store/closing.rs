@@ -127,7 +127,7 @@ fn a_store_can_be_closed_by_what_shows_the_progress_of_a_merge() {
     assert_eq!(other.get(&number(7)), Ok(Some(b"3".to_vec())));
 }
 
-/// What a write has returned for is there, however close it was to the end.
+/// A write that has returned is there, however close it was to the end.
 #[test]
 fn closing_loses_nothing_that_was_written() {
     for round in 0..20 {

@@ -1,4 +1,4 @@
-//! What was deleted does not stay, and does not make reads slow.
+//! Deleted records do not stay, and do not make reads slow.
 
 use crate::append::Append;
 use crate::directory::Directory;
@@ -40,7 +40,7 @@ fn load(store: &DiskStore, keys: std::ops::Range<u32>) {
     store.flush().expect("flushed");
 }
 
-/// How many entries the runs have.
+/// Returns the number of entries of the runs.
 fn entries(store: &DiskStore) -> u64 {
     store.info().runs.iter().map(|run| run.entries).sum()
 }
@@ -109,7 +109,7 @@ fn walks_pass_deleted_ranges() {
     assert!(ends(Some((20_000, 29_999))) < 20);
     store.flush().expect("flushed");
     assert!(ends(Some((20_000, 29_999))) < 20);
-    // What is newer than the delete is there, also in the midst of it.
+    // A record that is newer than the delete is there, also in the midst of it.
     store.put(&key(100), b"x").expect("written");
     store.put(&key(40_000), b"x").expect("written");
     assert!(ends(Some((100, 40_000))) < 20);

@@ -62,7 +62,7 @@ fn is_found(store: &DiskStore, key: &[u8], direction: Direction) -> bool {
     false
 }
 
-/// Takes records from the middle queue. How many keys were passed for each.
+/// Takes records from the middle queue. Returns the number of keys that were passed for each.
 fn take(store: &DiskStore, numbers: impl Iterator<Item = u32>, direction: Direction) -> f64 {
     let before = store.info().passed_keys;
     let mut taken = 0;
@@ -230,7 +230,7 @@ fn the_first_walk_after_deletes_of_neighbours_passes_few() {
             fill(&store, RECORDS);
             if is_flushed {
                 store.flush().expect("flushed");
-                // What is not in memory is not read for the sake of a gap.
+                // Blocks that are not in memory are not read for the sake of a gap.
                 assert_eq!(all(&store).len(), 3 * RECORDS as usize);
             }
             for taken in 0..RECORDS - 1 {

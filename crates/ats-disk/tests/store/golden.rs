@@ -123,7 +123,7 @@ impl Writer<'_> {
     }
 }
 
-/// What the golden store has in runs of which a merge was begun.
+/// Writes what the golden store has in runs of which a compaction was begun.
 fn write_merging(writer: &mut Writer<'_>) {
     for number in 0..40 {
         writer.put(&key(number), format!("value of {number}").as_bytes());
@@ -145,7 +145,7 @@ fn write_merging(writer: &mut Writer<'_>) {
     writer.flush();
 }
 
-/// What it has in a newer run, and in the journal.
+/// Writes what it has in a newer run, and in the journal.
 fn write_newer(writer: &mut Writer<'_>) {
     writer.delete_range(Some(b"x"), None);
     writer.merge(&key(12), b"after a range delete");
@@ -167,7 +167,7 @@ fn write_newer(writer: &mut Writer<'_>) {
     writer.write();
 }
 
-fn expected() -> Model {
+fn expected_model() -> Model {
     let mut writer = Writer {
         store: None,
         model: Model::default(),
@@ -180,7 +180,7 @@ fn expected() -> Model {
 
 /// Reads a store in all ways.
 pub(crate) fn check(store: &DiskStore) {
-    let model = expected();
+    let model = expected_model();
     let expected = model.all(&Append);
     assert_eq!(expected.len(), 55);
     for direction in [Direction::Up, Direction::Down] {
@@ -279,7 +279,7 @@ fn stores_of_all_formats_are_read() {
     }
 }
 
-/// Where to leave the store that [`golden_stores_can_be_made`] makes.
+/// The variable that names the folder in which [`golden_stores_can_be_made`] leaves a store.
 const MAKE: &str = "ATS_DISK_MAKE_GOLDEN";
 
 #[test]

@@ -34,7 +34,7 @@ type Hook = dyn Fn(Call, &Path) -> io::Result<()> + Send + Sync;
 /// See the [module](self).
 pub(crate) struct HookedFs {
     hook: Arc<Hook>,
-    /// How far the clock is ahead, in milliseconds.
+    /// The advance of the clock, in milliseconds.
     ahead_ms: AtomicU64,
 }
 

@@ -56,7 +56,7 @@ fn what_is_too_long_is_refused() {
         Err(Error::TooLong { what, len, limit })
     );
     assert_eq!(batch.delete_range(empty), Ok(()));
-    // What was refused is not part of the batch, and neither is what says nothing.
+    // A refused change is not part of the batch, and neither is an empty one.
     assert_eq!(batch.len(), 1);
     assert_eq!(store.write(&batch), Ok(()));
     assert_eq!(all(&store), [(b"k".to_vec(), b"v".to_vec())]);

@@ -22,7 +22,7 @@ fn options() -> Options {
     }
 }
 
-/// A long key. What tells it from others is at its beginning, or at its end.
+/// A long key. The bytes that tell it from others are at its beginning, or at its end.
 fn key(number: u32, at_end: bool) -> Vec<u8> {
     let (number, fill) = (number.to_be_bytes(), vec![b'k'; BYTES]);
     match at_end {
@@ -132,7 +132,7 @@ fn a_merge_of_long_keys_goes_on_after_the_process_ended() {
 }
 
 /// Reads a store that is not open, of which a file may be damaged. Returns the number of records.
-fn salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -> usize {
+fn count_salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -> usize {
     let survey = Survey::new(Arc::new(RealFs), directory.path()).expect("it is surveyed");
     let report = verify(&survey, &mut |_| ControlFlow::Continue(())).expect("it is read");
     assert_eq!(!report.faults.is_empty(), is_damaged);
@@ -145,7 +145,7 @@ fn salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -> usiz
         assert!(is_there.is_ok(), "another record");
         found.insert(record.key);
     }
-    // What is missing is named.
+    // The missing keys are named.
     for (key, _) in expected {
         let is_named = salvage.faults().iter().any(|fault| {
             let keys = fault.keys.as_ref();
@@ -166,7 +166,7 @@ fn bounds_of_long_keys_do_for_what_is_not_open() {
         let expected = all(&store);
         store.close().expect("closed");
         drop(store);
-        assert_eq!(salvaged(&directory, &expected, false), expected.len());
+        assert_eq!(count_salvaged(&directory, &expected, false), expected.len());
         let files = crate::golden::files(directory.path(), "run-");
         assert!(files.len() > 3);
         let (file, whole) = files.last().expect("there are runs");
@@ -178,7 +178,7 @@ fn bounds_of_long_keys_do_for_what_is_not_open() {
             let mut damaged = whole.clone();
             damaged[*place] ^= 1;
             fs::write(&path, &damaged).expect("it is written");
-            let found = salvaged(&directory, &expected, true);
+            let found = count_salvaged(&directory, &expected, true);
             // Parts have long keys, too, and nothing else.
             let lost = expected.len() - found;
             assert!(lost < 4 && (lost > 0 || *place > BYTES), "{lost}");

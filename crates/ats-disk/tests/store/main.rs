@@ -1,4 +1,4 @@
-//! What a store promises to its users, on the file system of the machine.
+//! The promises of a store to its users, on the file system of the machine.
 
 #[path = "../support/append.rs"]
 mod append;
@@ -71,8 +71,8 @@ fn random(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Waits until something has happened. Whether it has, within a time that is long enough on a busy
-/// machine.
+/// Waits until something has happened. Returns `true` if it has, within a time that is long enough
+/// on a busy machine.
 fn wait_for(mut has_happened: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !has_happened() {

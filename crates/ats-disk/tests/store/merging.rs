@@ -114,7 +114,7 @@ fn only_reads_fail_where_the_operator_does() {
     check(&store, b"a1b1a2b2");
     store.compact().expect("compacted");
     assert!(store.info().refused_merges > 0);
-    // In the order of `KEYS`. What was merged before the value counted as missing, or not, stays
+    // In the order of `KEYS`. A value that counted as missing, or not, when it was merged, stays
     // so.
     assert_eq!(store.info().runs[0].entries, 2 + 1 + 1 + 8 + 8);
     assert_eq!(store.verify(), Ok(()));

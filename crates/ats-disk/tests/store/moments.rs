@@ -129,7 +129,7 @@ fn what_is_counted_is_of_one_moment() {
     }
 }
 
-/// One thread puts records before all others, one takes the first. What is seen behind a record
+/// One thread puts records before all others, one takes the first. A record that is seen behind one
 /// that was there before has not been taken yet.
 #[test]
 fn what_is_taken_from_an_end_is_the_outermost() {

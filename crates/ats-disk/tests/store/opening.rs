@@ -1,4 +1,4 @@
-//! What cannot be opened is refused with an error that says why, and is not changed.
+//! A store that cannot be opened is refused with an error that says why, and is not changed.
 
 use crate::directory::Directory;
 use crate::golden::{NEWEST, check, copy, files, options};
@@ -163,7 +163,7 @@ fn a_store_that_is_not_there_is_missing() {
 
 const PATH: &str = "ATS_DISK_OTHER_PROCESS";
 
-/// What the other process does that [`a_store_is_open_once`] starts.
+/// The work of the other process, which [`a_store_is_open_once`] starts.
 fn be_the_other_process(path: &Path) {
     match DiskStore::open(path, options()) {
         Err(error) => println!("\nopened: {error:?}"),
@@ -199,8 +199,8 @@ impl Other {
         }
     }
 
-    /// What came of opening the store.
-    fn opened(&mut self) -> String {
+    /// Returns the result of opening the store.
+    fn await_open(&mut self) -> String {
         let mut lines = self.out.by_ref().map_while(Result::ok);
         let opened = lines.find_map(|line| line.strip_prefix("opened: ").map(String::from));
         opened.expect("it tells")
@@ -222,7 +222,7 @@ fn a_store_is_open_once() {
     let store = open().expect("it is sound");
     assert_eq!(open().err(), Some(Error::Locked));
     let mut other = Other::start(directory.path());
-    assert_eq!(other.opened(), "Locked");
+    assert_eq!(other.await_open(), "Locked");
     assert!(other.wait().success());
     // A clone keeps it open.
     let clone = store.clone();
@@ -232,12 +232,12 @@ fn a_store_is_open_once() {
     let store = open().expect("it is open no more");
     store.close().expect("closed");
     let mut other = Other::start(directory.path());
-    assert_eq!(other.opened(), "yes");
+    assert_eq!(other.await_open(), "yes");
     assert_eq!(open().err(), Some(Error::Locked));
     assert!(store.put(b"k", b"v").is_err());
     other.process.kill().expect("killed");
     assert!(!other.wait().success());
-    // What was written before a process was killed is there.
+    // Writes of a process before it was killed are there.
     let store = open().expect("it is open no more");
     assert_eq!(store.get(b"of the other process"), Ok(Some(b"1".to_vec())));
     store.delete(b"of the other process").expect("written");

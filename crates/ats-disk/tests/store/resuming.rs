@@ -70,7 +70,7 @@ pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
 }
 
 /// A store of which a merge was begun, in which so many files could be made.
-fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
+fn make_interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
     let (file_system, files_left) = interrupting();
     let options = Options {
         file_system,
@@ -87,7 +87,7 @@ fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
 
 fn check_resumed(begun_files: u32, with_deletes: bool, file_bytes: u64) {
     let directory = Directory::new();
-    let expected = interrupted(directory.path(), begun_files, with_deletes);
+    let expected = make_interrupted(directory.path(), begun_files, with_deletes);
     let store = open(directory.path(), &options(file_bytes));
     assert_eq!(all(&store), expected);
     assert_eq!(store.work(), Ok(true), "the merge goes on");

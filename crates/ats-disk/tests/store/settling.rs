@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// A store without threads, the runs of which have several files, with what [`load`] writes.
-fn loaded() -> (Directory, DiskStore) {
+fn make_loaded() -> (Directory, DiskStore) {
     let directory = Directory::new();
     let options = Options {
         background: false,
@@ -88,7 +88,7 @@ fn write_runs(store: &DiskStore, calls: &mut u32) -> ControlFlow<()> {
 
 #[test]
 fn runs_that_are_added_meanwhile_are_not_waited_for() {
-    let (_directory, store) = loaded();
+    let (_directory, store) = make_loaded();
     let mut calls = 0;
     let write = &mut |_: Progress| write_runs(&store, &mut calls);
     store.compact_with(write).unwrap();
@@ -100,7 +100,7 @@ fn runs_that_are_added_meanwhile_are_not_waited_for() {
         (1 + calls as usize, 3000)
     );
     assert_eq!((info.compactions, info.compacting), (1, 0));
-    // What came meanwhile is there at the start of the next.
+    // Writes meanwhile are there at the start of the next.
     store.compact().unwrap();
     assert_eq!(store.info().runs.len(), 1);
     assert_eq!(all(&store).len(), 3000 + 10 * calls as usize);
@@ -109,7 +109,7 @@ fn runs_that_are_added_meanwhile_are_not_waited_for() {
 
 #[test]
 fn a_merge_that_was_broken_off_goes_on_before_newer_runs_are_merged() {
-    let (_directory, store) = loaded();
+    let (_directory, store) = make_loaded();
     let mut calls = 0;
     let mut other_calls = 0;
     let on_progress = &mut |_: Progress| {

@@ -1,4 +1,4 @@
-//! What snapshots keep, and until when.
+//! Snapshots: the files and the memory that they keep, and their end.
 
 use crate::append::Append;
 use crate::directory::Directory;
@@ -115,7 +115,7 @@ fn snapshots_expire() {
     };
     let old = Ok(Some(b"old".to_vec()));
     pass(50);
-    // What is read does not expire, however long ago it was taken.
+    // A snapshot that is read does not expire, however long ago it was taken.
     assert_eq!(snapshot.get(b"last"), old);
     pass(50);
     let young = store.snapshot();
@@ -133,7 +133,7 @@ fn snapshots_expire() {
     let expired = snapshot.scan(KeyRange::default(), Direction::Up);
     assert_eq!(expired.err(), Some(Error::Expired));
     assert_eq!(young.get(b"last"), Ok(Some(b"new".to_vec())));
-    // What has expired keeps nothing, although it is there. A scan has its cursors.
+    // A snapshot that has expired keeps nothing, although it is there. A scan has its cursors.
     drop(scan);
     pass(0);
     assert_eq!((store.info().snapshots, store.info().pinned_files), (1, 0));

@@ -57,7 +57,7 @@ fn writers_share_syncs() {
     assert_eq!(info.batches, u64::from(WRITERS) * u64::from(BATCHES));
     assert!(info.groups < info.batches, "{info:?}");
     assert!(info.syncs < info.batches, "{info:?}");
-    // What was written last is durable, too.
+    // The last write is durable, too.
     assert_eq!(store.sync(), Ok(()));
     assert_eq!(store.info().syncs, info.syncs);
     drop(store);
@@ -120,7 +120,8 @@ fn what_was_written_is_synced_at_intervals() {
     assert!(is_quiet);
 }
 
-/// What was acknowledged before a store was closed is there, and what was refused is not.
+/// A write that was acknowledged before a store was closed is there, and one that was refused is
+/// not.
 #[test]
 fn a_store_is_closed_while_others_write() {
     const WRITERS: u8 = 3;
@@ -168,8 +169,8 @@ fn a_store_is_closed_while_others_write() {
     }
 }
 
-/// What is in runs is durable, so the journal that had it is not synced, which would write all of
-/// it once more.
+/// Records in runs are durable, so the journal that had them is not synced, which would write all
+/// of them once more.
 #[test]
 fn only_journals_that_are_needed_are_synced() {
     let synced: Arc<Mutex<Vec<PathBuf>>> = Arc::default();

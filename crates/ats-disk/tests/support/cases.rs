@@ -1,8 +1,8 @@
-//! How many random programs are run.
+//! The number of random programs to run.
 
 use proptest::prelude::ProptestConfig;
 
-/// So many, unless `PROPTEST_CASES` says otherwise.
+/// Returns this number, unless `PROPTEST_CASES` says otherwise.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),

@@ -3,7 +3,7 @@
 use ats_store::{KeyRange, MergeOperator, Merged};
 use std::collections::BTreeMap;
 
-/// What was written to a key since it was put or removed last.
+/// The operands that were written to a key since it was put or removed last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
     pub(crate) values: Vec<Vec<u8>>,

@@ -28,8 +28,8 @@ impl<H: Host> Compiler<'_, H> {
         for (index, id) in (0..).zip(elements.iter()) {
             match self.program.spec.pattern(id) {
                 Pattern::Any => {}
-                // What is already known must be compared, when everything else has been.
-                Pattern::Variable(slot) if !self.found_at(slot, OBJECT, index) => {
+                // Parts that are known already must be compared, when everything else has been.
+                Pattern::Variable(slot) if !self.note_home(slot, OBJECT, index) => {
                     rest.push((2, part(OBJECT, index), id));
                 }
                 Pattern::Variable(_) => {}
@@ -44,15 +44,15 @@ impl<H: Host> Compiler<'_, H> {
         }
         self.emit(Op::Arity(elements.len() as u32));
         self.containers = 1;
-        // What comes first is done last with a stack.
+        // A stack does last what comes first.
         rest.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
         let tasks = rest.into_iter().map(|(_, load, id)| (load, id)).collect();
         self.patterns(tasks);
     }
 
-    /// A variable that is a part of a container needs no binding, if this is the first place where
-    /// it is met.
-    fn found_at(&mut self, slot: Slot, container: u32, index: u32) -> bool {
+    /// Notes the place of a variable that is a part of a container. Returns `true` if it is the
+    /// first place where the variable is met, which needs no binding.
+    fn note_home(&mut self, slot: Slot, container: u32, index: u32) -> bool {
         let home = &mut self.homes[slot.0 as usize];
         let is_first = home.is_none();
         home.get_or_insert(Home::Part { container, index });
@@ -85,7 +85,7 @@ impl<H: Host> Compiler<'_, H> {
         tasks: &mut Vec<Task>,
     ) -> bool {
         match pattern {
-            Pattern::Variable(slot) => return self.found_at(slot, container, index),
+            Pattern::Variable(slot) => return self.note_home(slot, container, index),
             Pattern::Literal(constant) => {
                 let Some(word) = self.program.spec.constant(constant).immediate() else {
                     return false;

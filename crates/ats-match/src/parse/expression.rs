@@ -22,7 +22,7 @@ impl<H: Host> Parser<'_, H> {
         let first = self.spec.expressions.len();
         let mut tasks = Vec::new();
         let range = self.subexpressions(terms.iter().copied(), &mut tasks)?;
-        // Where the term of each node stands that was read here.
+        // The place of the term of each node that was read here.
         let mut sources: Vec<Option<Source>> = vec![None; terms.len()];
         while let Some((id, term)) = tasks.pop() {
             let expression = self.expression(term, &mut tasks, &mut orders)?;
@@ -108,7 +108,7 @@ impl<H: Host> Parser<'_, H> {
         mut arguments: impl ExactSizeIterator<Item = ImageRef<'i, H>>,
         tasks: &mut Vec<Task<'i, H>>,
     ) -> Result<Expression, Error> {
-        match with_atom(name, |name| Form::named(name, arguments.len())) {
+        match with_atom(name, |name| Form::by_name(name, arguments.len())) {
             Form::Const if arguments.len() == 1 => {
                 let constant = arguments.next().expect("one argument");
                 Ok(Expression::Constant(self.constant(constant)))
@@ -252,7 +252,7 @@ enum Form {
 }
 
 impl Form {
-    fn named(name: &str, arity: usize) -> Form {
+    fn by_name(name: &str, arity: usize) -> Form {
         match name {
             "const" => Form::Const,
             "self" => Form::SelfPid,
@@ -262,7 +262,7 @@ impl Form {
             "orelse" => Form::Logical("orelse", Expression::OrElse),
             _ if is_trace_form(name) => Form::Trace,
             _ if is_trace_function(name, arity) => Form::TraceFunction,
-            _ => Function::named(name, arity).map_or(Form::Unknown, Form::Function),
+            _ => Function::by_name(name, arity).map_or(Form::Unknown, Form::Function),
         }
     }
 }

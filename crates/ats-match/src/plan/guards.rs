@@ -161,9 +161,9 @@ impl<'s, H: Host> Guards<'s, H> {
             return Cases::everything();
         }
         if let Some(constant) = self.constant(right) {
-            self.related(left, relation, constant, right)
+            self.cases_of_relation(left, relation, constant, right)
         } else if let Some(constant) = self.constant(left) {
-            self.related(right, relation.flip(), constant, left)
+            self.cases_of_relation(right, relation.flip(), constant, left)
         } else {
             Cases::everything()
         }
@@ -171,7 +171,7 @@ impl<'s, H: Host> Guards<'s, H> {
 
     /// The cases that must hold if the value of an expression has this relation to a constant,
     /// which is the value of the expression `source`.
-    fn related(
+    fn cases_of_relation(
         &self,
         expression: ExpressionId,
         relation: Relation,

@@ -326,7 +326,7 @@ fn key_slots<H: Host>(spec: &Spec<H>, key: PatternId) -> HashSet<Slot> {
                 patterns.extend(elements.iter());
                 patterns.push(tail);
             }
-            // What is behind a map does not bound a key, but it does no harm either.
+            // The parts behind a map do not bound a key, but they do no harm either.
             Pattern::Map { .. } | Pattern::Any | Pattern::Literal(_) => {}
         }
     }

@@ -144,7 +144,7 @@ fn tests_of_types() {
 #[test]
 fn comparisons() {
     for name in ["<", ">", "=<", ">=", "==", "/=", "=:=", "=/=", "max", "min"] {
-        check(Function::named(name, 2).expect("a function"));
+        check(Function::by_name(name, 2).expect("a function"));
     }
 }
 

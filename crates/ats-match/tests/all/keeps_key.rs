@@ -1,4 +1,4 @@
-//! Which specifications keep keys.
+//! Specifications that keep keys.
 
 use crate::common::{atom, call, float, int, list, map, options, tuple, variable};
 use ats_match::{Program, parse};
@@ -11,7 +11,8 @@ fn keeps(head: Term, body: Vec<Term>, position: usize) -> bool {
     program.spec().keeps_key(position)
 }
 
-/// Whether an object with this key in the head is replaced by one with that key in the body.
+/// Returns `true` if an object with this key in the head is replaced by one with that key in the
+/// body.
 fn key(head: Term, body: Term) -> bool {
     let bind = tuple([variable(1), variable(2), variable(3)]);
     let made = tuple([tuple([atom("x"), body])]);

@@ -36,7 +36,7 @@ fn near(object: &Term, choices: &mut dyn Iterator<Item = u8>) -> Term {
 }
 
 /// The numbers of the variables that a head may bind, and does.
-fn bound(head: &Term) -> Vec<u32> {
+fn bound_variables(head: &Term) -> Vec<u32> {
     let text = head.to_string();
     let numbers = (0..4).chain([1000]);
     numbers
@@ -45,8 +45,8 @@ fn bound(head: &Term) -> Vec<u32> {
 }
 
 /// Replaces variables that the head does not bind.
-fn only_bound(expression: &Term, variables: &[u32]) -> Term {
-    let part = |part: &Term| only_bound(part, variables);
+fn keep_bound(expression: &Term, variables: &[u32]) -> Term {
+    let part = |part: &Term| keep_bound(part, variables);
     match expression {
         Term::Atom(name) => match name
             .as_str()
@@ -76,8 +76,8 @@ fn only_bound(expression: &Term, variables: &[u32]) -> Term {
 
 /// A clause for this object.
 fn clause(head: Term, guards: &[Term], body: &[Term]) -> Term {
-    let variables = bound(&head);
-    let bind = |expressions: &[Term]| list(expressions.iter().map(|e| only_bound(e, &variables)));
+    let variables = bound_variables(&head);
+    let bind = |expressions: &[Term]| list(expressions.iter().map(|e| keep_bound(e, &variables)));
     tuple([head, bind(guards), bind(body)])
 }
 

@@ -120,7 +120,7 @@ fn map_keys_of_heads_are_literals() {
     assert_eq!(head(variable(2)), Err(Error::VariableInMapKey));
     assert_eq!(head(atom("_")), Err(Error::UnderscoreInMapKey));
     assert_eq!(head(tuple([variable(2), atom("_")])), Ok(()));
-    // What stands in a key is a literal, so it binds nothing.
+    // A term in a key is a literal, so it binds nothing.
     let key = tuple([variable(2)]);
     let unbound = spec(map([(key, variable(1))]), vec![], vec![variable(2)]);
     assert_eq!(unbound.map(|_| ()), Err(Error::Unbound(2)));
@@ -223,8 +223,8 @@ fn unparse_pattern(spec: &Spec<TermHost>, variables: &[u32], pattern: Pattern) -
     }
 }
 
-/// The pairs without those that have the key of a later one. What was written in different ways may
-/// be one key, as 1 and `{const, 1}`, and then the last one counts.
+/// The pairs without those that have the key of a later one. Terms that are written in different
+/// ways may be one key, as 1 and `{const, 1}`, and then the last one counts.
 fn last_of_each(pairs: impl Iterator<Item = (Term, Term)>) -> Vec<(Term, Term)> {
     let mut distinct: Vec<(Term, Term)> = Vec::new();
     for (key, value) in pairs {

@@ -12,12 +12,12 @@ fn clause(head: Term, guards: Vec<Term>, body: Vec<Term>, object: &Term) -> Opti
     run(&spec, object, &options())
 }
 
-/// What the head binds, in the order of the variables.
+/// Returns the terms that the head binds, in the order of the variables.
 fn bindings(head: Term, object: &Term) -> Option<Term> {
     clause(head, vec![], vec![atom("$$")], object)
 }
 
-/// What an expression is in a body, with `'$1'` bound to a term.
+/// Returns the value of an expression in a body, with `'$1'` bound to a term.
 fn body(expression: Term, bound: Term) -> Term {
     let found = clause(
         tuple([variable(1)]),
@@ -28,7 +28,7 @@ fn body(expression: Term, bound: Term) -> Term {
     found.expect("the head matches")
 }
 
-/// Whether a guard passes, with `'$1'` bound to a term.
+/// Returns `true` if a guard passes, with `'$1'` bound to a term.
 fn guard(expression: Term, bound: Term) -> bool {
     let found = clause(
         tuple([variable(1)]),
@@ -607,7 +607,8 @@ fn results_in_images_own_their_resources() {
     assert!(again.owns());
     let words = again.take().words().to_vec();
     drop(again);
-    // Now the first image lets go of it. What the words of the second own keeps it alive.
+    // Now the first image lets go of it. The resource that the words of the second own keeps it
+    // alive.
     builder.discard();
     // SAFETY: the words were built for this host, and own what they refer to until they are
     // released.

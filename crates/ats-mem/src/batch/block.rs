@@ -108,7 +108,7 @@ impl<R: Release> Batch<R> {
     #[cold]
     pub(super) fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
         let hold = RecordBox::new(key, &[], false);
-        stamped(hold, self.entry(before), Installed::Hold)
+        with_stamp(hold, self.entry(before), Installed::Hold)
     }
 
     pub(super) fn stamp(
@@ -116,7 +116,7 @@ impl<R: Release> Batch<R> {
         record: RecordBox<R>,
         before: Option<&Record<R>>,
     ) -> RecordBox<R> {
-        let record = stamped(record, self.entry(before), Installed::Put);
+        let record = with_stamp(record, self.entry(before), Installed::Put);
         self.count(&record, before);
         record
     }
@@ -135,7 +135,7 @@ impl<R: Release> Batch<R> {
         record: RecordBox<R>,
         before: Option<&Record<R>>,
     ) -> RecordBox<R> {
-        let record = stamped(record, self.last(), Installed::Put);
+        let record = with_stamp(record, self.last(), Installed::Put);
         self.count(&record, before);
         record
     }
@@ -164,7 +164,7 @@ impl<R: Release> Batch<R> {
             // what is installed is in the store (BATCH-5).
             unsafe {
                 let before = entry.before();
-                match (entry.installed(), state) {
+                match (entry.load_installed(), state) {
                     (Installed::Nothing, _) => {}
                     (Installed::Kept(record), _) => clear(record),
                     (Installed::Put(record), State::Committed) => {
@@ -193,7 +193,7 @@ impl<R: Release> Batch<R> {
         let put = self
             .entries()
             .iter()
-            .find_map(|entry| match entry.installed() {
+            .find_map(|entry| match entry.load_installed() {
                 // SAFETY: what is installed is in the store until the batch ends (BATCH-5).
                 Installed::Put(record) => Some(unsafe { &*record }),
                 _ => None,
@@ -224,8 +224,8 @@ impl<R: Release> Batch<R> {
     }
 }
 
-/// The record with the stamp of an entry, which is told of it.
-fn stamped<R: Release>(
+/// Returns the record with the stamp of an entry, which is told of it.
+fn with_stamp<R: Release>(
     record: RecordBox<R>,
     entry: &Entry<Record<R>>,
     installed: fn(*mut Record<R>) -> Installed<Record<R>>,

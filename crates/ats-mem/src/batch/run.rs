@@ -140,7 +140,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
         let entry = self.batch.last();
         // SAFETY: the key is held, so the record before lives, pinned or not (BATCH-3).
         let before = unsafe { entry.before() };
-        let Installed::Hold(hold) = entry.installed() else {
+        let Installed::Hold(hold) = entry.load_installed() else {
             unreachable!("the key was held");
         };
         self.pinning.pause();

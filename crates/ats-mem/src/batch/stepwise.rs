@@ -10,8 +10,8 @@ pub enum KeyStep<R: Release> {
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
-    /// Put a stamped record. What it [counts](Release::weight), and retiring the old one, is the
-    /// batch's business.
+    /// Put a stamped record. The batch counts its [weight](Release::weight), and retires the old
+    /// one.
     Install(RecordBox<R>),
     /// Remove the record; the store counts it and retires it.
     Remove,
@@ -43,7 +43,7 @@ impl Trip {
         Trip { last: None }
     }
 
-    /// Notes that it has come to a part, of this identity. Whether it comes from another.
+    /// Notes that it has come to a part, of this identity. Returns `true` if it comes from another.
     pub fn comes_to(&mut self, part: usize) -> bool {
         self.last.replace(part).is_some_and(|last| last != part)
     }

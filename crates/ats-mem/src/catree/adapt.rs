@@ -35,7 +35,7 @@ impl<R: Release> Routes<R> {
         guard: &Guard,
     ) {
         let statistics = locked.held.statistics();
-        let forced = self.forced();
+        let forced = self.decide_forced();
         let fitting = statistics <= SPLIT_ABOVE && !locked.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
             self.adapt(locked, before, removed, forced, key, guard);
@@ -117,8 +117,8 @@ impl<R: Release> Routes<R> {
         apart <= if at_an_end { ROW_AT_AN_END } else { 1 }
     }
 
-    /// Lets base nodes to which no writer came since the last visit drift towards joining. Whether
-    /// there is but one base node.
+    /// Lets base nodes to which no writer came since the last visit drift towards joining. Returns
+    /// `true` if there is but one base node.
     ///
     /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their
     /// turn, since those that were just joined will not join again before they have been visited a

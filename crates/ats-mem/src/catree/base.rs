@@ -177,13 +177,13 @@ impl<R: Release> Base<R> {
 
     /// Bytes of memory of the node itself, without its finger.
     pub(super) fn bytes() -> usize {
-        slab::rounded(size_of::<Self>())
+        slab::block_size(size_of::<Self>())
     }
 
     /// Bytes of memory of the node itself, and of its finger if it has one.
     pub(super) fn bytes_with_finger(&self) -> usize {
         match self.has_finger() {
-            true => Self::bytes() + slab::rounded(size_of::<Finger<R>>()),
+            true => Self::bytes() + slab::block_size(size_of::<Finger<R>>()),
             false => Self::bytes(),
         }
     }
@@ -197,7 +197,7 @@ impl<R: Release> Base<R> {
     /// Takes the lock, counting whether it was contended.
     #[inline]
     pub(super) fn lock(&self, gate: &Gate) -> Held<'_> {
-        self.counted(gate.enter(&self.writers.lock))
+        self.count_acquisition(gate.enter(&self.writers.lock))
     }
 
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
@@ -205,11 +205,12 @@ impl<R: Release> Base<R> {
     #[inline]
     pub(super) fn lock_within_limit(&self, gate: &Gate) -> Option<Held<'_>> {
         let taken = gate.enter_within_limit(&self.writers.lock)?;
-        Some(self.counted(taken))
+        Some(self.count_acquisition(taken))
     }
 
+    /// Counts an acquisition of the lock of writers, which waited or did not.
     #[inline]
-    fn counted<'h>(&self, (held, waited): (Held<'h>, bool)) -> Held<'h> {
+    fn count_acquisition<'h>(&self, (held, waited): (Held<'h>, bool)) -> Held<'h> {
         let count = match waited {
             true => &self.writers.contended,
             false => &self.writers.uncontended,

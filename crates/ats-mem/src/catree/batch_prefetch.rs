@@ -3,7 +3,7 @@
 //! Each key of a batch is locked, looked at and changed on its own. On the way to its leaf a node
 //! is missed in the cache after the other, and then the record. The ways of different keys do not
 //! depend on each other, so here they are gone together: one level of the tree for all keys, then
-//! the next one. What the batch finds later is in the cache.
+//! the next one. The nodes that the batch comes to later are in the cache.
 //!
 //! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done
 //! where all is likely in the cache: in a small tree, and for keys that are side by side.
@@ -65,14 +65,14 @@ impl<R: Release> Root<R> {
     }
 }
 
-/// Goes from each inner node towards its key. Whether there was one.
+/// Goes from each inner node towards its key. Returns `true` if there was one.
 #[inline(always)]
 fn descend_one_level<R: Release, C: Search>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
     if let (Some(first), Some(last)) = (nodes.first(), nodes.last())
         && first == last
         && let Kind::Inner(inner) = first.kind()
     {
-        // What is between two keys that are led to the same child is led there, too.
+        // Keys between two keys that are led to the same child are led there, too.
         let place = inner.child_for::<C>(keys[0]);
         if place == inner.child_for::<C>(keys[keys.len() - 1]) {
             nodes.fill(inner.descend(place));

@@ -4,13 +4,13 @@
 //! header | heads[N]  of keys that ascend, and of a few others | slots[N]  records, or tombstones
 //! ```
 //!
-//! The keys a block has never change. What changes in place are its slots, one atomic word each;
-//! and it can get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL)
-//! others, in the order in which they come. They are its *tail*. When that is full, a copy with all
-//! keys in order replaces the block. So a reader needs no validation: whatever mixture of words it
-//! sees, each was true at some moment since the reader began. Who looks for one key compares its
-//! head with all heads, whatever their order; who wants the order [sorts](super::leaf_order) the
-//! few keys of the tail in.
+//! The keys a block has never change. Its slots change in place, one atomic word each; and it can
+//! get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in the
+//! order in which they come. They are its *tail*. When that is full, a copy with all keys in order
+//! replaces the block. So a reader needs no validation: whatever mixture of words it sees, each was
+//! true at some moment since the reader began. A lookup compares the head of its key with all
+//! heads, whatever their order; a walk, which needs the order, [sorts](super::leaf_order) the few
+//! keys of the tail in.
 //!
 //! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a
 //! part of a leaf that is not sorted, too; there it is a log before the sorted part, of which
@@ -23,7 +23,7 @@
 use super::bisect::bisect;
 use super::header::Header;
 use super::heads::{Head, Heads, bits_of, compare_behind_heads, head_at};
-use super::item::{Item, heads_kept};
+use super::item::{Item, reuse_heads};
 use super::leaf_order::{LeafOrder, TAIL_MOST};
 use super::simd_search::Search;
 #[cfg(target_arch = "x86_64")]
@@ -63,7 +63,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// will look like `like`, too, if it is given.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
-        let keys = match heads_kept::<R, N>(skip, items) {
+        let keys = match reuse_heads::<R, N>(skip, items) {
             Some((start, heads)) => Heads::of_heads(
                 Header::of_leaf(N == SMALL),
                 skip,
@@ -81,7 +81,7 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Bytes of memory a block takes, without its records.
     pub(super) fn bytes() -> usize {
-        slab::rounded(size_of::<Self>())
+        slab::block_size(size_of::<Self>())
     }
 
     #[inline(always)]
@@ -144,7 +144,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     fn find_among(&self, candidates: u64, key: &[u8]) -> Option<usize> {
         let first = candidates.trailing_zeros() as usize;
         let behind_row = first + (candidates >> first).trailing_ones() as usize;
-        let sorted = self.keys.sorted(behind_row).max(first);
+        let sorted = self.keys.sorted_len(behind_row).max(first);
         let compare = |place| self.compare_behind_head(place, key);
         if let Ok(place) = bisect(first..sorted, compare) {
             return Some(place);
@@ -215,7 +215,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[inline]
     pub(super) fn in_order(&self) -> LeafOrder {
         let len = self.len();
-        let sorted = self.keys.sorted(len);
+        let sorted = self.keys.sorted_len(len);
         if sorted == len {
             return LeafOrder::as_they_are(len);
         }
@@ -297,7 +297,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let len = self.len();
         // Above the last key means in the range, so only then the prefix says something.
         (1..N).contains(&len)
-            && self.keys.sorted(len) == len
+            && self.keys.sorted_len(len) == len
             && self
                 .record(len - 1, guard)
                 .is_some_and(|last| last.key() < key)
@@ -316,7 +316,7 @@ impl<R: Release, const N: usize> Block<R, N> {
             return None;
         }
         let head = head_at(key, self.keys.head_start());
-        let sorted = self.keys.sorted(len);
+        let sorted = self.keys.sorted_len(len);
         let is_above = sorted == len
             && len.checked_sub(1).is_none_or(|last| {
                 let heads = self.keys.head(last).cmp(&head);

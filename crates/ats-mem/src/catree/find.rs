@@ -55,7 +55,7 @@ impl<R: Release> Root<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         let leaf = self.leaf_for::<C>(key, guard);
-        leaf.record_of::<C>(key, guard)?.settled(guard)
+        leaf.record_of::<C>(key, guard)?.resolve(guard)
     }
 
     /// `find`, compiled for processors with vectors of 256 bits.

@@ -62,9 +62,9 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The heads of so many places, and those that fill the others.
+/// Makes the heads of so many places, and those that fill the others.
 #[inline(always)]
-fn filled<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
+fn fill_heads<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
     std::array::from_fn(|place| {
         AtomicI64::new(match place < len {
             true => head(place),
@@ -165,7 +165,7 @@ impl<const N: usize> Heads<N> {
             skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
             prefix,
             sorted: PlainU8::new(len as u8),
-            heads: filled(len, head),
+            heads: fill_heads(len, head),
         }
     }
 
@@ -180,7 +180,7 @@ impl<const N: usize> Heads<N> {
             skip: self.skip,
             prefix: self.prefix,
             sorted: PlainU8::new(len as u8),
-            heads: filled(len, head),
+            heads: fill_heads(len, head),
         }
     }
 
@@ -197,7 +197,7 @@ impl<const N: usize> Heads<N> {
 
     /// The number of heads, of those that there were, that are before the tail.
     #[inline(always)]
-    pub(super) fn sorted(&self, len: usize) -> usize {
+    pub(super) fn sorted_len(&self, len: usize) -> usize {
         // More only if there is no tail, and heads have been pushed since the length was read.
         usize::from(self.sorted.load(Relaxed)).min(len)
     }
@@ -219,8 +219,7 @@ impl<const N: usize> Heads<N> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn has_grown(&self, len: usize) -> bool {
-        // What was read of heads was read before: processors with vectors of ours do not exchange
-        // loads.
+        // The heads were read before: processors with vectors of ours do not exchange loads.
         compiler_fence(Acquire);
         let next = self.heads.get(len).map(|next| next.load(Relaxed));
         self.len() != len || next.is_some_and(|next| next != HEAD_MAX)

@@ -5,7 +5,7 @@
 //! header | heads[64]  separators ascending | children[64] | separators as bytes
 //! ```
 //!
-//! The separators never change. What changes in place are the children, one atomic word each.
+//! The separators never change. The children change in place, one atomic word each.
 
 use super::header::{FANOUT, Header};
 use super::heads::{Heads, compare_behind_heads};
@@ -167,6 +167,6 @@ impl<R: Release> Inner<R> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
+        slab::block_size(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
     }
 }

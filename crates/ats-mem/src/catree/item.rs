@@ -55,10 +55,11 @@ impl<'r, R: Release> Item<'r, R> {
     }
 }
 
-/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had
-/// in their leaves will do: they begin at one place and tell the keys apart. Then the records,
-/// which are not likely in the cache, need not be asked. Returns where they begin, and the heads.
-pub(super) fn heads_kept<R: Release, const N: usize>(
+/// Reuses the heads that items had in their leaves, if they will do: they begin at one place and
+/// tell the keys apart, all of which begin with `skip` bytes that are not compared. Then the
+/// records, which are not likely in the cache, need not be asked. Returns the place where the heads
+/// begin, and the heads.
+pub(super) fn reuse_heads<R: Release, const N: usize>(
     skip: usize,
     items: &[Item<'_, R>],
 ) -> Option<(usize, [Head; N])> {

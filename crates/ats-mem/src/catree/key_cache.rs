@@ -54,7 +54,7 @@ impl<R: Release> Root<R> {
             && let Some(record) = leaf.record(usize::from(cached.at), guard)
             && record.has_key(key)
         {
-            return record.settled(guard);
+            return record.resolve(guard);
         }
         let (leaf, at) = self.place_of(key, guard)?;
         let cached = CachedPlace {
@@ -62,6 +62,6 @@ impl<R: Release> Root<R> {
             at: at as u8,
         };
         KEY_CACHE.with(|cache| cache[index].set(cached));
-        leaf.record(at, guard)?.settled(guard)
+        leaf.record(at, guard)?.resolve(guard)
     }
 }

@@ -13,7 +13,7 @@ use super::fences::Fences;
 use super::header::{Header, MOST_TOMBSTONES};
 use super::item::Item;
 use super::leaf_order::LeafOrder;
-use super::link::{Node, NodeType, copy_for_any_release, made};
+use super::link::{Node, NodeType, copy_for_any_release, leak};
 use super::simd_search::Search;
 use super::sizes::{LEAF, LEAF_LINES, SMALL};
 use super::slot::Word;
@@ -161,7 +161,7 @@ impl<'n, R: Release> Leaf<'n, R> {
     }
 
     /// The index in this order before which all keys are below `key`.
-    pub(super) fn bound(self, key: &[u8], order: &LeafOrder) -> usize {
+    pub(super) fn lower_bound(self, key: &[u8], order: &LeafOrder) -> usize {
         self.index_of(key, order).unwrap_or_else(|index| index)
     }
 
@@ -244,7 +244,7 @@ fn of<'n, R: Release, const N: usize>(block: SlabBox<Block<R, N>>, guard: &'n Gu
 where
     Block<R, N>: NodeType<R>,
 {
-    Leaf(Node::of(made(block, guard)))
+    Leaf(Node::of(leak(block, guard)))
 }
 
 const _: () = assert!(LEAF <= MOST_TOMBSTONES);

@@ -91,7 +91,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         let last = self.base.last(&self.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
         let order = leaf.in_order();
-        let index = leaf.bound(record.key(), &order);
+        let index = leaf.lower_bound(record.key(), &order);
         let is_row_inside = last.is_in(leaf) && order.index_of(last.at) + 1 == index;
         let path = root.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
@@ -214,8 +214,8 @@ type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
 /// retires what is marked dead.
 ///
 /// # Safety
-/// The caller holds the lock of the base node (CATREE-1). What hangs from the last step is marked
-/// dead, and all that is marked dead hangs from there.
+/// The caller holds the lock of the base node (CATREE-1). The nodes that hang from the last step
+/// are marked dead, and all that is marked dead hangs from there.
 unsafe fn publish<'g, R: Release>(
     path: &Path<'g, R>,
     steps: &[PathNode<'g, R>],

@@ -6,7 +6,7 @@
 //! - the leaf is not dead. A node is marked dead before its replacement is published (CATREE-3), so
 //!   a leaf that is not has been the current one at some moment since the call began.
 //!
-//! What is known belongs to its thread: to note it writes nothing that others read.
+//! A hint belongs to its thread: to note it writes nothing that others read.
 
 use super::header::NodePtr;
 use super::kind::Kind;
@@ -71,8 +71,8 @@ impl LeafHint {
         }
     }
 
-    /// The leaf, if it is one of this tree that may be looked at and is the current one. What could
-    /// be reached when it was noted lives as long as the guard then.
+    /// The leaf, if it is one of this tree that may be looked at and is the current one. A leaf
+    /// that could be reached when it was noted lives as long as the guard then.
     #[inline(always)]
     pub(super) fn recall<'g, R: Release>(
         self,

@@ -1,8 +1,8 @@
 //! References to nodes, and the words of the tree that lead to them.
 //!
-//! The pointers of the tree are followed here only. What makes that safe is CATREE-6 of
-//! [`catree`](super): callers of [`Link::load`] and [`Link::store`] answer for it, so code that has
-//! a [`Node`] need not.
+//! The pointers of the tree are followed here only. That is safe by CATREE-6 of [`catree`](super):
+//! callers of [`Link::load`] and [`Link::store`] answer for it, so code that has a [`Node`] need
+//! not.
 
 use super::header::{Header, NodePtr};
 use crate::record::Release;
@@ -32,7 +32,7 @@ pub(super) use copy_for_any_release;
 /// A value begins with a [`Header`], whose level is one that only this type has.
 pub(super) unsafe trait NodeType<R: Release> {}
 
-/// A node, which lives as long as `'n`. Which type it has, [`kind`](Node::kind) tells.
+/// A node, which lives as long as `'n`. [`kind`](Node::kind) tells its type.
 #[repr(transparent)]
 pub(super) struct Node<'n, R: Release>(NonNull<Header>, PhantomData<(&'n Header, R)>);
 
@@ -72,8 +72,9 @@ impl<'n, R: Release> Node<'n, R> {
     }
 }
 
-/// A new node, to be put into the tree, from where it is freed by retiring.
-pub(super) fn made<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
+/// Gives up the box of a new node, which is to be put into the tree, from where it is freed by
+/// retiring.
+pub(super) fn leak<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
     // SAFETY: a node is freed by retiring only, so this one outlives the guard (CATREE-6).
     unsafe { &*SlabBox::into_raw(node) }
 }

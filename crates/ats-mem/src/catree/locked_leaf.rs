@@ -29,7 +29,7 @@ pub(super) struct LockedLeaf<'g, R: Release> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Any,
-    /// Of keys that are there. What is said of others is of a moment when the lock was not held.
+    /// Of keys that are there. The answer about others is of a moment when the lock was not held.
     Present,
 }
 

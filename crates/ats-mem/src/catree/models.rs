@@ -1,9 +1,9 @@
 //! Models for `loom`: every interleaving of two threads with a few switches, and every value that
 //! the memory model lets a load return, where base nodes are split and joined.
 //!
-//! What runs is the tree itself, with small nodes, the locks and the epochs included. The heads of
-//! keys are no atomics of the model checker, but what makes them visible is: the number of keys,
-//! and the links.
+//! They run the tree itself, with small nodes, the locks and the epochs included. The heads of keys
+//! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
+//! links.
 
 use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};

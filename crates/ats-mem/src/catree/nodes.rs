@@ -8,7 +8,7 @@ use super::inner::Inner;
 use super::item::Item;
 use super::kind::Kind;
 use super::leaf::{AsBlock, Leaf};
-use super::link::{Link, Node, made};
+use super::link::{Link, Node, leak};
 use super::sizes::{LEAF, SMALL};
 use crate::record::Release;
 use crate::slab::SlabBox;
@@ -88,14 +88,14 @@ impl<'g, R: Release> Nodes<'g, R> {
         let inner = Inner::build(level, skip, separators, children);
         old.iter().for_each(|old| inner.inherit_counts(old));
         self.bytes += inner.bytes() as i64;
-        Node::of(made(inner, self.guard))
+        Node::of(leak(inner, self.guard))
     }
 
     /// Makes a base node. Its memory is counted in itself.
     pub(super) fn base(&self, root: Node<'g, R>, counts: Counts, join_delay: u32) -> Node<'g, R> {
         let base = Base::new(Link::to(Some(root)), counts);
         base.set_join_delay(join_delay);
-        Node::of(made(base, self.guard))
+        Node::of(leak(base, self.guard))
     }
 
     /// Bytes made less bytes marked dead, so far.
@@ -147,7 +147,7 @@ pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
 pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
         // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period
-        // (CATREE-6). What it led to is in its replacement or was retired itself.
+        // (CATREE-6). The nodes that it led to are in its replacement or were retired themselves.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
     let (bytes, free): (usize, unsafe fn(*mut u8)) = match node.kind() {

@@ -42,7 +42,7 @@ enum Stop<'g, R: Release> {
     /// The record of the next object (it may be pending), when as many as wanted were passed; and
     /// the number of its own objects that are among those.
     At(&'g Record<R>, u64),
-    /// Enough for now. What is on the near side of this fence was passed.
+    /// Enough for now. All on the near side of this fence was passed.
     Pause(&'g [u8]),
 }
 
@@ -112,8 +112,10 @@ impl<'g> Skipping<'g> {
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
         let order = leaf.in_order();
-        let start = ends.low.map_or(0, |key| leaf.bound(key, &order));
-        let end = ends.high.map_or(order.len(), |key| leaf.bound(key, &order));
+        let start = ends.low.map_or(0, |key| leaf.lower_bound(key, &order));
+        let end = ends
+            .high
+            .map_or(order.len(), |key| leaf.lower_bound(key, &order));
         let places = || {
             let places = (start..end).map(|index| order.place(index));
             places.filter(|place| leaf.is_live(*place))
@@ -328,6 +330,6 @@ fn visible<'g, R: Release>(
         Direction::Up => root.above(record.key(), guard),
         Direction::Down => root.below(Some(record.key()), guard),
     };
-    let seen = record.settled(guard).or_else(beyond);
+    let seen = record.resolve(guard).or_else(beyond);
     seen.filter(|seen| key_range.has(seen.key()))
 }

@@ -144,8 +144,8 @@ pub(super) fn build<'g, R: Release>(
         let node = nodes.inner_like(old, level, fences, separators, children);
         return Replacement::One(node);
     }
-    // What was added at the end is likely of an ascending row, of which more will follow: the left
-    // node stays full. The same for descending rows.
+    // A key at the end is likely of an ascending row, of which more will follow: the left node
+    // stays full. The same for descending rows.
     let middle = match step.place {
         0 => 1,
         place if place + 1 >= separators.len() => FANOUT - 1,
@@ -176,8 +176,8 @@ pub(super) fn build<'g, R: Release>(
 
 /// The level of a node with these children that comes in the place of one of the level `before`.
 fn level_above<R: Release>(children: &[Node<'_, R>], before: u8) -> u8 {
-    // What is below the lowest inner nodes and route nodes need not be looked at, and is rarely in
-    // the cache.
+    // The nodes below the lowest inner nodes and route nodes need not be looked at, and are rarely
+    // in the cache.
     if before == 1 || before == BASE + 1 {
         return before;
     }

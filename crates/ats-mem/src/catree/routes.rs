@@ -87,10 +87,10 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// The adaptation that the write that asks has to force.
+    /// Returns the adaptation that the write that asks has to force.
     #[inline]
-    pub(super) fn forced(&self) -> Option<Forced> {
-        self.forcing.forced()
+    pub(super) fn decide_forced(&self) -> Option<Forced> {
+        self.forcing.decide_forced()
     }
 
     #[cfg(feature = "forcing")]

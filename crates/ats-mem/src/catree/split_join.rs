@@ -35,7 +35,7 @@ impl<R: Release> Routes<R> {
             held.reset_statistics();
             return false;
         };
-        // How many records are on which side is not known, nor of interest: only sums are shown.
+        // The number of records of each side is not known, nor of interest: only sums are shown.
         let mut counts = base.counts();
         counts.bytes += nodes.bytes();
         counts.node_bytes += nodes.bytes();

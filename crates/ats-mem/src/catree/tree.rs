@@ -93,7 +93,8 @@ impl<R: Release> CaTree<R> {
 
 impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
-        // What was put into the store since `free_some`. What that has left is freed with it.
+        // Frees the records that were put into the store since `free_some`, and those that
+        // `free_some` has left.
         let nodes = self.root().link().pointer();
         // SAFETY: no other thread has the tree any more, so no reference into it is left
         // (CATREE-6).

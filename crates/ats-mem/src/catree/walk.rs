@@ -6,8 +6,8 @@
 //! and a key that is present throughout is met exactly once: leaves met one after the other begin
 //! where their predecessor ended, whatever was split or merged meanwhile.
 //!
-//! Which places a leaf has is read before a walk looks for its beginning there, and once. What
-//! comes to the leaf after that is not met.
+//! A walk reads the places of a leaf once, before it looks for its beginning there. It does not
+//! meet records that come to the leaf after that.
 
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
@@ -25,14 +25,14 @@ use std::ops::{ControlFlow, Range};
 /// calls of a chain.
 const AHEAD: usize = 6;
 
-/// The record that a reader sees at a place of a leaf.
+/// Returns the record that a reader sees at a place of a leaf.
 #[inline(always)]
-fn settled<'g, R: Release>(
+fn resolve_at<'g, R: Release>(
     leaf: Leaf<'g, R>,
     at: usize,
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
-    leaf.record(at, guard)?.settled(guard)
+    leaf.record(at, guard)?.resolve(guard)
 }
 
 /// The record that was met where no key alone will do.
@@ -113,7 +113,7 @@ impl<R: Release> Root<R> {
                         }
                     }
                 }
-                if let Some(record) = settled(place.leaf, order.place(index), guard)
+                if let Some(record) = resolve_at(place.leaf, order.place(index), guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -131,7 +131,7 @@ impl<R: Release> Root<R> {
                 None => {
                     let place = self.place_for(fence, guard);
                     let order = place.leaf.in_order();
-                    let start = place.leaf.bound(fence, &order);
+                    let start = place.leaf.lower_bound(fence, &order);
                     (place, order, start)
                 }
             };
@@ -141,8 +141,8 @@ impl<R: Release> Root<R> {
     /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each
     /// record is as of the moment it is visited.
     ///
-    /// Goes down from the root once for each leaf. What it has looked at ends at the lower fence of
-    /// the leaf, so what is split or merged meanwhile does not matter.
+    /// Goes down from the root once for each leaf. The part that it has looked at ends at the lower
+    /// fence of the leaf, so what is split or merged meanwhile does not matter.
     pub(super) fn walk_down<'g>(
         &'g self,
         bound: Option<&[u8]>,
@@ -159,7 +159,7 @@ impl<R: Release> Root<R> {
                 if let Some(ahead) = index.checked_sub(AHEAD) {
                     place.leaf.prefetch_record(order.place(ahead));
                 }
-                if let Some(record) = settled(place.leaf, order.place(index), guard)
+                if let Some(record) = resolve_at(place.leaf, order.place(index), guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -235,7 +235,7 @@ impl<R: Release> Root<R> {
             let fence = place.fences.high?;
             place = self.place_for(fence, guard);
             order = place.leaf.in_order();
-            start = place.leaf.bound(fence, &order);
+            start = place.leaf.lower_bound(fence, &order);
             inside = fence;
         }
     }
@@ -348,7 +348,7 @@ impl<R: Release> Root<R> {
             cursor::remember(self.identity(), here, order, index, Some(key), guard);
             return Some(Neighbour::Key(key));
         }
-        let record = settled(here.leaf, place, guard)?;
+        let record = resolve_at(here.leaf, place, guard)?;
         let key = ShortKey::of(record.key());
         cursor::remember(self.identity(), here, order, index, key, guard);
         Some(Neighbour::Record(record))
@@ -370,7 +370,7 @@ impl<R: Release> Root<R> {
             Some(key) => {
                 let place = self.place_by(guard, |inner| inner.child_below(key));
                 let order = place.leaf.in_order();
-                let end = place.leaf.bound(key, &order);
+                let end = place.leaf.lower_bound(key, &order);
                 (place, order, end)
             }
         }

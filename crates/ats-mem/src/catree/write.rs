@@ -25,8 +25,8 @@ pub(super) enum Gone<'g, R: Release> {
 type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
 
 impl<R: Release> CaTree<R> {
-    /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what
-    /// matters.
+    /// [`put`](crate::Backend::put). The record in the place is not looked at if its slot tells
+    /// what matters.
     pub(super) fn put_over(
         &self,
         key: &[u8],

@@ -126,7 +126,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// Returns `true` if it holds no record, and has no line but the first.
     pub(super) fn is_bare(self) -> bool {
         let fingerprints = self.fingerprints.load();
-        fingerprints.occupied().next().is_none() && !fingerprints.are_chained()
+        fingerprints.occupied_slots().next().is_none() && !fingerprints.are_chained()
     }
 
     /// Visits the slots that are not empty.
@@ -142,7 +142,7 @@ impl<'t, R: Release> Bucket<'t, R> {
                 visit(slot, unsafe { Full::new(word) });
             }
         };
-        for index in fingerprints.occupied() {
+        for index in fingerprints.occupied_slots() {
             visit(self.slot(index));
         }
         if fingerprints.are_chained() {
@@ -312,7 +312,7 @@ impl<R: Release> Bucket<'_, R> {
     pub(super) fn check(self) {
         let fingerprints = self.fingerprints.load();
         let candidates = |word: Word| fingerprints.candidates(word.bits()).collect::<Vec<_>>();
-        let occupied: Vec<usize> = fingerprints.occupied().collect();
+        let occupied: Vec<usize> = fingerprints.occupied_slots().collect();
         for index in 0..SLOTS {
             let word = self.slot(index).load();
             assert_eq!(occupied.contains(&index), !word.is_empty());

@@ -108,12 +108,12 @@ impl<R: Release> Directory<R> {
     fn segment(&self, segment: usize) -> Option<&AtomicPtr<Line<R>>> {
         match self.near.get(segment) {
             Some(near) => Some(near),
-            None => self.far()?.get(segment - NEAR),
+            None => self.far_segments()?.get(segment - NEAR),
         }
     }
 
     #[inline]
-    fn far(&self) -> Option<&Segments<R, FAR>> {
+    fn far_segments(&self) -> Option<&Segments<R, FAR>> {
         // SAFETY: `provide` made the box, which is freed with the directory only.
         unsafe { self.far.load(Ordering::Acquire).as_ref() }
     }
@@ -138,14 +138,14 @@ impl<R: Release> Directory<R> {
     /// has looked at the only place where the record could have been.
     #[inline]
     pub(super) fn confirms(&self, view: View, hash: u64, bucket: usize) -> bool {
-        bucket_of(hash, self.active()) == bucket && self.unmoved(view)
+        bucket_of(hash, self.active()) == bucket && self.is_unmoved(view)
     }
 
     /// Returns `true` if the layout is as it was, as far as `bucket` and the records in it are
     /// concerned.
     pub(super) fn confirms_bucket(&self, view: View, bucket: usize) -> bool {
         let active = self.active();
-        bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.unmoved(view)
+        bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.is_unmoved(view)
     }
 
     /// Returns `true` if there are as many buckets as then, and there were not fewer in between. So
@@ -153,11 +153,11 @@ impl<R: Release> Directory<R> {
     #[inline]
     pub(super) fn is_as(&self, view: View) -> bool {
         // A join is counted before it changes the number of buckets, which is read first.
-        self.active() == view.active && self.unmoved(view)
+        self.active() == view.active && self.is_unmoved(view)
     }
 
     #[inline]
-    fn unmoved(&self, view: View) -> bool {
+    fn is_unmoved(&self, view: View) -> bool {
         self.moves.load(Ordering::Acquire) == view.moves
     }
 
@@ -192,7 +192,7 @@ impl<R: Release> Directory<R> {
     }
 
     /// Announces that records are being moved. Before the originals are cleared.
-    pub(super) fn moved(&self) {
+    pub(super) fn announce_move(&self) {
         self.moves.fetch_add(1, Ordering::Release);
     }
 
@@ -204,7 +204,7 @@ impl<R: Release> Directory<R> {
     /// Makes sure that `bucket` has memory. For the holder of the resize lock.
     pub(super) fn provide(&self, bucket: usize) {
         let (segment, _) = locate(bucket);
-        if segment >= NEAR && self.far().is_none() {
+        if segment >= NEAR && self.far_segments().is_none() {
             let far = Box::into_raw(Box::new(no_segments()));
             self.far.store(far, Ordering::Release);
         }
@@ -240,14 +240,14 @@ impl<R: Release> Directory<R> {
     /// Bytes of the active buckets. Segments have room for more, of which the system gives memory
     /// when it is first touched.
     pub(super) fn bytes(&self) -> usize {
-        let far = self.far().map_or(0, size_of_val);
+        let far = self.far_segments().map_or(0, size_of_val);
         self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>()) + far
     }
 }
 
 impl<R: Release> Drop for Directory<R> {
     fn drop(&mut self) {
-        let far = self.far().into_iter().flatten();
+        let far = self.far_segments().into_iter().flatten();
         for (segment, lines) in self.near.iter().chain(far).enumerate() {
             let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
@@ -453,7 +453,7 @@ mod tests {
                 unsafe {
                     assert!((*lines.add(index)).is_empty());
                     let fingerprints = lines.cast::<FingerprintsCell>().sub(index + 1);
-                    assert_eq!((*fingerprints).load().occupied().count(), 0);
+                    assert_eq!((*fingerprints).load().occupied_slots().count(), 0);
                 }
             }
             // SAFETY: the test has just allocated the segment, and no other code has it.

@@ -53,7 +53,7 @@ impl Fingerprints {
 
     /// The slots that are not empty.
     #[inline]
-    pub(super) fn occupied(self) -> Indices {
+    pub(super) fn occupied_slots(self) -> Indices {
         Indices(self.0 & OCCUPIED)
     }
 
@@ -191,7 +191,7 @@ mod tests {
         assert!(choices.eq([0, 7]));
         cell.set_behind(std::iter::empty());
         assert!(!cell.load().are_chained());
-        assert_eq!(cell.load().occupied().count(), SLOTS);
+        assert_eq!(cell.load().occupied_slots().count(), SLOTS);
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             cell.set(index, hash_of(5));
         }
         assert_eq!(cell.load().vacancy(), None);
-        assert_eq!(cell.load().occupied().count(), SLOTS);
+        assert_eq!(cell.load().occupied_slots().count(), SLOTS);
         cell.clear(3);
         assert_eq!(cell.load().vacancy(), Some(3));
         assert_eq!(

@@ -80,7 +80,7 @@ impl Word {
     }
 
     /// The same record, marked as deleted.
-    pub(super) fn deleted(self) -> Self {
+    pub(super) fn as_deleted(self) -> Self {
         Self(self.0 | DELETED)
     }
 

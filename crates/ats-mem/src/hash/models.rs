@@ -2,8 +2,8 @@
 //! the memory model lets a load return, where buckets are split and joined, chains are compacted,
 //! and locks are replaced.
 //!
-//! What runs is the table itself, with two slots in a line and two buckets at first, the locks and
-//! the epochs included. The seed is the same for all tables, so a key is always found in the same
+//! They run the table itself, with two slots in a line and two buckets at first, the locks and the
+//! epochs included. The seed is the same for all tables, so a key is always found in the same
 //! bucket.
 
 use super::seed::Seed;
@@ -95,7 +95,7 @@ fn of_bucket_0(staying: usize, leaving: usize) -> Vec<u64> {
 }
 
 /// A table with these numbers in so many buckets.
-fn filled(numbers: &[u64], buckets: usize) -> Arc<Table> {
+fn fill_table(numbers: &[u64], buckets: usize) -> Arc<Table> {
     let table = Table::new();
     quietly(|| {
         numbers.iter().for_each(|number| put(&table, *number));
@@ -116,7 +116,7 @@ fn together(table: &Arc<Table>, one: impl FnOnce(&Table) + 'static, other: impl 
     thread.join().expect("thread");
 }
 
-fn sorted(numbers: &[u64]) -> Vec<u64> {
+fn sort(numbers: &[u64]) -> Vec<u64> {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers
@@ -138,7 +138,7 @@ fn move_together(table: &Table) {
 fn a_search_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let wanted = ending_in(0b10, 2).next().expect("there is one");
     check(move || {
-        let table = filled(&[wanted], 3);
+        let table = fill_table(&[wanted], 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         together(&table, change, |table| assert!(has(table, wanted)));
     });
@@ -175,9 +175,9 @@ fn a_search_meets_a_split_and_a_join() {
 fn a_walk_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
     check(move || {
-        let table = filled(&stay, 3);
+        let table = fill_table(&stay, 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
-        let expected = sorted(&stay);
+        let expected = sort(&stay);
         together(&table, change, |table| assert_eq!(numbers(table), expected));
     });
 }
@@ -199,7 +199,7 @@ fn readers_meet_a_chain_that_is_compacted() {
     let staying = ending_in(0b00, 2).next().expect("there is one");
     check(move || {
         // The one that stays is in the second line, behind those that leave.
-        let table = filled(&[leaving[0], leaving[1], staying], 2);
+        let table = fill_table(&[leaving[0], leaving[1], staying], 2);
         table.directory.provide(2);
         assert_eq!(table.lines(), 1);
         together(&table, move_apart, |table| assert!(has(table, staying)));
@@ -212,7 +212,7 @@ fn readers_meet_a_chain_that_is_compacted() {
 fn a_search_meets_a_segment_that_goes() {
     let number = ending_in(0b100, 3).next().expect("there is one");
     check(move || {
-        let table = filled(&[number], 5);
+        let table = fill_table(&[number], 5);
         together(
             &table,
             |table| {
@@ -236,7 +236,7 @@ fn a_search_meets_a_chain_that_gets_shorter() {
     let all: Vec<u64> = ending_in(0, 1).take(5).collect();
     let (goes, stays) = (all[2], all[4]);
     check(move || {
-        let table = filled(&all, 2);
+        let table = fill_table(&all, 2);
         // Now two lines behind the first have one record each.
         quietly(|| remove(&table, all[3]));
         assert_eq!(table.lines(), 2);
@@ -257,12 +257,12 @@ fn writers_meet(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + '
     let leaving: Vec<u64> = ending_in(0b10, 2).take(2).collect();
     let [goes, comes] = [leaving[0], leaving[1]];
     check(move || {
-        let table = filled(&[], buckets);
+        let table = fill_table(&[], buckets);
         together(&table, change, |table| put(table, comes));
         quietly(|| assert_eq!((numbers(&table), table.len()), (vec![comes], 1)));
     });
     check(move || {
-        let table = filled(&[goes], buckets);
+        let table = fill_table(&[goes], buckets);
         together(&table, change, |table| remove(table, goes));
         quietly(|| assert_eq!((numbers(&table), table.len()), (vec![], 0)));
     });
@@ -289,7 +289,7 @@ fn two_writers_meet_while_locks_change() {
     let [one, other] = [ending_in(0, 1), ending_in(1, 1)].map(|mut all| all.next());
     let (one, other) = (one.expect("there is one"), other.expect("there is one"));
     check(move || {
-        let table = filled(&[], 2);
+        let table = fill_table(&[], 2);
         together(
             &table,
             move |table| {
@@ -298,7 +298,7 @@ fn two_writers_meet_while_locks_change() {
             },
             |table| put(table, other),
         );
-        assert_eq!((numbers(&table), table.len()), (sorted(&[one, other]), 2));
+        assert_eq!((numbers(&table), table.len()), (sort(&[one, other]), 2));
     });
 }
 
@@ -306,7 +306,7 @@ fn two_writers_meet_while_locks_change() {
 #[test]
 fn a_removal_meets_a_fixation() {
     check(|| {
-        let table = filled(&[1], 2);
+        let table = fill_table(&[1], 2);
         together(
             &table,
             |table| remove(table, 1),
@@ -330,7 +330,7 @@ fn a_removal_meets_a_fixation() {
 #[test]
 fn a_size_beside_writers() {
     check(|| {
-        let table = filled(&of_bucket_0(1, 1), 2);
+        let table = fill_table(&of_bucket_0(1, 1), 2);
         let gone = numbers(&table)[0];
         let new = ending_in(1, 1).next().expect("there are more");
         together(

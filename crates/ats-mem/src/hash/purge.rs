@@ -9,7 +9,7 @@ use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
     /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
-    /// fixed again. Whether nothing is left to do.
+    /// fixed again. Returns `true` if nothing is left to do.
     pub(super) fn purge(&self, budget: usize, guard: &Guard) -> bool {
         // Keeps the stripes as they are, so that none is passed over.
         let _resizing = self.rare().resizing.lock();

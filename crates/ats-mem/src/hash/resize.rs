@@ -158,7 +158,7 @@ impl<R: Release> HashTable<R> {
     fn grow(&self, steps: usize, guard: &Guard) {
         let first = parent_of(self.directory.active());
         for step in 0..steps {
-            // Which buckets come next is known, so their records need not be waited for one by one.
+            // The next buckets are known, so their records need not be waited for one by one.
             (first + step + 2..first + step + 4).for_each(|ahead| self.directory.prefetch(ahead));
             if let Some(next) = self.directory.bucket(first + step + 1, guard) {
                 next.prefetch_all_records::<1>();
@@ -203,7 +203,7 @@ impl<R: Release> HashTable<R> {
                 from.clear(slot);
             }
         });
-        from.compact(|| self.directory.moved());
+        from.compact(|| self.directory.announce_move());
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
     }
@@ -231,9 +231,9 @@ impl<R: Release> HashTable<R> {
         let to = self.active_bucket(bucket, guard);
         let mut lines = 0;
         from.for_each(|_, word| lines += to.insert(*word) as i64);
-        self.directory.moved();
+        self.directory.announce_move();
         self.directory.set_active(partner);
-        self.directory.moved();
+        self.directory.announce_move();
         from.for_each(|slot, _| from.clear(slot));
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);

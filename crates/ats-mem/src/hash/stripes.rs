@@ -10,9 +10,9 @@
 //!   holds a lock and finds its array still in place holds the right one, and the array stays.
 //! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a
 //!   split never concerns two locks. A census holds the resize lock, so the array stays, too.
-//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. What one
-//!   of them has counted is not: when locks become more, it is not known which of the records under
-//!   one lock are under which of the two.
+//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. The count
+//!   of one of them is not: when locks become more, it is not known which of the records under one
+//!   lock are under which of the two.
 //!
 //! # How full the table is
 //! What one stripe has counted tells how full the table is, if all of them are alike. With a few
@@ -85,7 +85,8 @@ impl Stripe {
         }
     }
 
-    fn deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+    /// Locks the hashes of the keys that were deleted while the table was fixed.
+    fn lock_deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +196,7 @@ impl Stripes {
 
     fn bytes(&self) -> usize {
         match self {
-            Stripes::One(_) => slab::rounded(size_of::<Lines<Stripe>>()),
+            Stripes::One(_) => slab::block_size(size_of::<Lines<Stripe>>()),
             Stripes::Many(many) => size_of_val(&**many),
         }
     }
@@ -231,12 +232,12 @@ impl Locked<'_> {
 
     /// Remembers that a record of this hash has to be purged.
     pub(super) fn remember_deleted(&self, hash: u64) {
-        self.stripe.deleted().push(hash);
+        self.stripe.lock_deleted().push(hash);
     }
 
     /// Up to `most` of the hashes remembered so far; forgets them.
     pub(super) fn take_deleted(&self, most: usize) -> Vec<u64> {
-        let mut deleted = self.stripe.deleted();
+        let mut deleted = self.stripe.lock_deleted();
         let keep = deleted.len().saturating_sub(most);
         let taken = deleted.split_off(keep);
         if keep == 0 {
@@ -448,8 +449,8 @@ impl StripeSet {
     }
 }
 
-/// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each (STRIPES-3).
+/// Gives what one old stripe counted to the new ones. The number of its records that belong to each
+/// of two successors is not known, so they get half each (STRIPES-3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
@@ -457,8 +458,8 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
     high.add(records / 2, Weight::NONE);
     add(&low.contended, stripe.contended.load(Ordering::Relaxed));
     add(&low.uncontended, stripe.uncontended.load(Ordering::Relaxed));
-    for hash in stripe.deleted().drain(..) {
-        new.of(hash).deleted().push(hash);
+    for hash in stripe.lock_deleted().drain(..) {
+        new.of(hash).lock_deleted().push(hash);
     }
 }
 

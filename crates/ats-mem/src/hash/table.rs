@@ -14,8 +14,9 @@ use std::sync::OnceLock;
 
 /// An unordered store of records; see the documentation of [`hash`](super).
 ///
-/// What readers look at comes first; what is written now and then is made late, on a line of its
-/// own. Small, since many programs have thousands of tables with a few records each.
+/// The fields that readers look at come first; those that are written now and then are made when
+/// they are needed, on a line of their own. Small, since many programs have thousands of tables
+/// with a few records each.
 #[repr(C)]
 pub struct HashTable<R: Release> {
     pub(super) directory: Directory<R>,

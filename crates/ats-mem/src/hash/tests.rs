@@ -75,7 +75,7 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// The keys that a walk by `next` meets from one end to the other.
-fn walked(table: &Table) -> Vec<Vec<u8>> {
+fn walk_keys(table: &Table) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
     let mut here = table.first(&guard);
@@ -86,7 +86,7 @@ fn walked(table: &Table) -> Vec<Vec<u8>> {
     keys
 }
 
-fn scanned(table: &Table, after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, NoSuchKey> {
+fn scan_keys(table: &Table, after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, NoSuchKey> {
     let mut keys = Vec::new();
     table.scan(after, &pin(), &mut |record| {
         keys.push(record.key().to_vec());
@@ -260,11 +260,11 @@ impl Model {
     }
 
     fn scan(&self, table: &Table, from: &[u8]) {
-        match scanned(table, Some(from)) {
+        match scan_keys(table, Some(from)) {
             Err(NoSuchKey) => assert!(!self.knows(from)),
             Ok(rest) => {
                 assert!(self.knows(from));
-                let all = scanned(table, None).expect("no key to be missing");
+                let all = scan_keys(table, None).expect("no key to be missing");
                 assert!(
                     all.ends_with(&rest),
                     "the order does not depend on the start"
@@ -284,10 +284,10 @@ impl Model {
             let expected = self.records.get(&key(number)[..]).copied();
             assert_eq!(get(table, &key(number)), expected);
         }
-        let walked = walked(table);
+        let walked = walk_keys(table);
         assert_eq!(walked.len(), self.records.len());
         assert!(walked.iter().all(|key| self.records.contains_key(key)));
-        assert_eq!(scanned(table, None), Ok(walked));
+        assert_eq!(scan_keys(table, None), Ok(walked));
     }
 }
 
@@ -536,7 +536,7 @@ fn can_be_freed_in_slices_and_used_in_between() {
     }
     assert!(slices >= 90, "{slices} slices");
     assert!(table.is_empty());
-    assert_eq!(scanned(&table, None), Ok(vec![]));
+    assert_eq!(scan_keys(&table, None), Ok(vec![]));
     put(&table, &key(5), 5);
     assert_eq!(get(&table, &key(5)), Some(5));
 }

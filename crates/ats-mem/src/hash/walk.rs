@@ -34,7 +34,7 @@ impl<'k> Place<'k> {
         Self::Behind(hash.reverse_bits(), key)
     }
 
-    fn reversed(self) -> u64 {
+    fn reversed_hash(self) -> u64 {
         match self {
             Self::At(reversed) | Self::Behind(reversed, _) => reversed,
         }
@@ -100,7 +100,7 @@ impl<R: Release> HashTable<R> {
         let found = self.search(key, hash, guard, |word, record| {
             let known = match word.is_deleted() {
                 true => fixed,
-                false => record.settled(guard).is_some(),
+                false => record.resolve(guard).is_some(),
             };
             known.then_some(())
         });
@@ -155,7 +155,7 @@ impl<R: Release> HashTable<R> {
     ) -> Option<u64> {
         let mut found = Found::new();
         let mut place = place;
-        let mut scouts = Scouts::new(self, place.reversed());
+        let mut scouts = Scouts::new(self, place.reversed_hash());
         loop {
             scouts.go_on(self, guard);
             let end = self.gather(place, guard, &mut found);
@@ -212,8 +212,8 @@ impl<R: Release> HashTable<R> {
     ) -> Option<u64> {
         loop {
             let view = self.directory.view();
-            let bucket = view.bucket(place.reversed().reverse_bits());
-            let last = place.reversed() | (u64::MAX >> view.depth(bucket));
+            let bucket = view.bucket(place.reversed_hash().reverse_bits());
+            let last = place.reversed_hash() | (u64::MAX >> view.depth(bucket));
             found.clear();
             if let Some(bucket) = self.directory.bucket(bucket, guard) {
                 self.collect(bucket, place, last, guard, found);
@@ -250,7 +250,7 @@ impl<R: Release> HashTable<R> {
             let reversed = self.seed.hash(record.key()).reverse_bits();
             if reversed <= last
                 && place.is_before(reversed, record.key())
-                && let Some(record) = record.settled(guard)
+                && let Some(record) = record.resolve(guard)
             {
                 found.push((reversed, record));
             }

@@ -40,7 +40,7 @@ impl<R: Release> HashTable<R> {
     fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> LockedKey<'g, R> {
         let approached = self.approach_to_write(hash, guard);
         let locked = self.stripes.lock(hash, guard);
-        self.locked_key(key, hash, locked, approached, guard)
+        self.find_locked(key, hash, locked, approached, guard)
     }
 
     /// Locks like [`lock`](Self::lock), but a thread that must not wait for long gives up after a
@@ -54,7 +54,7 @@ impl<R: Release> HashTable<R> {
     ) -> Result<LockedKey<'g, R>, Busy> {
         let approached = self.approach_to_write(hash, guard);
         let locked = self.stripes.lock_within_limit(hash, guard)?;
-        Ok(self.locked_key(key, hash, locked, approached, guard))
+        Ok(self.find_locked(key, hash, locked, approached, guard))
     }
 
     /// Has what a writer of this hash will look at fetched while it takes the lock.
@@ -71,7 +71,7 @@ impl<R: Release> HashTable<R> {
 
     /// Finds a key in its bucket, which is locked.
     #[inline(always)]
-    fn locked_key<'g>(
+    fn find_locked<'g>(
         &'g self,
         key: &[u8],
         hash: u64,
@@ -130,7 +130,7 @@ impl<R: Release> HashTable<R> {
         let weight = R::weight(&record);
         let there = match found.was_deleted {
             false => found.live,
-            true => Some(deleted(found, record.key())),
+            true => Some(expect_deleted(found, record.key())),
         };
         let word = Word::new(found.hash, record.into_raw());
         match there {
@@ -148,7 +148,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
+    /// Puts a record of a batch. The batch retires the record that it replaces, or puts it back.
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
     fn install(&self, found: &LockedKey<'_, R>, record: RecordBox<R>) {
@@ -167,7 +167,7 @@ impl<R: Release> HashTable<R> {
         let (slot, live) = found.live?;
         let record = live.record();
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
-            slot.replace(live.deleted());
+            slot.replace(live.as_deleted());
             let gone = Weight {
                 bytes: 0,
                 ..R::weight(record)
@@ -186,7 +186,7 @@ impl<R: Release> HashTable<R> {
 
 /// The record of a key that was deleted while the table was fixed, where there is one.
 #[cold]
-fn deleted<'g, R: Release>(found: &LockedKey<'g, R>, key: &[u8]) -> (Slot<'g>, Full<'g, R>) {
+fn expect_deleted<'g, R: Release>(found: &LockedKey<'g, R>, key: &[u8]) -> (Slot<'g>, Full<'g, R>) {
     find_deleted(found, key).expect("it has just been found under the same lock")
 }
 
@@ -233,7 +233,7 @@ impl<R: Release> HashTable<R> {
             drop(found);
             retire(gone, guard);
             self.do_chores(chores, guard);
-            if let Some(forced) = self.forcing.forced() {
+            if let Some(forced) = self.forcing.decide_forced() {
                 self.force(forced, guard);
             }
             return Ok(());

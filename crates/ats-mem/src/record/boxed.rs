@@ -41,7 +41,7 @@ impl<R: Release> RecordBox<R> {
     /// A record of these contents, which have this shape.
     fn make(key: &[u8], first: &[u64], second: &[u64], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
-        ats_sync::count::moved(shape.bytes());
+        ats_sync::count::note_bytes_written(shape.bytes());
         let key_words = shape.key_words();
         // SAFETY: the block, which no other code has, holds the header, the padded key and the
         // value. The last word of the key is zeroed first so that its padding is defined.
@@ -71,7 +71,7 @@ impl<R: Release> RecordBox<R> {
             ..shape
         };
         let copy = Self::make(self.key(), &[], self.value(), wide);
-        // What the value owns belongs to the copy now, so only the block goes.
+        // The resources of the value belong to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
         // SAFETY: the block was allocated with this size, and no code refers to it: it was not
         // published.
@@ -216,7 +216,7 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 #[inline]
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
     // A record that owns nothing is nothing but its block (RECORD-3).
-    let free = slab::freeing(bytes).unwrap_or(free::<R>);
+    let free = slab::free_function(bytes).unwrap_or(free::<R>);
     // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
     // what `Guard::retire` asks for (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };

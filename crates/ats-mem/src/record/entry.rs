@@ -90,7 +90,7 @@ impl<T> Entry<T> {
         self.installed.store(word, Ordering::Release);
     }
 
-    pub(crate) fn installed(&self) -> Installed<T> {
+    pub(crate) fn load_installed(&self) -> Installed<T> {
         let word = self.installed.load(Ordering::Acquire);
         let record = word.map_addr(|address| address & !(HOLDS | KEPT));
         match word.addr() & (HOLDS | KEPT) {
@@ -104,7 +104,7 @@ impl<T> Entry<T> {
     /// Returns `true` if readers see this record, which is stamped with the entry, and not the one
     /// before.
     pub(crate) fn shows(&self, stamped: &T) -> bool {
-        match self.installed() {
+        match self.load_installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),
             Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(),
             Installed::Nothing | Installed::Hold(_) => false,

@@ -75,7 +75,7 @@ impl<R> Record<R> {
 
     /// Bytes of memory this record takes: its block of the slab.
     pub fn bytes(&self) -> usize {
-        slab::rounded(self.header.shape().bytes())
+        slab::block_size(self.header.shape().bytes())
     }
 
     /// # Safety
@@ -86,19 +86,19 @@ impl<R> Record<R> {
         unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 
-    /// The record that a reader sees who found this one in the store: itself, or, if it belongs to
-    /// a batch that has not committed, the one that was there before.
+    /// Returns the record that a reader sees who found this one in the store: itself, or, if it
+    /// belongs to a batch that has not committed, the one that was there before.
     #[inline]
-    pub fn settled<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+    pub fn resolve<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let entry = self.header.stamp();
         if entry.is_null() {
             return Some(self);
         }
-        self.settled_in_batch(entry, guard)
+        self.resolve_in_batch(entry, guard)
     }
 
     #[cold]
-    fn settled_in_batch<'g>(
+    fn resolve_in_batch<'g>(
         &'g self,
         entry: *const Entry<Self>,
         guard: &'g Guard,
@@ -114,7 +114,7 @@ impl<R> Record<R> {
         // that only holds its key, it was taken out of the store before the record before could be
         // replaced, and this guard is older than that.
         let before = unsafe { entry.before() };
-        before.and_then(|record| record.settled(guard))
+        before.and_then(|record| record.resolve(guard))
     }
 
     /// Returns `true` if a batch holds the key of this record, which was found in a store whose

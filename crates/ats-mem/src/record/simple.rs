@@ -39,7 +39,7 @@ impl<R: Release> Simple<R> {
     pub(crate) fn weight(&self) -> Weight {
         Weight {
             objects: 1,
-            bytes: slab::rounded(self.bytes()) as i64,
+            bytes: slab::block_size(self.bytes()) as i64,
         }
     }
 
@@ -65,7 +65,7 @@ impl<R: Release> Record<R> {
         let bytes = shape.bytes();
         let counted = Weight {
             objects: 1,
-            bytes: slab::rounded(bytes) as i64,
+            bytes: slab::block_size(bytes) as i64,
         };
         let is_simple = !shape.owns && !self.is_held() && R::weight(self) == counted;
         is_simple.then_some(bytes / size_of::<u64>())

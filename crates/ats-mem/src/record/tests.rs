@@ -10,9 +10,9 @@ fn check(record: &RecordBox<Plain>, key: &[u8], value: &[u64], header: usize) {
     assert_eq!(record.value(), value);
     assert!(!record.owns());
     let needed = header + key.len().div_ceil(8) * 8 + value.len() * 8;
-    assert_eq!(record.bytes(), slab::rounded(needed));
+    assert_eq!(record.bytes(), slab::block_size(needed));
     assert!(ptr::eq(
-        record.settled(&ats_sync::pin()).unwrap(),
+        record.resolve(&ats_sync::pin()).unwrap(),
         &**record
     ));
 }

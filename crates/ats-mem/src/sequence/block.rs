@@ -11,8 +11,8 @@
 //!          +------------------+-----------------+---------------------------+
 //! ```
 //!
-//! Which of the two a link leads to is not in the block: it follows from the height at which the
-//! link stands.
+//! The block does not tell which of the two it is: it follows from the height at which the link
+//! stands.
 
 use ats_sync::shim::atomic::{
     AtomicU64,
@@ -66,7 +66,7 @@ impl Link {
 
     /// The same link without the mark.
     #[inline]
-    pub(super) fn unmarked(self) -> Link {
+    pub(super) fn without_mark(self) -> Link {
         Link(self.block())
     }
 
@@ -175,7 +175,8 @@ impl Link {
         taken.is_ok()
     }
 
-    /// Gives a reference up. Whether it was the last, so that the block is the caller's to free.
+    /// Gives a reference up. Returns `true` if it was the last, so that the block is the caller's
+    /// to free.
     ///
     /// # Safety
     /// The caller has a reference, and does not use it afterwards.

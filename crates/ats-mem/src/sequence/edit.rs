@@ -151,7 +151,7 @@ impl<'a, R: Release> Edit<'a, R> {
     /// instead of more references, so that blocks which did not change are not touched. O(blocks
     /// made by this edit), times the fan-out.
     ///
-    /// What the old version had and the new one has not is in the leftovers. Until they are
+    /// The leftovers are the parts of the old version that the new one has not. Until they are
     /// [retired](Leftovers::retire), the old version can be read as before.
     ///
     /// # Safety
@@ -185,7 +185,7 @@ impl<R: Release> Drop for Edit<'_, R> {
 impl Draft {
     fn into_sequence<R: Release>(self) -> Sequence<R> {
         Sequence {
-            root: self.root.map(Link::unmarked),
+            root: self.root.map(Link::without_mark),
             height: self.height,
             len: self.len,
             bytes: self.bytes,
@@ -203,7 +203,7 @@ impl Draft {
         while let Some(root) = self.root
             && self.height < height
         {
-            self.root = Some(self.made(Node::single(0, root)));
+            self.root = Some(self.count_node(Node::single(0, root)));
             self.height += 1;
         }
     }
@@ -223,7 +223,7 @@ impl Draft {
         };
         match link {
             Some(link) => self.with_child(link, slot, Some(child)),
-            None => self.made(Node::single(slot, child)),
+            None => self.count_node(Node::single(slot, child)),
         }
     }
 
@@ -261,7 +261,7 @@ impl Draft {
                 link
             }
             _ => {
-                let copy = self.made(node.copy_with(slot, child));
+                let copy = self.count_node(node.copy_with(slot, child));
                 self.drop_node(link);
                 copy
             }
@@ -269,7 +269,7 @@ impl Draft {
     }
 
     /// Counts a node that was made.
-    fn made(&mut self, link: Link) -> Link {
+    fn count_node(&mut self, link: Link) -> Link {
         // SAFETY: the caller has just made this node for the draft, which alone has it
         // (SEQUENCE-7).
         self.bytes += unsafe { link.node() }.bytes();

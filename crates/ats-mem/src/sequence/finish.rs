@@ -39,7 +39,7 @@ pub(super) unsafe fn make_version<R: Release>(
                 // If the old root stays, the new version refers to it, and there is nothing to
                 // take.
                 let leftovers = leftovers
-                    .filter(|_| replaces_root(root, height, old.height) && old.be_taken_over());
+                    .filter(|_| replaces_root(root, height, old.height) && old.take_root_if_only());
                 count_root(root, height, old, leftovers);
             }
         }
@@ -85,7 +85,7 @@ unsafe fn count_root<R: Release>(
                     0 => count_root(child, height - 1, old, leftovers.take()),
                     _ => count_draft::<R>(child, height - 1, None, None),
                 }
-                node.set_at(index, child.unmarked());
+                node.set_at(index, child.without_mark());
             }
             return;
         }
@@ -156,7 +156,7 @@ unsafe fn count_children<R: Release>(
                     // A value was replaced.
                     leftovers.add_reference(before, 0);
                 }
-                node.set_at(index, child.unmarked());
+                node.set_at(index, child.without_mark());
             } else if leftovers.is_none() {
                 child.share();
             } // else the reference of the old version is that of the new one now

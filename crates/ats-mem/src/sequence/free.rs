@@ -64,7 +64,7 @@ impl<R: Release> Remains<R> {
         // The references that the node had to its children are ours now.
         let children = node.links().iter();
         self.stack
-            .extend(children.map(|child| (child.unmarked(), height - 1)));
+            .extend(children.map(|child| (child.without_mark(), height - 1)));
         // SAFETY: the caller says that the node has no references any more, so no code can reach it
         // (SEQUENCE-1).
         unsafe { node.free() };

@@ -53,7 +53,7 @@ impl<R: Release> Leftovers<R> {
                         guard.retire(link.pointer(), link.node().bytes(), free_bare);
                     }
                     Leftover::Value(link) => {
-                        let bytes = kept_by::<R>(link.value());
+                        let bytes = bytes_kept_by::<R>(link.value());
                         guard.retire(link.pointer(), bytes, give_up_value::<R>);
                     }
                     Leftover::Node(link, height) => {
@@ -86,7 +86,7 @@ impl<R: Release> Leftovers<R> {
 }
 
 /// About what is given back with a value.
-fn kept_by<R: Release>(value: Value<'_>) -> usize {
+fn bytes_kept_by<R: Release>(value: Value<'_>) -> usize {
     let mut bytes = value.bytes();
     if value.owns() {
         let words = value.words();
@@ -110,12 +110,12 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
         // children live as long (SEQUENCE-1), with the height below.
         unsafe {
             match height {
-                0 => sum = sum.saturating_add(kept_by::<R>(link.value())),
+                0 => sum = sum.saturating_add(bytes_kept_by::<R>(link.value())),
                 _ => {
                     let node = link.node();
                     sum = sum.saturating_add(node.bytes());
                     let children = node.links().iter();
-                    stack.extend(children.map(|child| (child.unmarked(), height - 1)));
+                    stack.extend(children.map(|child| (child.without_mark(), height - 1)));
                 }
             }
         }

@@ -137,7 +137,7 @@ impl<'a> Node<'a> {
 
     /// Bytes of memory this node takes.
     pub(super) fn bytes(self) -> usize {
-        slab::rounded(node_bytes(self.bitmap().count_ones()))
+        slab::block_size(node_bytes(self.bitmap().count_ones()))
     }
 
     /// Frees the node, whatever its children.

@@ -50,7 +50,7 @@ impl Owners {
         (edit.replace(position, &words, true), words)
     }
 
-    fn come_to(self, alive: i64) {
+    fn await_count(self, alive: i64) {
         collect_until(|| self.0.load(Ordering::Relaxed) == alive);
     }
 }
@@ -251,7 +251,7 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
             // SAFETY: the new version takes the place of the old one below, and no other thread
             // uses it.
             let (sequence, leftovers) = unsafe { edit.finish_taking_over() };
-            // What is not taken over is the whole of it: the rest can be read until the guard goes.
+            // Nothing of it is taken over: the rest can be read until the guard goes.
             let guard = pin();
             // SAFETY: readers of the old version below have a guard of this moment.
             unsafe { leftovers.retire(&guard) };
@@ -294,11 +294,11 @@ proptest! {
         }
         collect_until(|| counts_are_right(&versions));
         versions.clear();
-        owners.come_to(0);
+        owners.await_count(0);
     }
 }
 
-fn filled(count: u64, owners: Owners) -> Sequence<Counted> {
+fn fill(count: u64, owners: Owners) -> Sequence<Counted> {
     let empty = Sequence::new();
     let mut edit = empty.edit();
     for number in 0..count {
@@ -335,13 +335,13 @@ fn one_after_the_other_comes_and_goes() {
     }
     assert_eq!((sequence.len(), sequence.bytes()), (0, 0));
     assert_eq!(sequence.next_position(), 3_000);
-    owners.come_to(0);
+    owners.await_count(0);
 }
 
 #[test]
 fn a_queue_stays_small() {
     let owners = Owners::new();
-    let mut sequence = filled(10, owners);
+    let mut sequence = fill(10, owners);
     let most = sequence.bytes() + 3 * slab_node(FANOUT);
     for number in 10..50_000 {
         change(&mut sequence, |edit| {
@@ -354,34 +354,34 @@ fn a_queue_stays_small() {
             Some(number - 9)
         );
     }
-    owners.come_to(10);
+    owners.await_count(10);
 }
 
 fn slab_node(children: u32) -> usize {
-    crate::slab::rounded(8 + 8 * children as usize)
+    crate::slab::block_size(8 + 8 * children as usize)
 }
 
 /// A version that is shared keeps all it has while others come from the one it was shared from.
 #[test]
 fn a_shared_version_outlives_what_becomes_of_it() {
     let owners = Owners::new();
-    let mut sequence = filled(2_000, owners);
+    let mut sequence = fill(2_000, owners);
     let kept = sequence.share().expect("it is not taken over");
     for position in 0..2_000 {
         change(&mut sequence, |edit| assert!(edit.remove(position)));
     }
     drop(sequence);
     assert!(kept.iter_from(0).map(|(at, _)| at).eq(0..2_000));
-    owners.come_to(2_000);
+    owners.await_count(2_000);
     drop(kept);
-    owners.come_to(0);
+    owners.await_count(0);
 }
 
 #[test]
 fn large_sequences_go_in_slices() {
     let owners = Owners::new();
     let count = 100_000;
-    let mut remains = filled(count, owners).into_remains();
+    let mut remains = fill(count, owners).into_remains();
     let mut slices = 0;
     while !remains.free_some(1_000) {
         slices += 1;
@@ -391,7 +391,7 @@ fn large_sequences_go_in_slices() {
     }
     assert!((100..=110).contains(&slices), "{slices} slices");
     assert_eq!(owners.0.load(Ordering::Relaxed), 0);
-    let rest = filled(count, owners).into_remains();
+    let rest = fill(count, owners).into_remains();
     drop(rest);
     assert_eq!(owners.0.load(Ordering::Relaxed), 0);
 }
@@ -422,7 +422,7 @@ fn positions_can_be_large() {
             (next..next + 3).for_each(|position| assert!(edit.remove(position)));
         });
         assert_eq!(sequence.bytes(), 0);
-        owners.come_to(0);
+        owners.await_count(0);
     }
 }
 

@@ -72,7 +72,7 @@ impl<'a> Value<'a> {
 
     /// Bytes of memory this value takes.
     pub(super) fn bytes(self) -> usize {
-        slab::rounded(self.block_bytes())
+        slab::block_size(self.block_bytes())
     }
 
     fn block_bytes(self) -> usize {

@@ -113,9 +113,9 @@ impl<R: Release> Sequence<R> {
         unsafe { Remains::new(ours.map(|root| (root, self.height))) }
     }
 
-    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it
-    /// did; then the root and its references are the caller's (SEQUENCE-4).
-    pub(super) fn be_taken_over(&self) -> bool {
+    /// Takes the reference to the root away, if it is the only one and there is a root. Returns
+    /// `true` if it did; then the root and its references are the caller's (SEQUENCE-4).
+    pub(super) fn take_root_if_only(&self) -> bool {
         // SAFETY: the version has a reference to its root (SEQUENCE-1).
         let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
         if taken {

@@ -17,7 +17,7 @@ const WATCHED: bool = cfg!(any(miri, fuzzing, watched));
 /// memory. A block above [`LARGEST`](super::LARGEST) is one from the allocator of the system.
 #[inline]
 pub fn allocate(bytes: usize) -> NonNull<u8> {
-    count::allocated(bytes);
+    count::note_allocation(bytes);
     match Class::of(bytes) {
         Some(class) if !WATCHED => cache::take(class),
         _ => system::allocate(bytes),
@@ -48,7 +48,7 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
 /// A block that a thread retires is mostly in the cache of its processor. When the block is freed,
 /// much later, it is cold. A function that knows the size need not look into the block for it.
 #[inline]
-pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
+pub(crate) fn free_function(bytes: usize) -> Option<unsafe fn(*mut u8)> {
     unsafe fn free_sized<const BYTES: usize>(raw: *mut u8) {
         // SAFETY: the caller hands over a block of this size, as with `free`.
         unsafe { free(NonNull::new_unchecked(raw), BYTES) }
@@ -81,6 +81,6 @@ pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
 
 /// The bytes that a block for `bytes` bytes takes, for accounting. O(1).
 #[inline]
-pub fn rounded(bytes: usize) -> usize {
+pub fn block_size(bytes: usize) -> usize {
     Class::of(bytes).map_or_else(|| bytes.saturating_add(15) & !15, Class::size)
 }

@@ -23,7 +23,7 @@ impl<T> SlabBox<T> {
     pub fn new(value: T) -> Self {
         let () = Self::ALIGNED;
         let pointer = allocate(size_of::<T>()).cast::<T>();
-        ats_sync::count::moved(size_of::<T>());
+        ats_sync::count::note_bytes_written(size_of::<T>());
         // SAFETY: the block is new, large enough and aligned.
         unsafe { pointer.write(value) };
         SlabBox(pointer)

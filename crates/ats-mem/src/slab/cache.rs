@@ -26,7 +26,8 @@ struct Leaving(NonNull<Cache>);
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // What the destructors of other thread-locals free after this goes to the pools directly.
+        // Blocks that the destructors of other thread-locals free after this go to the pools
+        // directly.
         CACHE.set(None);
         // SAFETY: `own_cache` allocated the cache with this layout, and no code finds it any more
         // (SLAB-3).
@@ -183,8 +184,8 @@ impl Cache {
         batch[0]
     }
 
-    /// Empties the full stack to its half. What was freed last stays, being in the processor's
-    /// cache.
+    /// Empties the full stack to its half. Blocks that were freed last stay, being in the
+    /// processor's cache.
     fn spill(&self, class: Class) {
         let half = class.cache_limit() / 2;
         if usize::from(self.lens[class.index()].get()) < class.cache_limit() {

@@ -1,7 +1,7 @@
 //! A chunk: a header that describes 32 runs, and the runs.
 
 use super::class::{Class, SMALLEST};
-use super::corrupted::corrupted;
+use super::corruption::abort_corrupted;
 use super::list::{Linked, Links};
 use super::memory::{self, CHUNK};
 use std::ptr::NonNull;
@@ -112,7 +112,7 @@ impl Chunk {
         (purged.count_ones() - before) as usize
     }
 
-    /// Notes that a free run is to be used. Whether it took no memory.
+    /// Notes that a free run is to be used. Returns `true` if it took no memory.
     ///
     /// # Safety
     /// The chunk is live, and the caller holds the lock of the chunks.
@@ -146,7 +146,7 @@ impl Chunk {
             word.fetch_and(!bit, Relaxed)
         };
         if (before & bit != 0) == live {
-            corrupted(
+            abort_corrupted(
                 "a block is freed that is not in use, or given out twice",
                 block,
             );
@@ -255,7 +255,7 @@ impl Run {
         let (word, bit) = (offset / size / BITS, offset / size % BITS);
         let used = word < self.bits.len() && self.bits[word] >> bit & 1 == 1;
         if !used || !offset.is_multiple_of(size) {
-            corrupted("a block is freed that is not in use", block);
+            abort_corrupted("a block is freed that is not in use", block);
         }
         self.bits[word] &= !(1 << bit);
         self.hint = self.hint.min(word as u16);

@@ -33,13 +33,13 @@ impl Chunks {
         self.free
     }
 
-    /// The number of chunks that become free and are kept, besides one.
-    pub(super) fn kept(&mut self) -> &mut usize {
+    /// The number of free chunks that are retained, besides one.
+    pub(super) fn retained_limit(&mut self) -> &mut usize {
         &mut self.kept
     }
 
-    /// Bytes that are reserved.
-    pub(super) fn reserved(&self) -> usize {
+    /// The number of bytes that are reserved.
+    pub(super) fn reserved_bytes(&self) -> usize {
         self.mapped * CHUNK - self.purged_runs * RUN
     }
 

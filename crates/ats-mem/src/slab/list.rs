@@ -1,5 +1,5 @@
-//! Doubly linked lists whose links are in the nodes. What is in them is live (SLAB-5), and touched
-//! under the lock that guards the list (SLAB-2).
+//! Doubly linked lists whose links are in the nodes. The nodes are live (SLAB-5), and touched under
+//! the lock that guards the list (SLAB-2).
 
 use std::ptr::NonNull;
 

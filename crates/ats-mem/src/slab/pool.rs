@@ -3,7 +3,7 @@
 use super::chunk::{Chunk, GROUPS, Run};
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class};
-use super::corrupted::corrupted;
+use super::corruption::abort_corrupted;
 use super::list::List;
 use super::memory::{self, CHUNK};
 use ats_sync::CachePadded;
@@ -109,10 +109,10 @@ impl Slab {
         }
     }
 
-    /// Changes how many free chunks are kept, besides one.
+    /// Changes the number of free chunks that are kept, besides one.
     pub(super) fn keep(&self, change: impl FnOnce(usize) -> usize) {
         let chunks = &mut *self.chunks().chunks;
-        *chunks.kept() = change(*chunks.kept());
+        *chunks.retained_limit() = change(*chunks.retained_limit());
         chunks.unmap_surplus();
     }
 
@@ -146,7 +146,7 @@ impl Slab {
                 let block = NonNull::new_unchecked(*block);
                 let run = Run::of(block);
                 if !(*run.as_ptr()).serves(class) {
-                    corrupted("a block is freed with another size", block);
+                    abort_corrupted("a block is freed with another size", block);
                 }
                 (*run.as_ptr()).put(block);
                 if (*run.as_ptr()).is_empty() {
@@ -168,7 +168,7 @@ impl Slab {
             .map(Class::new)
             .map(|class| lock(&self.pools[class.index()]).used * class.size())
             .sum();
-        let reserved = self.chunks().chunks.reserved();
+        let reserved = self.chunks().chunks.reserved_bytes();
         Statistics { reserved, used }
     }
 }

@@ -9,7 +9,7 @@
 //!   block.
 //! - SHARED-2. The elements are written before there is an owner, and never after.
 
-use super::block::{allocate, free, rounded};
+use super::block::{allocate, block_size, free};
 use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
 use std::fmt;
 use std::marker::PhantomData;
@@ -62,7 +62,7 @@ impl<T: Copy> SharedSlice<T> {
     /// Bytes of memory. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        rounded(Self::block_bytes(self.len))
+        block_size(Self::block_bytes(self.len))
     }
 }
 
@@ -105,8 +105,8 @@ impl<T: Copy> Clone for SharedSlice<T> {
         let owners = unsafe { self.owners.as_ref() };
         // Relaxed: the new owner comes from this one, which has seen the elements.
         if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-            // So many owners that were forgotten let the count begin anew, and the block be freed
-            // too early.
+            // With more forgotten owners than that, the count would begin anew, and the block would
+            // be freed too early.
             abort();
         }
         SharedSlice {

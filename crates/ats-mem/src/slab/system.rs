@@ -43,7 +43,7 @@ pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
 /// # Safety
 /// It comes from [`allocate`] with the same `bytes` and is not used afterwards.
 pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
-    if MAPPED_COUNT.load(Ordering::Relaxed) > 0 && mapped().remove(&block.addr().get()) {
+    if MAPPED_COUNT.load(Ordering::Relaxed) > 0 && lock_mapped().remove(&block.addr().get()) {
         MAPPED_COUNT.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the block was among those that `map` made.
         unsafe { memory::unmap_block(block, bytes) };
@@ -56,12 +56,12 @@ pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
 
 fn map(bytes: usize) -> Option<NonNull<u8>> {
     let block = memory::map_block(bytes)?;
-    mapped().insert(block.addr().get());
+    lock_mapped().insert(block.addr().get());
     MAPPED_COUNT.fetch_add(1, Ordering::Relaxed);
     Some(block)
 }
 
-fn mapped() -> MutexGuard<'static, BTreeSet<usize>> {
+fn lock_mapped() -> MutexGuard<'static, BTreeSet<usize>> {
     // A panic cannot leave the set half changed.
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,8 +87,8 @@ mod tests {
         assert!(is_far_in_tests(bytes) && !is_far_in_tests(bytes + 8));
         let block = allocate(bytes);
         let beside = allocate(bytes + 8);
-        assert!(mapped().contains(&block.addr().get()));
-        assert!(!mapped().contains(&beside.addr().get()));
+        assert!(lock_mapped().contains(&block.addr().get()));
+        assert!(!lock_mapped().contains(&beside.addr().get()));
         // SAFETY: the blocks are ours until they are freed with their sizes.
         unsafe {
             block.write_bytes(1, bytes);
@@ -97,6 +97,6 @@ mod tests {
             free(block, bytes);
             free(beside, bytes + 8);
         }
-        assert!(!mapped().contains(&block.addr().get()));
+        assert!(!lock_mapped().contains(&block.addr().get()));
     }
 }

@@ -85,7 +85,7 @@ fn free_chunks_are_kept_as_long_as_told_to() {
     give(&slab, class, &blocks);
     assert_eq!(slab.statistics().reserved, 4 * CHUNK);
     assert_eq!(slab.free_chunks(), 4);
-    // What is kept is used first.
+    // Retained chunks are used first.
     let blocks = take(&slab, class, CHUNK / 64);
     assert_eq!(slab.statistics().reserved, 4 * CHUNK);
     give(&slab, class, &blocks);

@@ -1,4 +1,4 @@
-//! What the tree promises under contention: no writer stops a reader, base nodes are split when
+//! The promises of the tree under contention: no writer stops a reader, base nodes are split when
 //! writers contend for them, and are joined when they do not.
 
 use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
@@ -27,7 +27,7 @@ fn put(tree: &Tree, number: u64, value: u64) {
     assert_eq!(done, Ok(()));
 }
 
-fn filled(numbers: impl Iterator<Item = u64>) -> Tree {
+fn fill(numbers: impl Iterator<Item = u64>) -> Tree {
     let tree = Tree::new();
     numbers.for_each(|number| put(&tree, number, number));
     tree
@@ -41,7 +41,7 @@ const KEYS: u64 = 5000;
 
 /// All numbers below `KEYS`, in so many base nodes of about equal size.
 fn split_in(parts: u64) -> Tree {
-    let tree = filled(0..KEYS);
+    let tree = fill(0..KEYS);
     tree.force_adaptation(1, 0);
     for part in 1..parts {
         let number = KEYS * part / parts;
@@ -233,7 +233,7 @@ fn write_until(
 
 #[test]
 fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
-    let tree = filled(0..KEYS);
+    let tree = fill(0..KEYS);
     let anywhere = |_, random: &mut Rng| random.u64(..KEYS);
     write_until(&tree, 3, anywhere, |_| adaptation(&tree).base_nodes > 3);
     let fought = adaptation(&tree);
@@ -252,7 +252,7 @@ fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
 /// Splits do not help writers that contend for one key.
 #[test]
 fn one_hot_key_does_not_split_again_and_again() {
-    let tree = filled(0..KEYS);
+    let tree = fill(0..KEYS);
     let hot = |_, _: &mut Rng| KEYS / 2;
     let contended = || adaptation(&tree).contended;
     write_until(&tree, 3, hot, |writes| writes > 20_000 && contended() > 100);
@@ -264,7 +264,7 @@ fn one_hot_key_does_not_split_again_and_again() {
 /// vain.
 #[test]
 fn one_row_does_not_make_many_base_nodes() {
-    let (tree, last) = (filled(0..KEYS), AtomicU64::new(KEYS));
+    let (tree, last) = (fill(0..KEYS), AtomicU64::new(KEYS));
     let row = |_, _: &mut Rng| last.fetch_add(1, Relaxed);
     let contended = || adaptation(&tree).contended;
     let enough = |writes| writes > 100_000 && contended() > 1000;
@@ -287,8 +287,8 @@ fn each_row_gets_a_base_node() {
 }
 
 /// Writes to the lower half of a tree in two parts, after another thread, or the same one, has
-/// written to the upper half. How many writes it takes until the parts are joined.
-fn writes_until_joined(other_thread: bool) -> u64 {
+/// written to the upper half. Returns the number of writes until the parts are joined.
+fn count_writes_until_join(other_thread: bool) -> u64 {
     let tree = split_in(2);
     let write_above = || put(&tree, KEYS - 1, KEYS - 1);
     put(&tree, 0, 0);
@@ -309,9 +309,9 @@ fn writes_until_joined(other_thread: bool) -> u64 {
 /// and again.
 #[test]
 fn parts_of_different_writers_are_joined_late() {
-    let alone = writes_until_joined(false);
+    let alone = count_writes_until_join(false);
     assert!((900..1100).contains(&alone), "{alone} writes");
-    let beside_another = writes_until_joined(true);
+    let beside_another = count_writes_until_join(true);
     assert!(
         (20_000..40_000).contains(&beside_another),
         "{beside_another} writes"

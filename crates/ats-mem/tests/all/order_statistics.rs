@@ -81,7 +81,7 @@ enum Answer {
     All(usize),
 }
 
-/// Which numbers are there.
+/// The numbers that are there.
 struct Model(Vec<bool>);
 
 impl Model {
@@ -252,7 +252,7 @@ fn paused_counts_go_on() {
     }
 }
 
-/// What counting takes of memory goes with the nodes.
+/// The memory of counts goes with the nodes.
 #[test]
 fn counting_takes_little_memory() {
     let keys = Keys { tail: b"" };

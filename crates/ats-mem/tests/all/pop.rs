@@ -106,7 +106,7 @@ fn a_hash_table_gives_everything_away_in_linear_time() {
     (0..NUMBERS).for_each(|number| put(&table, number));
     let taken: BTreeSet<u64> = std::iter::from_fn(|| take(&table, End::First)).collect();
     assert!(taken.into_iter().eq(0..NUMBERS));
-    // What comes before the place of the last one is found, too.
+    // A record that comes before the place of the last one is found, too.
     put(&table, 1);
     put(&table, 2);
     assert_eq!(

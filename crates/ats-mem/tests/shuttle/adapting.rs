@@ -13,7 +13,7 @@ fn adaptation(tree: &Tree) -> Adaptation {
 
 /// A tree of these many even numbers, with so many splits forced on it.
 fn split(keys: u64, splits: u64) -> Arc<Tree> {
-    let tree = filled::<Tree>(evens(keys));
+    let tree = fill::<Tree>(evens(keys));
     quietly(|| {
         tree.force_adaptation(1, 0);
         for at in 0..splits {
@@ -36,7 +36,7 @@ fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
         tree => {
             assert_eq!(get(&*tree, 4), Some(4));
             are_ascending_with(&numbers(&*tree), evens(keys));
-            let mut down = walked(&tree, false);
+            let mut down = walk_numbers(&tree, false);
             down.reverse();
             are_ascending_with(&down, evens(keys));
         }
@@ -57,7 +57,7 @@ fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
 
 fn they_meet_splits(keys: u64) {
     explore_reaching(move || {
-        let tree = filled::<Tree>(evens(keys));
+        let tree = fill::<Tree>(evens(keys));
         tree.force_adaptation(2, 0);
         writers_and_readers(&tree, keys);
         adaptation(&tree).splits > 0
@@ -143,7 +143,7 @@ fn a_base_node_that_is_fought_for_splits() {
             }
         }
         let told = Arc::new(Told(AtomicUsize::new(0)));
-        let mut tree = filled::<Tree>(evens(2 * LEAF));
+        let mut tree = fill::<Tree>(evens(2 * LEAF));
         let notice: Weak<Told> = Arc::downgrade(&told);
         let alone = Arc::get_mut(&mut tree).expect("no other thread has it yet");
         alone.on_first_split(notice);

@@ -42,7 +42,7 @@ struct Player {
     random: ThreadRng,
     own: Keys,
     stay: Keys,
-    /// What is under the own keys.
+    /// The values of the own keys.
     mine: BTreeMap<u64, u64>,
     next_value: u64,
 }
@@ -89,7 +89,8 @@ impl Player {
         }
     }
 
-    /// As [`update`](Self::update), without a look at what is there. Whether there was something.
+    /// Does what [`update`](Self::update) does, without a look at the record that is there. Returns
+    /// `true` if there was something.
     fn write_over(&mut self, number: u64, value: Option<u64>) -> bool {
         let (key, guard) = (key(number), pin());
         loop {
@@ -182,8 +183,8 @@ impl Player {
         assert!(get(&*self.tree, number).is_some(), "{number} has gone");
     }
 
-    /// Whether what was met behind `after` ascends, and has exactly those own keys that are there
-    /// and all that stay.
+    /// Checks that the numbers met behind `after` ascend, and are exactly those own keys that are
+    /// there and all that stay.
     fn check(&self, met: &[u64], after: Option<u64>) {
         let behind = |number: &u64| Some(*number) > after;
         are_ascending_with(met, self.stay.all().filter(behind));
@@ -197,7 +198,7 @@ impl Player {
             0 => None,
             _ => Some(self.own.base + self.random.gen_range(0..GROUPS * GROUP)),
         };
-        let met = scanned(&*self.tree, after);
+        let met = scan_from(&*self.tree, after);
         for (number, value) in &met {
             assert!(!self.own.has(*number) || self.mine.get(number) == Some(value));
         }
@@ -207,7 +208,7 @@ impl Player {
 
     fn walk(&mut self) {
         let upwards = self.random.gen_range(0..2) == 0;
-        let mut met = walked(&self.tree, upwards);
+        let mut met = walk_numbers(&self.tree, upwards);
         if !upwards {
             met.reverse();
         }
@@ -262,7 +263,7 @@ impl Player {
         if known > 0 {
             let most = self.random.gen_range(0..known);
             for direction in [Direction::Up, Direction::Down] {
-                let number = skipped(&self.tree, range.clone(), direction, most);
+                let number = skip(&self.tree, range.clone(), direction, most);
                 let number = number.expect("so many are known");
                 assert!(range.contains(&number) && self.is_possible(number));
             }
@@ -290,7 +291,7 @@ fn anything_goes() {
         let mut random = shuttle::rand::thread_rng();
         let base = [0, LONG][random.gen_range(0..2)];
         let keys = |owner| Keys { base, owner };
-        let tree = filled::<Tree>(keys(0).all());
+        let tree = fill::<Tree>(keys(0).all());
         tree.force_adaptation(random.gen_range(2..=4), random.gen_range(2..=4));
         let players: Vec<_> = (1..=THREADS)
             .map(|owner| {

@@ -21,7 +21,7 @@ fn batches_against_readers<S: MemoryStore<Plain> + Default + 'static>(
 ) {
     let [low, middle, above, high] = [0, keys + 1, keys + 3, 2 * keys - 2];
     explore(move || {
-        let store = filled::<S>(evens(keys));
+        let store = fill::<S>(evens(keys));
         // In the store, or in the way of a split; two batches take the keys in the same order.
         quietly(|| put_all(&*store, &[low, middle, high], 100));
         store.force_adaptation(splits, joins);
@@ -60,7 +60,7 @@ fn batches_against_readers_of_the_hash_table() {
 fn an_aborted_batch<S: MemoryStore<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let [low, stays, new] = [keys + 1, keys, keys + 3];
     explore(move || {
-        let store = filled::<S>(evens(keys));
+        let store = fill::<S>(evens(keys));
         store.force_adaptation(splits, joins);
         together! {
             store => {
@@ -107,7 +107,7 @@ fn an_aborted_batch_leaves_the_hash_table() {
 #[test]
 fn batches_of_distant_keys_are_never_busy() {
     explore(|| {
-        let tree = filled::<CaTree<Plain>>(evens(3 * LEAF));
+        let tree = fill::<CaTree<Plain>>(evens(3 * LEAF));
         tree.force_adaptation(shuttle::rand::thread_rng().gen_range(0..4), 3);
         let batch = |tree: &CaTree<Plain>, from: u64| {
             let keys = [from, from + 1, from + 6].map(key);

@@ -3,7 +3,7 @@
 use crate::*;
 use ats_mem::HashTable;
 
-/// Adds one in a change that takes long. Whether it was not busy.
+/// Adds one in a change that takes long. Returns `true` if it was not busy.
 fn add_alone(store: &impl MemoryStore<Plain>, number: u64) -> bool {
     let key = key(number);
     let done = store.update_alone(&key, &pin(), &mut |current| {
@@ -13,7 +13,7 @@ fn add_alone(store: &impl MemoryStore<Plain>, number: u64) -> bool {
     done.is_ok()
 }
 
-/// Adds one under the lock. Whether it was not busy.
+/// Adds one under the lock. Returns `true` if it was not busy.
 fn add(store: &impl MemoryStore<Plain>, number: u64) -> bool {
     let key = key(number);
     let done = store.update(&key, &pin(), &mut |current| {
@@ -32,7 +32,7 @@ fn no_addition_is_lost<S: MemoryStore<Plain> + Default + 'static>(
 ) {
     let [new, there] = [keys + 1, keys];
     explore(move || {
-        let store = filled::<S>(evens(keys));
+        let store = fill::<S>(evens(keys));
         store.force_adaptation(splits, joins);
         let shared = Arc::new((store, [0; 2].map(AtomicUsize::new)));
         together! {

@@ -5,8 +5,8 @@ use ats_mem::HashTable;
 use shuttle::rand::Rng;
 use std::sync::Mutex;
 
-/// Where the numbers of a hash table begin: each begin is another distribution over the buckets,
-/// and in some of them buckets overflow.
+/// The first number of a hash table: each begin is another distribution over the buckets, and in
+/// some of them buckets overflow.
 fn base() -> u64 {
     1000 * shuttle::rand::thread_rng().gen_range(0..1000)
 }
@@ -19,7 +19,7 @@ fn readers_meet_buckets_that_split() {
     explore(|| {
         let base = base();
         let end = base + FULL;
-        let table = filled::<HashTable<Plain>>(base..end);
+        let table = fill::<HashTable<Plain>>(base..end);
         together! {
             table => { (end..end + 6).for_each(|number| put(&*table, number, number)) }
             table => {
@@ -39,7 +39,7 @@ fn readers_meet_buckets_that_join() {
     explore(|| {
         let base = base();
         // Grown to ten buckets, and nearly empty enough for nine.
-        let table = filled::<HashTable<Plain>>(base..base + FULL + 8);
+        let table = fill::<HashTable<Plain>>(base..base + FULL + 8);
         quietly(|| (base + 20..base + FULL + 8).for_each(|number| remove(&*table, number)));
         let stay = move || base..base + 14;
         together! {
@@ -61,11 +61,11 @@ fn readers_meet_buckets_that_join() {
 
 /// Numbers with which some bucket of a table has more than one line: such a table is larger than
 /// others with as many records.
-fn crowded() -> Vec<u64> {
+fn find_crowded() -> Vec<u64> {
     let crowded = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&crowded);
     Runner::new(RandomScheduler::new(1), config(TIME)).run(move || {
-        let bytes = |base| filled::<HashTable<Plain>>(base..base + FULL).bytes();
+        let bytes = |base| fill::<HashTable<Plain>>(base..base + FULL).bytes();
         let sizes: Vec<(u64, usize)> = (0..60).map(|n| (1000 * n, bytes(1000 * n))).collect();
         let least = sizes.iter().map(|(_, size)| *size).min();
         let large = sizes.iter().filter(|(_, size)| Some(*size) > least);
@@ -76,16 +76,16 @@ fn crowded() -> Vec<u64> {
     crowded
 }
 
-/// What stays in a split bucket moves to the front of its chain, to slots that a reader may have
-/// passed. Only the count of moves tells it.
+/// Records that stay in a split bucket move to the front of its chain, to slots that a reader may
+/// have passed. Only the count of moves tells it.
 #[test]
 fn a_search_meets_a_chain_that_is_compacted() {
-    let crowded = crowded();
+    let crowded = find_crowded();
     explore(move || {
         let mut random = shuttle::rand::thread_rng();
         let base = crowded[random.gen_range(0..crowded.len())];
         let wanted = base + random.gen_range(0..FULL);
-        let table = filled::<HashTable<Plain>>(base..base + FULL);
+        let table = fill::<HashTable<Plain>>(base..base + FULL);
         together! {
             table => {
                 (base + FULL..base + FULL + 17).for_each(|number| put(&*table, number, 0));
@@ -100,7 +100,7 @@ fn a_search_meets_a_chain_that_is_compacted() {
 #[test]
 fn walks_of_fixed_tables_are_not_lost() {
     explore(|| {
-        let table = filled::<HashTable<Plain>>(0..3);
+        let table = fill::<HashTable<Plain>>(0..3);
         together! {
             table => { (0..3).for_each(|number| remove(&*table, number)) }
             table => { put(&*table, 1, 1) }
@@ -122,7 +122,7 @@ fn walks_of_fixed_tables_are_not_lost() {
 #[test]
 fn fixations_and_removals_leave_nothing_behind() {
     explore(|| {
-        let table = filled::<HashTable<Plain>>(0..3);
+        let table = fill::<HashTable<Plain>>(0..3);
         let empty = HashTable::<Plain>::new().bytes();
         let fixed = |table: &HashTable<Plain>| {
             table.fix();

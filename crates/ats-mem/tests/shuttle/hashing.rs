@@ -100,7 +100,7 @@ impl Player {
     }
 
     fn scan(&mut self) {
-        let met = scanned(&*self.table, None);
+        let met = scan_from(&*self.table, None);
         self.check(met);
     }
 
@@ -151,7 +151,7 @@ impl Player {
 fn play() -> bool {
     let mut random = shuttle::rand::thread_rng();
     let base = 1000 * random.gen_range(0..1000);
-    let table = filled::<Table>(numbers_of(base, 0));
+    let table = fill::<Table>(numbers_of(base, 0));
     table.force_adaptation(random.gen_range(1..=4), random.gen_range(1..=4));
     let players: Vec<_> = (1..=THREADS)
         .map(|owner| {

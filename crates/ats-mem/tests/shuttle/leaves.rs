@@ -8,13 +8,13 @@ type Tree = CaTree<Plain>;
 
 /// Bytes of a leaf and an inner node, roughly: what the split of a single leaf costs.
 fn leaf_and_inner() -> usize {
-    quietly(|| structure(&filled::<Tree>(evens(LEAF + 1))) - structure(&filled(evens(LEAF))))
+    quietly(|| structure(&fill::<Tree>(evens(LEAF + 1))) - structure(&fill(evens(LEAF))))
 }
 
 #[test]
 fn readers_meet_a_leaf_that_splits() {
     explore_reaching(|| {
-        let tree = filled::<Tree>(evens(LEAF));
+        let tree = fill::<Tree>(evens(LEAF));
         let before = structure(&tree);
         together! {
             tree => { put(&*tree, 9, 9) }
@@ -33,7 +33,7 @@ fn readers_meet_a_leaf_that_splits() {
 #[test]
 fn two_writers_split_the_same_leaf() {
     explore_reaching(|| {
-        let tree = filled::<Tree>(evens(LEAF));
+        let tree = fill::<Tree>(evens(LEAF));
         let before = structure(&tree);
         together! {
             tree => { put(&*tree, 9, 1) }
@@ -52,7 +52,7 @@ fn two_writers_split_the_same_leaf() {
 #[test]
 fn readers_meet_leaves_that_share() {
     explore_reaching(|| {
-        let tree = filled::<Tree>(evens(LEAF + 3));
+        let tree = fill::<Tree>(evens(LEAF + 3));
         let before = structure(&tree);
         together! {
             tree => { put(&*tree, 9, 9) }
@@ -70,7 +70,7 @@ fn readers_meet_leaves_that_share() {
 /// A full leaf and one of few keys, which goes while others change and read the full one.
 fn leaves_merge(base: u64, few: u64) {
     explore_reaching(move || {
-        let tree = filled::<Tree>((0..LEAF + few).map(|number| base + 2 * number));
+        let tree = fill::<Tree>((0..LEAF + few).map(|number| base + 2 * number));
         let stay = move || [0, 10, 12, 14].map(|number| base + number).into_iter();
         // Makes room in the full leaf for those of the other.
         quietly(|| (1..5).for_each(|number| remove(&*tree, base + 2 * number)));
@@ -116,14 +116,14 @@ fn readers_meet_leaves_that_merge() {
 fn readers_meet_an_inner_node_that_splits() {
     const KEYS: u64 = 8 * LEAF;
     explore_reaching(|| {
-        let tree = filled::<Tree>(evens(KEYS));
+        let tree = fill::<Tree>(evens(KEYS));
         let before = structure(&tree);
         together! {
             tree => { put(&*tree, 65, 65) }
             tree => { put(&*tree, 33, 33); remove(&*tree, 33); put(&*tree, 35, 35) }
             tree => {
                 assert_eq!(get(&*tree, 64), Some(64));
-                are_ascending_with(&walked(&tree, true), evens(KEYS));
+                are_ascending_with(&walk_numbers(&tree, true), evens(KEYS));
                 assert_eq!(get(&*tree, 126), Some(126));
             }
         }
@@ -139,7 +139,7 @@ fn readers_meet_an_inner_node_that_splits() {
 fn readers_meet_an_inner_node_that_goes() {
     const KEYS: u64 = 8 * LEAF + 1;
     explore_reaching(|| {
-        let tree = filled::<Tree>(evens(KEYS));
+        let tree = fill::<Tree>(evens(KEYS));
         let before = structure(&tree);
         let stay = || evens(KEYS - 1);
         together! {
@@ -147,7 +147,7 @@ fn readers_meet_an_inner_node_that_goes() {
             tree => { put(&*tree, 126, 7); remove(&*tree, 125) }
             tree => {
                 are_ascending_with(&numbers(&*tree), stay());
-                let mut down = walked(&tree, false);
+                let mut down = walk_numbers(&tree, false);
                 down.reverse();
                 are_ascending_with(&down, stay());
             }
@@ -188,7 +188,7 @@ fn nodes_do_not_rise() {
 #[test]
 fn walks_begin_in_a_leaf_that_grows() {
     explore(|| {
-        let tree = filled::<Tree>(evens(3));
+        let tree = fill::<Tree>(evens(3));
         together! {
             tree => { put(&*tree, 7, 7); put(&*tree, 8, 8); put(&*tree, 9, 9) }
             tree => {
@@ -199,7 +199,7 @@ fn walks_begin_in_a_leaf_that_grows() {
                 }
             }
             tree => {
-                let met = scanned(&*tree, Some(8));
+                let met = scan_from(&*tree, Some(8));
                 assert!(met.iter().all(|(number, _)| *number > 8), "{met:?}");
             }
         }

@@ -65,7 +65,7 @@ fn put_all(store: &impl MemoryStore<Plain>, numbers: &[u64], value: u64) {
 }
 
 /// The numbers that a chain of `next` calls comes to, or of `prev` calls.
-fn walked(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
+fn walk_numbers(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     let mut met = Vec::new();
     let guard = pin();
     let mut here = match upwards {
@@ -83,8 +83,8 @@ fn walked(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     met
 }
 
-/// What comes of skipping records.
-fn skipped(
+/// Returns the result of skipping records.
+fn skip(
     tree: &CaTree<Plain>,
     range: Range<u64>,
     direction: Direction,
@@ -105,9 +105,9 @@ fn skipped(
     }
 }
 
-/// How many records there are.
+/// Returns the number of records.
 fn count(tree: &CaTree<Plain>, range: Range<u64>) -> usize {
-    skipped(tree, range, Direction::Up, usize::MAX).expect_err("not so many")
+    skip(tree, range, Direction::Up, usize::MAX).expect_err("not so many")
 }
 
 /// Asserts that these numbers, which ascend, are counted and found by their places.
@@ -116,9 +116,9 @@ fn are_counted(tree: &CaTree<Plain>, numbers: &[u64]) {
     assert_eq!(count(tree, all()), numbers.len());
     for (rank, number) in numbers.iter().enumerate() {
         assert_eq!(count(tree, 0..*number), rank);
-        assert_eq!(skipped(tree, all(), Direction::Up, rank), Ok(*number));
+        assert_eq!(skip(tree, all(), Direction::Up, rank), Ok(*number));
         let behind = numbers.len() - rank - 1;
-        assert_eq!(skipped(tree, all(), Direction::Down, behind), Ok(*number));
+        assert_eq!(skip(tree, all(), Direction::Down, behind), Ok(*number));
     }
 }
 
@@ -132,13 +132,13 @@ fn scan_meets(store: &impl MemoryStore<Plain>, stay: impl Iterator<Item = u64>) 
 /// Asserts that a scan, and walks in both directions, meet each of `stay` in order.
 fn walks_meet(tree: &CaTree<Plain>, stay: impl Iterator<Item = u64> + Clone) {
     are_ascending_with(&numbers(tree), stay.clone());
-    are_ascending_with(&walked(tree, true), stay.clone());
-    let mut down = walked(tree, false);
+    are_ascending_with(&walk_numbers(tree, true), stay.clone());
+    let mut down = walk_numbers(tree, false);
     down.reverse();
     are_ascending_with(&down, stay);
 }
 
-fn filled<S: MemoryStore<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
+fn fill<S: MemoryStore<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
     let store = S::default();
     quietly(|| numbers.for_each(|number| put(&store, number, number)));
     Arc::new(store)

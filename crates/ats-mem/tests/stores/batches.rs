@@ -116,13 +116,13 @@ impl Epochs {
 }
 
 thread_local! {
-    /// What is seen when values are released, which happens when a thread is no longer pinned.
+    /// The epochs seen when values are released, which happens when a thread is no longer pinned.
     /// Nothing in threads of other tests, to which garbage of this one can come: they have to go
     /// on.
     static RELEASING: RefCell<Option<Epochs>> = const { RefCell::new(None) };
 }
 
-/// How many epochs have been seen since this was asked last in this thread.
+/// Returns the number of epochs seen since the last call in this thread.
 pub(crate) fn epochs_released_in() -> usize {
     RELEASING
         .replace(Some(Epochs::default()))
@@ -138,7 +138,7 @@ impl Release for Looking {
     }
 }
 
-/// How many pieces of keys there are in the long batches.
+/// The number of pieces of keys in the long batches.
 pub(crate) const PIECES: usize = 24;
 
 /// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned

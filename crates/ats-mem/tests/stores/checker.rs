@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a thread called, with its result and when.
+/// A call of a thread, with its result and its times.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) what: O,
@@ -40,8 +40,8 @@ impl Clock {
     }
 }
 
-/// Whether the history is linearizable. `apply` gives the state after an operation, or nothing if
-/// its result is impossible in that state. At most 64 events.
+/// Returns `true` if the history is linearizable. `apply` gives the state after an operation, or
+/// nothing if its result is impossible in that state. At most 64 events.
 pub(crate) fn linearizable<O, S: Clone + Eq + Hash>(
     initial: S,
     events: &[Event<O>],

@@ -22,7 +22,7 @@ pub(crate) fn put<R: Release>(
     })
 }
 
-pub(crate) fn scanned(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
+pub(crate) fn scan_all(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     let walked = store.scan(None, &pin(), &mut |record| {
         all.push((record.key().to_vec(), record.value()[0]));
@@ -58,7 +58,7 @@ pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
         assert_eq!(put(&store, b"c", 3), Ok(()));
         let removed = store.update(b"d", &pin(), &mut |_| Change::Remove);
         assert_eq!(removed, Ok(()));
-        let found = scanned(&store);
+        let found = scan_all(&store);
         let found: Vec<_> = found
             .iter()
             .map(|(key, value)| (&key[..], *value))
@@ -76,7 +76,7 @@ pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
     assert_eq!(value(&store, b"a"), Some(6));
 }
 
-/// What comes of a key that is there, or missing, and each decision.
+/// Checks each decision about a key that is there, or missing.
 pub(crate) fn each_way_out(store: impl MemoryStore<Plain>) {
     let decide = |key: &[u8], found: Option<u64>, change: fn(&[u8]) -> Change<Plain>| {
         let guard = pin();

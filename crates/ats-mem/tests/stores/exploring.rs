@@ -19,7 +19,7 @@ macro_rules! together {
     };
 }
 
-/// How long each scheduler may try, for each test.
+/// The time that each scheduler may try, for each test.
 pub(crate) const TIME: Duration = Duration::from_millis(800);
 /// More would not be reached in the time.
 pub(crate) const ITERATIONS: usize = 1_000_000;
@@ -116,8 +116,9 @@ pub(crate) fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
         .map(|record| record.value()[0])
 }
 
-/// What a scan meets behind a number, or from the beginning, in its order: numbers and values.
-pub(crate) fn scanned(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
+/// Returns what a scan meets behind a number, or from the beginning, in its order: numbers and
+/// values.
+pub(crate) fn scan_from(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);
     let scanned = store.scan(after.as_deref(), &pin(), &mut |record| {
@@ -130,7 +131,7 @@ pub(crate) fn scanned(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Ve
 
 /// The numbers a scan meets, in its order.
 pub(crate) fn numbers(store: &impl MemoryStore<Plain>) -> Vec<u64> {
-    let met = scanned(store, None);
+    let met = scan_from(store, None);
     met.into_iter().map(|(number, _)| number).collect()
 }
 

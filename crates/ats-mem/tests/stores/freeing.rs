@@ -1,4 +1,4 @@
-//! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
+//! Records are freed with no lock held, and with no key held by a batch: it can take long.
 
 use ats_mem::{Busy, Change, End, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Keys of the store. Enough that leaves and buckets are split and merged all the time.
 pub(crate) const KEYS: u64 = 400;
 pub(crate) const STEPS: u64 = 6_000;
-/// What is freed in this thread is looked at so often at least.
+/// The least number of looks at records that are freed in this thread.
 pub(crate) const ENOUGH: usize = 1_000;
 
 thread_local! {
@@ -24,7 +24,7 @@ pub(crate) struct Asking {
     ask: Sender<u64>,
     answer: Receiver<Result<(), Busy>>,
     asked: usize,
-    /// What was found first that should not be.
+    /// The first finding that should not be.
     wrong: Option<String>,
 }
 

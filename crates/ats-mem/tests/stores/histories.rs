@@ -49,7 +49,7 @@ pub(crate) enum What {
 pub(crate) struct Part {
     key: usize,
     found: Option<u64>,
-    /// Whether the key was left as it is.
+    /// `true` if the key was left as it is.
     is_kept: bool,
 }
 
@@ -100,9 +100,9 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
 /// A kind of store, and where in it the keys are.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// Whether the store has an order, and adapts.
+    /// `true` if the store has an order, and adapts.
     ordered: bool,
-    /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at
+    /// The approximate number of other keys: the even numbers from 0 on. With none, the keys are at
     /// the ends of the store, and are taken from there.
     fillers: u64,
     keys: [u64; KEYS],
@@ -169,7 +169,7 @@ pub(crate) struct Player<S> {
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
     place: Place,
-    /// What the store had before.
+    /// The totals of the store before.
     base: Totals,
     events: Vec<Event<What>>,
 }
@@ -455,7 +455,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 
     pub(crate) fn push(&mut self, event: Event<Result<What, ats_mem::Busy>>) {
-        // What a batch was in the way of has not happened.
+        // A call that met a batch in its way has not happened.
         if let Ok(what) = event.what {
             self.events.push(Event {
                 what,
@@ -466,7 +466,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
     }
 }
 
-/// What a batch does with its keys.
+/// The changes of a batch to its keys.
 pub(crate) struct Writing<'a> {
     gives_up: bool,
     keys: &'a [&'a [u8]],

@@ -133,7 +133,7 @@ pub(crate) fn neighbours(
 }
 
 /// Takes the first so many records of a scan.
-pub(crate) fn taken<'g>(
+pub(crate) fn take_all<'g>(
     most: usize,
     scan: impl FnOnce(&mut dyn FnMut(&'g Record<Plain>) -> ControlFlow<()>),
 ) -> Vec<(Vec<u8>, u64)> {
@@ -202,13 +202,13 @@ pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u6
         }
         Op::ScanFrom(key, most) => {
             let guard = pin();
-            let found = taken(most, |visit| tree.scan_from(&key, &guard, visit));
+            let found = take_all(most, |visit| tree.scan_from(&key, &guard, visit));
             let expected = model.range(key..).take(most);
             assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
         }
         Op::ScanDown(key, most) => {
             let guard = pin();
-            let found = taken(most, |visit| tree.scan_down(key.as_deref(), &guard, visit));
+            let found = take_all(most, |visit| tree.scan_down(key.as_deref(), &guard, visit));
             let below = key.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
             let expected = expected.rev().take(most);

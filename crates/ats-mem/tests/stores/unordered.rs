@@ -342,7 +342,7 @@ impl<const TEST: usize> Release for Counted<TEST> {
     }
 }
 
-pub(crate) fn counted<const TEST: usize>(key: &[u8]) -> RecordBox<Counted<TEST>> {
+pub(crate) fn counted_record<const TEST: usize>(key: &[u8]) -> RecordBox<Counted<TEST>> {
     ALIVE[TEST].fetch_add(1, Ordering::Relaxed);
     RecordBox::new(key, &[7], true)
 }
@@ -363,7 +363,7 @@ pub(crate) fn every_record_is_released_once<
                     && index == 7
                 {
                     true => Change::Abort,
-                    false => Change::Put(counted(keys[index])),
+                    false => Change::Put(counted_record(keys[index])),
                 });
             }
             1 => {
@@ -377,7 +377,7 @@ pub(crate) fn every_record_is_released_once<
             2 => keys.iter().for_each(|key| remove(&table, key)),
             _ => keys
                 .iter()
-                .for_each(|key| update(&table, key, &pin(), |_| Change::Put(counted(key)))),
+                .for_each(|key| update(&table, key, &pin(), |_| Change::Put(counted_record(key)))),
         }
     });
     let live = table.len() as i64;

@@ -141,7 +141,8 @@ pub fn copy(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     locked
         .copy_store(&made, &[Description::FILE])
         .map_err(|error| {
-            // What cannot be removed is no table: the file that describes it comes last.
+            // A directory that cannot be removed is no table: the file that describes it comes
+            // last.
             let _left = made.remove_store(&TABLE_FILES);
             if !was_there {
                 let _left = offline::remove_dir(target);

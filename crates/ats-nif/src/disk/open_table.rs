@@ -81,7 +81,7 @@ impl OpenTable {
         let merge = TableMerge::of(&description)?;
         let options = settings.options(is_new, merge.operator());
         let store = DiskStore::open_in(locked, options).map_err(|error| match error {
-            // What describes it is written after the store is made.
+            // The description is written after the store is made.
             Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
             error => Failure::from(error),
         })?;
@@ -134,7 +134,7 @@ impl OpenTable {
         store.sync()?;
         let unnamed = || Failure::new(KnownAtom::Merge, "the module has no name");
         let description = Description {
-            merge: merge.described(&program).ok_or_else(unnamed)?,
+            merge: merge.describe_successor(&program).ok_or_else(unnamed)?,
             ..self.description.clone()
         };
         store.replace_file(Description::FILE, &description.encode())?;

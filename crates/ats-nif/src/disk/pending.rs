@@ -1,13 +1,13 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is
-//! done is up to the program. In a table that changes, it [replaces](super::replace) what it has
-//! merged. What a table was at a moment does not change, so there is a *window*: the program gets
-//! the pending keys that a walk meets next, [says](Pending::resolve) what they have, and the walk
-//! goes on from the key at which it ended. The next window takes the place of this one, so a walk
-//! takes no more memory than a window does, and time in proportion to what it reads.
+//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. The program
+//! does the rest. In a table that changes, it [replaces](super::replace) what it has merged. A
+//! snapshot does not change, so there is a *window*: the program gets the pending keys that a walk
+//! meets next, [says](Pending::resolve) what they have, and the walk goes on from the key at which
+//! it ended. The next window takes the place of this one, so a walk takes no more memory than a
+//! window does, and time in proportion to what it reads.
 
-use ats::program_merge::{ProgramMerge, merged};
+use ats::program_merge::{ProgramMerge, merged_value};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreHandle, successor,
@@ -83,7 +83,7 @@ impl<S: StoreHandle> Pending<S> {
         direction: Direction,
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
-        if let Some(value) = merged(value) {
+        if let Some(value) = merged_value(value) {
             read(value);
             return Ok(true);
         }
@@ -100,7 +100,7 @@ impl<S: StoreHandle> Pending<S> {
         };
         match known {
             Some(Some(value)) => {
-                let object = merged(&value).ok_or(Error::Corrupt)?;
+                let object = merged_value(&value).ok_or(Error::Corrupt)?;
                 read(object);
                 Ok(true)
             }
@@ -138,8 +138,8 @@ impl<S: StoreHandle> Pending<S> {
         self.store
             .store()
             .scan(may_block, range, direction, &mut |key, value| {
-                let is_pending = merged(value).is_none();
-                // What is merged already is passed as fast as it comes, but not for ever.
+                let is_pending = merged_value(value).is_none();
+                // Values that are merged already are passed as fast as they come, but not for ever.
                 bytes += match is_pending {
                     true => value.len(),
                     false => value.len().min(1 << 10),
@@ -172,7 +172,7 @@ impl<S: StoreHandle> Pending<S> {
         })
     }
 
-    /// Says what the pending keys of a window have: a value, or nothing. What was said of others is
+    /// Says what the pending keys of a window have: a value, or nothing. The values of others are
     /// forgotten.
     pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         let mut window = self.window();
@@ -189,7 +189,7 @@ impl<S: StoreHandle> Pending<S> {
     }
 
     /// A walk that began at this bound has met a key, and has read `last` before.
-    fn found_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
+    fn note_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
         let mut window = self.window();
         let from = match (last, direction) {
             (None, _) => bound.map(<[u8]>::to_vec),
@@ -216,7 +216,7 @@ impl Merged<'_> {
         current: Option<&[u8]>,
         change: impl FnOnce(&mut dyn BatchPlan<[u8], Vec<u8>>, Option<&[u8]>) -> Change<Vec<u8>>,
     ) -> Change<Vec<u8>> {
-        match current.map(merged) {
+        match current.map(merged_value) {
             Some(None) => {
                 self.met_pending = true;
                 Change::Abort
@@ -280,7 +280,7 @@ impl<S: StoreHandle> Store for Pending<S> {
             .update_end(may_block, end, &mut |found| {
                 let found = match found {
                     None => None,
-                    Some((key, value)) => match merged(value) {
+                    Some((key, value)) => match merged_value(value) {
                         Some(value) => Some((key, value)),
                         None => {
                             met_pending = true;
@@ -340,7 +340,7 @@ impl<S: StoreHandle> Store for Pending<S> {
             }
         })?;
         if failed == Err(Error::Pending) {
-            self.found_empty(bound, has_read.then_some(&last), direction);
+            self.note_empty(bound, has_read.then_some(&last), direction);
         }
         failed
     }

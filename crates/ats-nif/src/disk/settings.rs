@@ -26,7 +26,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// The options of opening a table. What is `None` is as the table was made, or the default.
+/// The options of opening a table. A field that is `None` is as the table was made, or the default.
 pub struct Settings {
     /// `true` if a table is made if there is none.
     pub create: bool,
@@ -143,7 +143,7 @@ impl Settings {
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
             memtable_keys: self.memtable_keys,
-            // What a full disk needs as a reserve is as large as a file.
+            // The reserve for a full disk is as large as a file.
             file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
                 (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)
             }),

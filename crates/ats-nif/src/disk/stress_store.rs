@@ -128,7 +128,7 @@ impl StressStore {
 impl Drop for StressStore {
     fn drop(&mut self) {
         self.store = RwLock::default();
-        // What is left is seen in the directory of the tests.
+        // Files that are left are seen in the directory of the tests.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

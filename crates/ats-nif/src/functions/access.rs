@@ -15,7 +15,7 @@ fn resolve<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAt
         return registry::find(term.word().raw(), guard).ok_or(KnownAtom::Id);
     }
     let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
-    handle.shared(guard).ok_or(KnownAtom::Id)
+    handle.get(guard).ok_or(KnownAtom::Id)
 }
 
 /// The table that a term names or identifies, if there is one.

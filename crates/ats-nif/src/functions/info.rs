@@ -33,14 +33,14 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         .heir
         .as_ref()
         .map_or(KnownAtom::None.word(), Heir::pid);
-    let fixed = fixed(env, &admin);
+    let fixed = fixation_term(env, &admin);
     drop(admin);
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
         Protection::Protected => KnownAtom::Protected,
         Protection::Private => KnownAtom::Private,
     };
-    let full_scan = match shared.full_scan.wanted() {
+    let full_scan = match shared.full_scan.answer() {
         FullScan::Allow => KnownAtom::Allow,
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
@@ -151,7 +151,7 @@ pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
 
 /// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end
 /// only when the VM tells of its end. The result leaves them out.
-pub(super) fn fixed<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
+pub(super) fn fixation_term<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return KnownAtom::False.word();
     };

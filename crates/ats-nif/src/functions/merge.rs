@@ -87,7 +87,7 @@ fn is_long(
     merge: &Merge,
     guard: &Guard,
 ) -> bool {
-    // What has no parts is easily compared, whatever it is compared with.
+    // A term without parts is easily compared, with whatever.
     let can_be = merge.is_of_collections() || (merge.needs_comparison() && has_parts(operand));
     if !can_be || is_larger(operand, LONG) {
         return can_be;

@@ -3,7 +3,7 @@
 //! All begin alike: pin, find the table, check that the caller may do this, and only then look at
 //! the other arguments. `ets` checks in this order, and it decides which cause an error names.
 //!
-//! What they share is in [`access`], [`arguments`], [`object_terms`] and [`slices`].
+//! [`access`], [`arguments`], [`object_terms`] and [`slices`] have what they share.
 
 mod access;
 mod arguments;

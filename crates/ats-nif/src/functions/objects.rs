@@ -229,7 +229,8 @@ pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
     if shared.table.table_type().is_bag() {
-        // What has been taken must be returned, on whichever scheduler; so one looks before.
+        // Objects that have been taken must be returned, on whichever scheduler; so the call looks
+        // before.
         let found = look_up(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
             return Err(NoReply::DirtyCpu);

@@ -42,7 +42,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
     let guard = ats_sync::pin();
     let operation = match Operation::of(env, operation) {
         Ok(operation) => operation,
-        // Whatever is wrong with the table counts more.
+        // Errors of the table count more.
         Err(cause) => {
             find_readable(env, table, &guard)?;
             return Err(cause.into());

@@ -205,7 +205,7 @@ impl<'e> Work<'e> {
             Progress::More => KnownAtom::More,
             Progress::Pending => KnownAtom::Pending,
         };
-        // What was found may be of the key before the one that the slice ended in.
+        // The result may be of the key before the one that the slice ended in.
         let mut of_key = Vec::new();
         if is_part && self.key == slice.key() {
             of_key = std::mem::take(&mut self.found);

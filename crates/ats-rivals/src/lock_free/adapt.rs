@@ -18,7 +18,7 @@ impl<R: Release> Routes<R> {
         let Node::Base(base) = node else {
             return;
         };
-        match self.forcing.forced() {
+        match self.forcing.decide_forced() {
             _ if base.tree().is_empty() => self.join(node, base, guard),
             Some(Forced::Split) => self.split(node, base, guard),
             Some(Forced::Join) => self.join(node, base, guard),
@@ -37,7 +37,7 @@ impl<R: Release> Routes<R> {
         match self.try_replace(node, base, route, guard) {
             Ok(_) => {
                 // SAFETY: this thread has just taken the base node out of the tree (TREAP-2).
-                unsafe { edit.published(guard) };
+                unsafe { edit.retire_replaced(guard) };
                 self.splits.fetch_add(1, Relaxed);
             }
             Err(route) => Node::drop_new(route),

@@ -18,8 +18,8 @@ const PATH: usize = 16;
 
 /// The nodes of one change.
 ///
-/// What it has made is freed with it, unless the change has been [published](Edit::published) or
-/// [kept](Edit::keep).
+/// It frees the nodes that it has made, unless the change was published
+/// ([`retire_replaced`](Edit::retire_replaced)) or [kept](Edit::keep).
 pub(super) struct Edit<R: Release> {
     made: Vec<Link<R>>,
     replaced: Vec<Link<R>>,
@@ -72,14 +72,14 @@ impl<R: Release> Edit<R> {
                 self.replace(tree);
                 match left {
                     Grown::Two(parts) if parts.priority > inner.priority => {
-                        let right = self.again(inner, parts.right, right);
+                        let right = self.copy_inner(inner, parts.right, right);
                         Grown::Two(Parts { right, ..parts })
                     }
                     Grown::Two(parts) => {
                         let left = self.inner(parts);
-                        Grown::One(self.again(inner, left, right))
+                        Grown::One(self.copy_inner(inner, left, right))
                     }
-                    Grown::One(left) => Grown::One(self.again(inner, left, right)),
+                    Grown::One(left) => Grown::One(self.copy_inner(inner, left, right)),
                 }
             }
             Tree::Inner(inner) => {
@@ -88,14 +88,14 @@ impl<R: Release> Edit<R> {
                 self.replace(tree);
                 match right {
                     Grown::Two(parts) if parts.priority > inner.priority => {
-                        let left = self.again(inner, left, parts.left);
+                        let left = self.copy_inner(inner, left, parts.left);
                         Grown::Two(Parts { left, ..parts })
                     }
                     Grown::Two(parts) => {
                         let right = self.inner(parts);
-                        Grown::One(self.again(inner, left, right))
+                        Grown::One(self.copy_inner(inner, left, right))
                     }
-                    Grown::One(right) => Grown::One(self.again(inner, left, right)),
+                    Grown::One(right) => Grown::One(self.copy_inner(inner, left, right)),
                 }
             }
         }
@@ -103,7 +103,7 @@ impl<R: Release> Edit<R> {
 
     fn put_in_leaf(&mut self, leaf: Leaf<'_, R>, record: &Record<R>) -> Grown<R> {
         self.replace(Tree::Leaf(leaf));
-        let (kept, new) = (leaf.kept(), [NonNull::from(record)]);
+        let (kept, new) = (leaf.records(), [NonNull::from(record)]);
         let at = match leaf.find(record.key()) {
             Ok(at) => return Grown::One(self.leaf(&[&kept[..at], &new, &kept[at + 1..]])),
             Err(at) => at,
@@ -135,7 +135,7 @@ impl<R: Release> Edit<R> {
             Tree::Leaf(leaf) => {
                 let at = leaf.find(key).ok()?;
                 self.replace(tree);
-                let (before, behind) = (&leaf.kept()[..at], &leaf.kept()[at + 1..]);
+                let (before, behind) = (&leaf.records()[..at], &leaf.records()[at + 1..]);
                 return Some(match leaf.len() {
                     1 => Link::Empty,
                     _ => self.leaf(&[before, behind]),
@@ -146,7 +146,7 @@ impl<R: Release> Edit<R> {
         if let (Tree::Leaf(left), Tree::Leaf(right)) = (inner.left(), inner.right())
             && left.len() + right.len() <= FEW + 1
         {
-            let all = [left.kept(), right.kept()].concat();
+            let all = [left.records(), right.records()].concat();
             let at = match *key < *inner.key {
                 true => left.find(key).ok()?,
                 false => left.len() + right.find(key).ok()?,
@@ -164,7 +164,7 @@ impl<R: Release> Edit<R> {
         self.replace(tree);
         Some(match (left, right) {
             (Link::Empty, other) | (other, Link::Empty) => other,
-            (left, right) => self.again(inner, left, right),
+            (left, right) => self.copy_inner(inner, left, right),
         })
     }
 
@@ -178,7 +178,7 @@ impl<R: Release> Edit<R> {
             }
             Tree::Leaf(leaf) if leaf.len() > 1 => {
                 self.replace(tree);
-                let halves = self.halves(leaf.kept());
+                let halves = self.halves(leaf.records());
                 Some((halves.left, halves.key, halves.right))
             }
             _ => None,
@@ -211,19 +211,19 @@ impl<R: Release> Edit<R> {
             (Tree::Leaf(first), Tree::Leaf(second)) if first.len() + second.len() <= MOST => {
                 self.replace(left);
                 self.replace(right);
-                self.leaf(&[first.kept(), second.kept()])
+                self.leaf(&[first.records(), second.records()])
             }
             (Tree::Inner(inner), _)
                 if inner.priority >= priority && Some(inner.priority) >= priority_of(right) =>
             {
                 self.replace(left);
                 let right = self.join_at(inner.right(), key, priority, right);
-                self.again(inner, inner.left().link(), right)
+                self.copy_inner(inner, inner.left().link(), right)
             }
             (_, Tree::Inner(inner)) if inner.priority >= priority => {
                 self.replace(right);
                 let left = self.join_at(left, key, priority, inner.left());
-                self.again(inner, left, inner.right().link())
+                self.copy_inner(inner, left, inner.right().link())
             }
             _ => self.inner(Parts {
                 left: left.link(),
@@ -246,8 +246,8 @@ impl<R: Release> Edit<R> {
         link
     }
 
-    /// This inner node with other children.
-    fn again(&mut self, inner: Inner<'_, R>, left: Link<R>, right: Link<R>) -> Link<R> {
+    /// Copies an inner node, with other children.
+    fn copy_inner(&mut self, inner: Inner<'_, R>, left: Link<R>, right: Link<R>) -> Link<R> {
         self.inner(Parts {
             left,
             key: inner.key.clone(),
@@ -260,12 +260,12 @@ impl<R: Release> Edit<R> {
         self.replaced.push(tree.link());
     }
 
-    /// Takes note that the new nodes are in the tree now, and those that they replace are not: the
-    /// latter are retired.
+    /// Retires the nodes that were replaced, after the new ones have come into the tree in their
+    /// place.
     ///
     /// # Safety
     /// That is so, by an exchange that this thread has made (TREAP-2).
-    pub(super) unsafe fn published(mut self, guard: &Guard) {
+    pub(super) unsafe fn retire_replaced(mut self, guard: &Guard) {
         // SAFETY: the caller says that an exchange of this thread has taken these nodes out of the
         // tree, so no other thread retires them (TREAP-2).
         self.replaced
@@ -286,7 +286,7 @@ impl<R: Release> Edit<R> {
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn made(&self) -> &[Link<R>] {
+    pub(super) fn new_nodes(&self) -> &[Link<R>] {
         &self.made
     }
 }

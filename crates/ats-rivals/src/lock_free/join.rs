@@ -57,7 +57,7 @@ impl<R: Release> Routes<R> {
         let Some(Part { join, .. }) = &base.part else {
             return;
         };
-        if !join.goes(PREPARING, ABORTED) && join.state() == COMMITTED {
+        if !join.change_state(PREPARING, ABORTED) && join.state() == COMMITTED {
             self.complete(join, guard);
         }
     }
@@ -101,7 +101,7 @@ impl<R: Release> Routes<R> {
             self.complete(&join, guard);
             self.count_join();
         } else {
-            join.goes(PREPARING, ABORTED);
+            join.change_state(PREPARING, ABORTED);
         }
     }
 
@@ -165,7 +165,7 @@ impl<R: Release> Routes<R> {
         };
         let is_first = join.plan.set(plan).is_ok();
         debug_assert!(is_first, "a join is planned once");
-        if join.goes(PREPARING, COMMITTED) {
+        if join.change_state(PREPARING, COMMITTED) {
             edit.keep();
             // Completing it ends them.
             claims.claimed = [None; 2];
@@ -199,7 +199,7 @@ impl<R: Release> Routes<R> {
         if let Some(slot) = slot {
             slot.exchange(plan.parent, plan.rest);
         }
-        if join.goes(COMMITTED, DONE) {
+        if join.change_state(COMMITTED, DONE) {
             // SAFETY: they have been taken out above, by this thread or another one, and one thread
             // is here (LOCK_FREE-3). That of the containers was to be reached by `main` and
             // `neighbour` only.

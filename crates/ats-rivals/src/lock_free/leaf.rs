@@ -43,7 +43,7 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     let len = parts.iter().map(|part| part.len()).sum();
     debug_assert!((1..=MOST).contains(&len));
     let block = slab::allocate(block_bytes(len)).cast::<Block<R>>();
-    ats_sync::count::moved(block_bytes(len));
+    ats_sync::count::note_bytes_written(block_bytes(len));
     // SAFETY: the block, which no other code has, is aligned and has room for the number and so
     // many addresses.
     unsafe {
@@ -89,7 +89,7 @@ impl<'g, R: Release> Leaf<'g, R> {
         block_bytes(self.len())
     }
 
-    pub(super) fn kept(self) -> &'g [Kept<R>] {
+    pub(super) fn records(self) -> &'g [Kept<R>] {
         // SAFETY: the block lives, and holds so many addresses, which do not change (TREAP-1).
         unsafe {
             let start = self.block.add(1).cast::<Kept<R>>();
@@ -99,7 +99,7 @@ impl<'g, R: Release> Leaf<'g, R> {
 
     pub(super) fn record(self, at: usize) -> &'g Record<R> {
         // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
-        unsafe { self.kept()[at].as_ref() }
+        unsafe { self.records()[at].as_ref() }
     }
 
     pub(super) fn len(self) -> usize {
@@ -111,7 +111,8 @@ impl<'g, R: Release> Leaf<'g, R> {
     pub(super) fn find(self, key: &[u8]) -> Result<usize, usize> {
         // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
         let key_of = |kept: &Kept<R>| unsafe { kept.as_ref() }.key();
-        self.kept().binary_search_by(|kept| key_of(kept).cmp(key))
+        self.records()
+            .binary_search_by(|kept| key_of(kept).cmp(key))
     }
 
     /// The number of keys that are below this one.

@@ -112,8 +112,8 @@ impl<R: Release> Join<R> {
         self.state.load(Ordering::Acquire)
     }
 
-    /// From one state to another; false if it is in a third.
-    pub(super) fn goes(&self, from: u8, to: u8) -> bool {
+    /// Changes the state from one to another. Returns `false` if it is in a third one.
+    pub(super) fn change_state(&self, from: u8, to: u8) -> bool {
         self.state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -144,7 +144,8 @@ impl Side {
     }
 }
 
-fn made<R: Release>(node: Node<R>) -> NodeBox<R> {
+/// Makes a node, and counts it in tests.
+fn new_box<R: Release>(node: Node<R>) -> NodeBox<R> {
     #[cfg(test)]
     live::count::<R>(1);
     SlabBox::new(node)
@@ -164,7 +165,7 @@ impl<R: Release> Node<R> {
         parent: *const Node<R>,
         part: Option<Part<R>>,
     ) -> NodeBox<R> {
-        made(Node::Base(Base {
+        new_box(Node::Base(Base {
             tree,
             statistics,
             parent,
@@ -174,7 +175,7 @@ impl<R: Release> Node<R> {
 
     /// A route node to two new base nodes of these containers.
     pub(super) fn route(left: Link<R>, key: SharedSlice<u8>, right: Link<R>) -> NodeBox<R> {
-        let route = made(Node::Route(Route {
+        let route = new_box(Node::Route(Route {
             key,
             left: Slot::empty(),
             right: Slot::empty(),

@@ -43,7 +43,7 @@ impl Contained {
                 "not in the tree, or twice"
             );
         }
-        for new in edit.made() {
+        for new in edit.new_nodes() {
             assert!(expected.insert(address(*new)));
         }
         edit.keep();
@@ -205,7 +205,7 @@ fn remove(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, key: u16) {
     assert_eq!(link.is_some(), model.remove(&key).is_some());
     match link {
         Some(link) => contained.publish(link, edit),
-        None => assert!(edit.made().is_empty() && edit.take_replaced().is_empty()),
+        None => assert!(edit.new_nodes().is_empty() && edit.take_replaced().is_empty()),
     }
 }
 
@@ -226,7 +226,7 @@ fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let before = nodes(contained.tree());
     contained.link = joined;
     let after = nodes(contained.tree());
-    // What was made to be replaced at once, too.
+    // Nodes that were made to be replaced at once are gone, too.
     let gone = replaced.into_iter().chain(both);
     for link in gone {
         assert!(!after.contains(&address(link)));

@@ -242,7 +242,7 @@ impl<'g, R: Release> Tree<'g, R> {
     pub(super) fn all(self, all: &mut Vec<Kept<R>>) {
         match self {
             Tree::Empty => {}
-            Tree::Leaf(leaf) => all.extend_from_slice(leaf.kept()),
+            Tree::Leaf(leaf) => all.extend_from_slice(leaf.records()),
             Tree::Inner(inner) => {
                 inner.left().all(all);
                 inner.right().all(all);

@@ -1,12 +1,12 @@
 //! Walks: from base node to base node, each as it is when the walk comes to it.
 //!
 //! A walk remembers the route nodes that it has passed on the side where it began, and goes on from
-//! the last of them. Why it misses nothing:
-//! - What is found below a child of a route node has at least the keys that belonged there when the
-//!   node was in the tree: it loses them only together with the node, whose slots then keep what
-//!   had them (LOCK_FREE-1), and a join adds to them. So a container that is found on the way has
-//!   all keys between the ends that the way tells. It may have more, which are passed over: the
-//!   walk comes to them later.
+//! the last of them. It misses nothing:
+//! - The part below a child of a route node has at least the keys that belonged there when the node
+//!   was in the tree: it loses them only together with the node, whose slots then keep what had
+//!   them (LOCK_FREE-1), and a join adds to them. So a container that is found on the way has all
+//!   keys between the ends that the way tells. It may have more, which are passed over: the walk
+//!   comes to them later.
 //! - A base node that has got keys from beyond a route node may be split there. Then the walk
 //!   passes this route node on a way below it, and must not come back to it. It sees that by the
 //!   keys, and starts again at the root.

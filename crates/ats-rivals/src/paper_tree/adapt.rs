@@ -34,7 +34,7 @@ impl<R: Release> Routes<R> {
     /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it.
     #[inline]
     pub(super) fn adapt_after(&self, place: &Place<'_, R>, contents: Locked<'_, R>, guard: &Guard) {
-        let forced = self.forcing.forced();
+        let forced = self.forcing.decide_forced();
         let is_fitting = (JOIN_BELOW..=SPLIT_ABOVE).contains(&contents.statistics());
         if !is_fitting || contents.records.is_empty() || forced.is_some() {
             self.adapt(place, contents, forced, guard);
@@ -125,7 +125,7 @@ impl<R: Release> Routes<R> {
         drop(beyond);
         drop(contents);
         count(&self.joins);
-        let own = parent.child(side).replaced_with_route();
+        let own = parent.child(side).replaced_child();
         // SAFETY: the three were just replaced, under their locks, and marked (PAPER_TREE-1,
         // PAPER_TREE-3). The words of the parent do not change any more (PAPER_TREE-4), so the one
         // on this side leads to the base node that was here.

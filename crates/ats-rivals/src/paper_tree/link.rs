@@ -1,4 +1,4 @@
-//! The words that lead to nodes. What they lead to, and as which kind, the module `node` knows.
+//! The words that lead to nodes. The module `node` knows the nodes to which they lead.
 
 use ats_mem::record::Release;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};

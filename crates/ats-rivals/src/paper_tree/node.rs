@@ -90,7 +90,7 @@ impl<R: Release> Link<R> {
 
     /// The node that this leads to, in a route node that has just been spliced out: it was
     /// replaced, too.
-    pub(super) fn replaced_with_route(&self) -> Replaced<R> {
+    pub(super) fn replaced_child(&self) -> Replaced<R> {
         Replaced(self.word(Ordering::Acquire), PhantomData)
     }
 

@@ -40,8 +40,8 @@ impl<R: Release> Routes<R> {
             let end = contents.records.visit_up(from, &mut |record| {
                 // SAFETY: it is in the map while the lock is held (PAPER_TREE-1), and the guard is
                 // older than that.
-                found.push(unsafe { record.under(guard) });
-                enough(found.len() - start, most)
+                found.push(unsafe { record.get_under(guard) });
+                break_if_enough(found.len() - start, most)
             });
             drop(contents);
             let (ControlFlow::Continue(()), Some(fence)) = (end, fence) else {
@@ -78,8 +78,8 @@ impl<R: Release> Routes<R> {
             let end = contents.records.visit_down(below, &mut |record| {
                 // SAFETY: the record is in the map while the lock is held (PAPER_TREE-1), and the
                 // guard is older than that.
-                found.push(unsafe { record.under(guard) });
-                enough(found.len() - start, most)
+                found.push(unsafe { record.get_under(guard) });
+                break_if_enough(found.len() - start, most)
             });
             drop(contents);
             let (ControlFlow::Continue(()), Some(fence)) = (end, fence) else {
@@ -93,7 +93,7 @@ impl<R: Release> Routes<R> {
     }
 }
 
-fn enough(found: usize, most: usize) -> ControlFlow<()> {
+fn break_if_enough(found: usize, most: usize) -> ControlFlow<()> {
     match found < most {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),

@@ -49,8 +49,8 @@ impl Group {
         }
     }
 
-    /// Passes the group as the writer that has shut the gate. Whether there was no reader at this
-    /// moment; readers that arrive later find the gate shut (READER_GROUPS-3).
+    /// Passes the group as the writer that has shut the gate. Returns `true` if there was no reader
+    /// at this moment; readers that arrive later find the gate shut (READER_GROUPS-3).
     #[inline]
     pub(super) fn pass(&self) -> bool {
         // A read-modify-write and not a load, so that a reader which arrives later acquires what

@@ -94,7 +94,7 @@ impl Queue {
             if alone.is_ok() {
                 return;
             }
-            behind = linked(&node.next);
+            behind = wait_for_link(&node.next);
         }
         self.next.store(behind, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ impl Queue {
             if freed.is_ok() {
                 return;
             }
-            next = linked(&self.next);
+            next = wait_for_link(&self.next);
         }
         // SAFETY: a node that is linked stays until its thread was granted the lock, which only the
         // holder does, and has not done yet (READER_GROUPS-2).
@@ -160,11 +160,11 @@ impl Node {
     }
 }
 
-/// The node that another thread, which has put it at the tail, is about to link here. The system
-/// may have stopped that thread between the two steps, so a thread that waits for it gives its time
-/// slice away.
+/// Waits for the node that another thread, which has put it at the tail, is about to link here. The
+/// system may have stopped that thread between the two steps, so a thread that waits for it gives
+/// its time slice away.
 #[cold]
-fn linked(link: &AtomicPtr<Node>) -> *mut Node {
+fn wait_for_link(link: &AtomicPtr<Node>) -> *mut Node {
     loop {
         spin(|| !link.load(Ordering::Relaxed).is_null());
         let node = link.load(Ordering::Acquire);

@@ -69,7 +69,7 @@ mod imp {
     }
 }
 
-/// Waits for a moment, in which most waits end. Whether `done` was true.
+/// Waits for a moment, in which most waits end. Returns `true` if `done` was true.
 pub(super) fn spin(done: impl Fn() -> bool) -> bool {
     (0..READER_GROUP_SPINS).any(|_| {
         let done = done();

@@ -1,4 +1,4 @@
-//! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
+//! Records are freed with no lock held, and with no key held by a batch: it can take long.
 
 use crate::stores::freeing::*;
 use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};

@@ -25,7 +25,7 @@ fn remove(store: &impl MemoryStore<Plain>, key: &[u8]) {
     assert_eq!(store.update(key, &pin(), &mut |_| Change::Remove), Ok(()));
 }
 
-fn scanned(
+fn scan_keys(
     store: &impl MemoryStore<Plain>,
     after: Option<&[u8]>,
 ) -> Result<Vec<Vec<u8>>, NoSuchKey> {
@@ -37,8 +37,8 @@ fn scanned(
     Ok(keys)
 }
 
-/// What a walk by `next` meets.
-fn walked(store: &impl MemoryStore<Plain>) -> Vec<Vec<u8>> {
+/// Returns the keys that a walk by `next` meets.
+fn walk_keys(store: &impl MemoryStore<Plain>) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
     let mut here = store.first(&guard);
@@ -89,7 +89,7 @@ fn name(number: u8) -> Vec<u8> {
     vec![b'x'; usize::from(number)]
 }
 
-/// What the store should be.
+/// The model of the store.
 #[derive(Default)]
 struct Model {
     records: HashMap<Vec<u8>, u64>,
@@ -143,11 +143,11 @@ impl Model {
                 let next = map.next(&name(number), &pin()).is_ok();
                 assert_eq!(next, self.knows(&name(number)));
             }
-            Action::Scan(number) => match scanned(map, Some(&name(number))) {
+            Action::Scan(number) => match scan_keys(map, Some(&name(number))) {
                 Err(NoSuchKey) => assert!(!self.knows(&name(number))),
                 Ok(rest) => {
                     assert!(self.knows(&name(number)));
-                    let all = scanned(map, None).expect("no key to be missing");
+                    let all = scan_keys(map, None).expect("no key to be missing");
                     assert!(all.ends_with(&rest), "the order depends on the start");
                 }
             },
@@ -199,12 +199,12 @@ impl Model {
             let record = map.get(key, &guard);
             assert_eq!(record.map(|record| record.value()[0]), Some(*value));
         }
-        let walked = walked(map);
+        let walked = walk_keys(map);
         assert_eq!(walked.len(), self.records.len());
         assert!(walked.iter().all(|key| self.records.contains_key(key)));
         assert_eq!(in_slots(map), walked);
         assert_eq!(in_pieces(map), walked);
-        assert_eq!(scanned(map, None), Ok(walked));
+        assert_eq!(scan_keys(map, None), Ok(walked));
     }
 }
 
@@ -222,7 +222,7 @@ fn in_slots(map: &Map) -> Vec<Vec<u8>> {
     keys
 }
 
-/// What scans meet that pause as often as they can.
+/// Returns what scans meet that pause as often as they can.
 fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     let mut from = ScanPosition::Start;

@@ -123,7 +123,7 @@ fn neighbours_on_both_sides_join() {
     });
 }
 
-/// What was just joined is split again before the thread that has joined it is done.
+/// A node that was just joined is split again before the thread that has joined it is done.
 #[test]
 fn writers_and_readers_meet_all_at_once() {
     for (splits, joins) in [(2, 2), (3, 2), (2, 3)] {

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// freed. The module [`epoch`](super) proves that three are enough.
 pub(super) const GRACE: u64 = 3;
 
-/// One retired object. Whatever copies there are, it is freed once.
+/// One retired object. It is freed once, whatever copies there are.
 #[derive(Clone, Copy)]
 pub(super) struct Garbage {
     pointer: *mut u8,
@@ -97,8 +97,8 @@ impl Bag {
         }
     }
 
-    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered
-    /// by a light fence.
+    /// Opens the bag, for its owner. A light fence orders what the owner does before this call and
+    /// after it.
     #[inline]
     pub(super) fn open(&self, barrier: &Barrier) -> OpenBag<'_> {
         OpenBag {

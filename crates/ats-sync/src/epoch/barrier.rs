@@ -154,7 +154,7 @@ mod membarrier {
     }
 
     fn call(command: libc::c_int) -> bool {
-        crate::count::barrier();
+        crate::count::note_barrier();
         // SAFETY: `membarrier` takes a command and flags by value and accesses no memory of ours.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }

@@ -76,8 +76,8 @@ impl BiasedLock {
         }
     }
 
-    /// Takes the lock, for the owner. What the owner does before this call and after it is ordered
-    /// by a light fence.
+    /// Takes the lock, for the owner. A light fence orders what the owner does before this call and
+    /// after it.
     #[inline]
     pub(super) fn enter(&self, barrier: &Barrier) -> Held<'_> {
         self.busy.store(true, Ordering::Relaxed);

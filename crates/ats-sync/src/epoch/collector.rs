@@ -1,7 +1,7 @@
 //! One thread frees what the threads that retired it leave behind.
 //!
-//! A thread frees its own garbage when it retires more. What the last retirements of a thread leave
-//! would wait until the thread retires again. The collector frees it: a thread of the program that
+//! A thread frees its own garbage when it retires more. The objects of its last retirements would
+//! wait until the thread retires again. The collector frees them: a thread of the program that
 //! calls [`Collector::work`] in a loop, and [`Collector::rest`] in between.
 //!
 //! # Which bags it empties
@@ -223,7 +223,7 @@ impl Domain {
         }
     }
 
-    /// Advances to this epoch, as far as pinned threads allow. Whether it has come.
+    /// Advances to this epoch, as far as pinned threads allow. Returns `true` if it has come.
     pub(super) fn advance_to(&self, target: u64) -> bool {
         while self.epoch() < target {
             if !self.try_advance() {

@@ -200,7 +200,7 @@ impl Domain {
     /// ripen fast enough without, and many threads together cause no more system calls than one.
     #[cold]
     fn advance_sometimes(&self, slot: &Slot, epoch: u64) {
-        if slot.seen() == epoch {
+        if slot.epoch_seen() == epoch {
             slot.advance_rate().attempt(|| {
                 self.try_advance();
             });

@@ -14,7 +14,7 @@ use std::ptr;
 struct Object(UnsafeCell<u32>);
 
 impl Object {
-    fn boxed(value: u32) -> *mut Self {
+    fn new_boxed(value: u32) -> *mut Self {
         Box::into_raw(Box::new(Self(UnsafeCell::new(value))))
     }
 
@@ -25,7 +25,7 @@ impl Object {
 }
 
 unsafe fn free(pointer: *mut u8) {
-    // SAFETY: retired pointers came from `Object::boxed`.
+    // SAFETY: retired pointers came from `Object::new_boxed`.
     let object = unsafe { Box::from_raw(pointer.cast::<Object>()) };
     // SAFETY: the model checks that no thread reads any more.
     object.0.with_mut(|value| unsafe { *value = 0 });
@@ -61,7 +61,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn a_reader_is_never_left_with_a_freed_object() {
     check(2, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let reader = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || read_once(&shared.0, &shared.1))
@@ -75,7 +75,7 @@ fn a_reader_is_never_left_with_a_freed_object() {
 #[test]
 fn advancing_and_retiring_in_different_threads() {
     check(1, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || unlink_and_retire(&shared.0, &shared.1))
@@ -94,7 +94,7 @@ fn advancing_and_retiring_in_different_threads() {
 #[test]
 fn everything_is_freed_once_nobody_is_pinned() {
     check(3, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let reader = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || read_once(&shared.0, &shared.1))
@@ -111,7 +111,7 @@ fn everything_is_freed_once_nobody_is_pinned() {
 #[test]
 fn at_the_end_of_a_grace_nobody_is_left() {
     check(2, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -152,7 +152,7 @@ fn at_the_end_of_a_grace_nobody_is_left() {
 #[test]
 fn the_global_domain_serves_threads() {
     check(2, || {
-        let shared = Arc::new(AtomicPtr::new(Object::boxed(7)));
+        let shared = Arc::new(AtomicPtr::new(Object::new_boxed(7)));
         let reader = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -179,7 +179,7 @@ fn the_global_domain_serves_threads() {
 #[test]
 fn no_garbage_is_left_to_a_sleeping_collector() {
     check(3, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let collector = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.0.falls_asleep())
@@ -198,7 +198,7 @@ fn no_garbage_is_left_to_a_sleeping_collector() {
 #[test]
 fn the_collector_frees_behind_a_reader() {
     check(2, || {
-        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::new_boxed(7))));
         let reader = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || read_once(&shared.0, &shared.1))
@@ -222,7 +222,7 @@ fn the_collector_frees_behind_a_reader() {
 fn after_the_system_refused_both_halves_are_fences() {
     check(2, || {
         let domain = Domain::with_barrier(Barrier::new(Some(|| false)));
-        let shared = Arc::new((domain, AtomicPtr::new(Object::boxed(7))));
+        let shared = Arc::new((domain, AtomicPtr::new(Object::new_boxed(7))));
         let early = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || read_once(&shared.0, &shared.1))

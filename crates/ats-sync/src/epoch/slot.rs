@@ -17,8 +17,8 @@ pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
 /// shrinks. That is done for [`FREE_EVERY`] retirements together; [`AdvanceRate`] keeps to
 /// multiples of that.
 pub(super) const RIPE_PER_RETIRED: usize = 2;
-/// An object that keeps so many bytes from being used does not wait for others. What the others
-/// keep is bounded by that.
+/// An object that keeps so many bytes from being used does not wait for others. That bounds what
+/// the others keep.
 pub(super) const LARGE: usize = 4096;
 /// Room for this many ripe objects is kept by a thread that has none.
 const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
@@ -229,7 +229,7 @@ impl Slot {
     }
 
     /// The epoch at the last attempt of the owner to advance.
-    pub(super) fn seen(&self) -> u64 {
+    pub(super) fn epoch_seen(&self) -> u64 {
         self.own.seen.get()
     }
 

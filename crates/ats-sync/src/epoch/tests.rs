@@ -31,7 +31,7 @@ struct Canary {
 }
 
 impl Canary {
-    fn boxed(value: u64) -> *mut Self {
+    fn new_boxed(value: u64) -> *mut Self {
         Box::into_raw(Box::new(Self { mark: ALIVE, value }))
     }
 
@@ -44,7 +44,7 @@ impl Canary {
 }
 
 unsafe fn free_canary(pointer: *mut u8) {
-    // SAFETY: retired pointers came from `Canary::boxed`.
+    // SAFETY: retired pointers came from `Canary::new_boxed`.
     let mut canary = unsafe { Box::from_raw(pointer.cast::<Canary>()) };
     canary.check();
     // SAFETY: the box is ours; volatile so that the mark is really written before the memory goes.
@@ -76,7 +76,7 @@ fn readers_never_see_a_freed_object_and_all_are_freed() {
     const SWAPS: usize = if cfg!(miri) { 300 } else { 150_000 };
     super::collect();
     let before = FREED.load(Ordering::Relaxed);
-    let shared = AtomicPtr::new(Canary::boxed(0));
+    let shared = AtomicPtr::new(Canary::new_boxed(0));
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
@@ -87,7 +87,7 @@ fn readers_never_see_a_freed_object_and_all_are_freed() {
                 scope.spawn(|| {
                     for swap in 0..SWAPS {
                         let guard = super::pin();
-                        let old = shared.swap(Canary::boxed(swap as u64), Ordering::AcqRel);
+                        let old = shared.swap(Canary::new_boxed(swap as u64), Ordering::AcqRel);
                         retire_canary(&guard, old);
                     }
                 })
@@ -171,7 +171,7 @@ fn a_stalled_reader_stops_freeing_and_its_end_resumes_it() {
     let before = FREED.load(Ordering::Relaxed);
     const RETIRED: usize = 2000;
     for value in 0..RETIRED {
-        retire_canary(&super::pin(), Canary::boxed(value as u64));
+        retire_canary(&super::pin(), Canary::new_boxed(value as u64));
         if value % 100 == 0 {
             super::collect();
         }
@@ -192,7 +192,7 @@ fn garbage_is_bounded_without_any_collector() {
     super::collect();
     let mut most = 0;
     for value in 0..50 * u64::from(MOST_ITEMS) {
-        retire_canary(&super::pin(), Canary::boxed(value));
+        retire_canary(&super::pin(), Canary::new_boxed(value));
         most = most.max(super::pending().0);
     }
     assert!(most <= 5 * MOST_ITEMS as usize, "{most} objects");
@@ -205,7 +205,7 @@ fn two_objects_are_freed_for_each_that_is_retired() {
     super::collect();
     let blocker = super::pin();
     for value in 0..1000 {
-        retire_canary(&blocker, Canary::boxed(value));
+        retire_canary(&blocker, Canary::new_boxed(value));
     }
     drop(blocker);
     for _ in 0..3 {
@@ -215,7 +215,7 @@ fn two_objects_are_freed_for_each_that_is_retired() {
     let most = RIPE_PER_RETIRED * FREE_EVERY as usize;
     let mut freed = 0;
     for value in 1..=1200 {
-        retire_canary(&super::pin(), Canary::boxed(value as u64));
+        retire_canary(&super::pin(), Canary::new_boxed(value as u64));
         let now = FREED.load(Ordering::Relaxed) - before;
         assert!(now - freed <= most, "{} objects at once", now - freed);
         freed = now;
@@ -231,7 +231,7 @@ fn two_objects_are_freed_for_each_that_is_retired() {
     let blocker = super::pin();
     // SAFETY: no other thread has ever seen the objects. The false size does no harm.
     let retire_large = |guard: &Guard| unsafe {
-        guard.retire(Canary::boxed(0).cast(), LARGE, free_canary);
+        guard.retire(Canary::new_boxed(0).cast(), LARGE, free_canary);
     };
     (0..10).for_each(|_| retire_large(&blocker));
     drop(blocker);
@@ -252,7 +252,7 @@ fn nothing_is_freed_until_the_last_guard_goes() {
     let make_ripe = || {
         let blocker = super::pin();
         for value in 0..100 {
-            retire_canary(&blocker, Canary::boxed(value));
+            retire_canary(&blocker, Canary::new_boxed(value));
         }
         drop(blocker);
         for _ in 0..3 {
@@ -265,7 +265,7 @@ fn nothing_is_freed_until_the_last_guard_goes() {
         let before = FREED.load(Ordering::Relaxed);
         let mut outer = super::pin();
         for value in 0..u64::from(FREE_EVERY) {
-            retire_canary(&super::pin(), Canary::boxed(value));
+            retire_canary(&super::pin(), Canary::new_boxed(value));
             assert_eq!(freed_since(before), 0);
         }
         let freed = 2 * FREE_EVERY as usize;
@@ -288,7 +288,7 @@ fn huge_objects_are_not_hoarded() {
     for value in 0..100 {
         let guard = super::pin();
         // SAFETY: no other thread has ever seen the object. The false size does no harm.
-        unsafe { guard.retire(Canary::boxed(value).cast(), HUGE, free_canary) };
+        unsafe { guard.retire(Canary::new_boxed(value).cast(), HUGE, free_canary) };
         drop(guard);
         let (items, bytes) = super::pending();
         assert!(
@@ -306,13 +306,14 @@ fn kept_bytes_advance_the_epoch() {
     let _alone = alone();
     let domain = Domain::new();
     let slot = domain.take_slot();
-    // How many epochs begin while ten objects are retired that keep so many bytes.
+    // Returns the number of epochs that begin while ten objects are retired that keep so many
+    // bytes.
     let epochs = |bytes| {
         let before = domain.epoch();
         for _ in 0..10 {
             domain.pin(slot);
             // SAFETY: no other thread has ever seen the object.
-            unsafe { domain.retire(slot, Canary::boxed(0).cast(), bytes, free_canary) };
+            unsafe { domain.retire(slot, Canary::new_boxed(0).cast(), bytes, free_canary) };
             slot.unpin();
         }
         domain.epoch() - before
@@ -351,7 +352,14 @@ fn retire_in(domain: &Domain, objects: usize) {
     domain.pin(slot);
     for value in 0..objects {
         // SAFETY: no other thread has ever seen the object.
-        unsafe { domain.retire(slot, Canary::boxed(value as u64).cast(), 64, free_canary) };
+        unsafe {
+            domain.retire(
+                slot,
+                Canary::new_boxed(value as u64).cast(),
+                64,
+                free_canary,
+            )
+        };
     }
     slot.unpin();
     slot.leave();
@@ -388,7 +396,8 @@ fn garbage_of_idle_threads_is_freed_by_the_collector() {
         // It sleeps, and is woken the next time.
         thread::sleep(2 * SURVEY_EVERY);
     }
-    // What is retired while a thread is pinned waits for that, and not for the next retirement.
+    // An object that is retired while a thread is pinned waits for that, and not for the next
+    // retirement.
     let slot = domain.take_slot();
     domain.pin(slot);
     retire_in(domain, 100);
@@ -422,7 +431,7 @@ fn surveys_tell_busy_threads_from_others() {
     domain.pin(slot);
     for _ in 0..FEW {
         // SAFETY: no other thread has ever seen the object.
-        unsafe { domain.retire(slot, Canary::boxed(0).cast(), 1 << 20, free_canary) };
+        unsafe { domain.retire(slot, Canary::new_boxed(0).cast(), 1 << 20, free_canary) };
     }
     slot.unpin();
     assert!(domain.survey() > 0);
@@ -500,7 +509,7 @@ fn a_domain_frees_what_is_left_in_it() {
     domain.pin(slot);
     for value in 0..10 {
         // SAFETY: no other thread has ever seen the object.
-        unsafe { domain.retire(slot, Canary::boxed(value).cast(), 16, free_canary) };
+        unsafe { domain.retire(slot, Canary::new_boxed(value).cast(), 16, free_canary) };
     }
     slot.unpin();
     drop(domain);
@@ -552,7 +561,7 @@ fn pinning_works_while_a_thread_ends() {
         fn drop(&mut self) {
             let outer = super::pin();
             let inner = super::pin();
-            retire_canary(&inner, Canary::boxed(1));
+            retire_canary(&inner, Canary::new_boxed(1));
             drop((inner, outer));
             self.0.fetch_add(1, Ordering::Relaxed);
         }

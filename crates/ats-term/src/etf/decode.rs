@@ -38,7 +38,7 @@ pub fn decode(bytes: &[u8], options: Options) -> Result<Term, DecodeError> {
 /// Reads the term that the bytes begin with and returns it with its length in bytes.
 ///
 /// # Errors
-/// As [`decode`], but bytes may follow the term.
+/// Like [`decode`], but bytes may follow the term.
 pub fn decode_first(bytes: &[u8], options: Options) -> Result<(Term, usize), DecodeError> {
     let mut reader = Reader::new(bytes, options.atoms);
     if reader.byte()? != VERSION {

@@ -44,7 +44,7 @@ pub fn encode(term: &Term) -> Result<Vec<u8>, TooLarge> {
 /// [`encode_on_node`] writes them under another one.
 ///
 /// # Errors
-/// As [`encode`]; part of the term may have been written then.
+/// Like [`encode`]; part of the term may have been written then.
 pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     out.push(VERSION);
     Writer::new(None, out).write(term)
@@ -54,7 +54,7 @@ pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarg
 /// creation at present. A virtual machine of that name reads them as its own.
 ///
 /// # Errors
-/// As [`encode_into`].
+/// Like [`encode_into`].
 pub fn encode_on_node<T: TermRef>(
     term: T,
     node: Node<'_>,

@@ -10,7 +10,7 @@ use super::tag::{
 const FLOAT_TEXT: usize = 31;
 
 /// The bytes behind the first term of these, which have no version byte in front. `None` if they
-/// begin with no term, or with one that is not complete. What is within the term is not checked.
+/// begin with no term, or with one that is not complete. The content of the term is not checked.
 /// O(number of its parts), without recursion.
 #[must_use]
 pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {

@@ -16,7 +16,7 @@ pub struct Scratch<T> {
     frames: Vec<Frame>,
 }
 
-/// A tuple, list or map whose slots are being decoded. What is done is on the stack of values.
+/// A tuple, list or map whose slots are being decoded. Finished values are on the stack of values.
 /// Those around the innermost one are on the stack of frames.
 struct Frame {
     tag: u8,

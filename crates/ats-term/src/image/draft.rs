@@ -66,7 +66,7 @@ impl<'a, H: Host> Built<'a, H> {
     }
 }
 
-/// Words under construction. What they own is released unless it is taken with
+/// Words under construction. Their resources are released unless they are taken with
 /// [`take`](Draft::take).
 pub(super) struct Draft<H: Host> {
     pub(super) words: Vec<u64>,

@@ -33,8 +33,8 @@ impl std::error::Error for NoImage {}
 ///
 /// A builder keeps its buffers, so that a warm one does not allocate. Buffers that grew for one
 /// huge object are freed when the next object is begun. The builder owns what it built until
-/// [`take`] hands it over. What was not taken is released when the next object is begun or the
-/// builder is dropped. So an error, a panic or an abandoned object leaks nothing.
+/// [`take`] hands it over. An object that was not taken is released when the next one is begun or
+/// the builder is dropped. So an error, a panic or an abandoned object leaks nothing.
 ///
 /// [`take`]: ImageBuilder::take
 pub struct ImageBuilder<T: HostTerm> {
@@ -45,8 +45,8 @@ pub struct ImageBuilder<T: HostTerm> {
     zeros: Zeros,
     /// The number of the next map in those that the sorter recorded, within a key that holds maps.
     next_map: Option<usize>,
-    /// The words that the draft may have, about, and whether it has come to their end. What sorting
-    /// costs counts as words.
+    /// The words that the draft may have, about, and whether it has come to their end. The cost of
+    /// sorting counts as words.
     pub(super) most: usize,
     pub(super) is_too_large: bool,
 }

@@ -6,7 +6,7 @@
 //! recorded, and a term is walked once for this, however many maps are around it.
 
 use crate::Zeros;
-use crate::exact::{Options, exact_key_recorded};
+use crate::exact::{Options, exact_key_with_recorder};
 use crate::keys::MapRecorder;
 use crate::term_ref::TermRef;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl<T: TermRef> MapSorter<T> {
             let begin = self.bytes.len();
             let mark = self.recorded.mark();
             let (bytes, left) = (&mut self.bytes, most.saturating_sub(steps));
-            let taken = exact_key_recorded(pair.0, bytes, options, left, &mut self.recorded)?;
+            let taken = exact_key_with_recorder(pair.0, bytes, options, left, &mut self.recorded)?;
             steps = steps.saturating_add(taken);
             self.keys.push((begin..self.bytes.len(), pair, mark));
         }

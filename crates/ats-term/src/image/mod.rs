@@ -5,7 +5,7 @@
 //! on 64-bit machines, so that the tuple `{42, foo}` leaves the table without conversion.
 //!
 //! An image is meant for the process that made it: it holds atom numbers and, in the boxes of its
-//! [host](Host), perhaps pointers. What goes to disk is the external term format.
+//! [host](Host), perhaps pointers. Files have the external term format.
 //!
 //! # Slots
 //! A term is named by a *slot*, one word whose low bits say what it is:

@@ -38,7 +38,7 @@ type TermBox<'a> = HostBox<'a, TermHost>;
 const CLOSURE_BYTES: usize = 4 << 10;
 
 /// The shared term of a SHARED box.
-fn shared(host_box: TermBox<'_>) -> &Term {
+fn shared_term(host_box: TermBox<'_>) -> &Term {
     assert_eq!(host_box.tag(), SHARED, "image: this box shares no term");
     // SAFETY: TERM_HOST-1: the pointer is that of an `Arc<Term>` whose count the box holds as long
     // as the borrow of the `HostBox` lasts, and shared terms are never written.
@@ -88,7 +88,7 @@ impl Host for TermHost {
             PORT => HostKind::Port,
             REF => HostKind::Ref,
             EXTERNAL_FUN => HostKind::ExternalFun,
-            _ => match shared(host_box) {
+            _ => match shared_term(host_box) {
                 Term::Bits(bits) => HostKind::Bits(bits.bit_len()),
                 Term::NativeRecord(_) => HostKind::Opaque,
                 _ => HostKind::LocalFun,
@@ -97,7 +97,7 @@ impl Host for TermHost {
     }
 
     fn with_bits<R>(host_box: TermBox<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
-        shared(host_box).with_bits(f)
+        shared_term(host_box).with_bits(f)
     }
 
     fn with_ident<R>(host_box: TermBox<'_>, f: impl FnOnce(Ident<'_>) -> R) -> R {
@@ -115,11 +115,11 @@ impl Host for TermHost {
         if host_box.tag() == EXTERNAL_FUN {
             return f(external_fun(host_box).as_ident());
         }
-        shared(host_box).with_fun(f)
+        shared_term(host_box).with_fun(f)
     }
 
     fn with_opaque<R>(host_box: TermBox<'_>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
-        shared(host_box).with_opaque(f)
+        shared_term(host_box).with_opaque(f)
     }
 
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
@@ -142,9 +142,9 @@ impl Host for TermHost {
     }
 
     fn kept_bytes(host_box: TermBox<'_>) -> usize {
-        match shared(host_box) {
+        match shared_term(host_box) {
             Term::Bits(bits) => bits.bit_len().div_ceil(8),
-            // What is in a closure or a native record is not looked through.
+            // The content of a closure or a native record is not looked through.
             _ => CLOSURE_BYTES,
         }
     }
@@ -170,7 +170,7 @@ fn term(host_box: TermBox<'_>) -> Term {
         PORT => Term::Port(identifier()),
         REF => Term::Ref(identifier()),
         EXTERNAL_FUN => Term::ExternalFun(external_fun(host_box)),
-        _ => shared(host_box).clone(),
+        _ => shared_term(host_box).clone(),
     }
 }
 

@@ -214,7 +214,8 @@ impl Cursor {
                     }
                     let (first, last) = next.parts;
                     if first == last {
-                        // What is in order needs no fold; those within have numbers of their own.
+                        // A map that is in order needs no fold; those within have numbers of their
+                        // own.
                         *fold += 1;
                         continue;
                     }

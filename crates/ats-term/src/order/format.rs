@@ -51,8 +51,8 @@ pub fn order_key_int(value: i64, out: &mut [u8; MAX_INT_KEY]) -> usize {
     1 + usize::from(length)
 }
 
-/// The number whose order key this is, if it is one of 64 bits without fraction. Whether it is an
-/// integer or a float is not in its key.
+/// The number whose order key this is, if it is one of 64 bits without fraction. Its key does not
+/// tell whether it is an integer or a float.
 #[inline]
 pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
     let (tag, bytes) = key.split_first()?;
@@ -314,7 +314,7 @@ fn push_size(size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes bytes of any length, with their end mark. What follows must not begin with `FF`.
+/// Writes bytes of any length, with their end mark. The next byte must not be `FF`.
 pub(super) fn push_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     if !bytes.contains(&0) {
         out.extend_from_slice(bytes);

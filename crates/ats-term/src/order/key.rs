@@ -36,8 +36,9 @@ pub fn order_key_within<T: TermRef>(
 }
 
 /// Visits the maps in a term that have pairs, inner ones before those around them, each with its
-/// pairs in the order of the keys. Map keys are compared exactly, at every depth. What a fun has
-/// captured does not count. O(n log n) at most, where n is the size of the term; without recursion.
+/// pairs in the order of the keys. Map keys are compared exactly, at every depth. Values that a fun
+/// has captured do not count. O(n log n) at most, where n is the size of the term; without
+/// recursion.
 pub fn for_each_map<T: TermRef>(term: T, zeros: Zeros, visit: impl FnMut(T, &[(T, T)])) {
     let mut visitor = Visitor {
         maps: Vec::new(),

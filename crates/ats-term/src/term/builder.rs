@@ -80,7 +80,7 @@ impl TermBuilder {
             .get(index)
             .cloned()
             .ok_or(BuildError::UnknownTerm);
-        self.or_failed(term)
+        self.note_failure(term)
     }
 
     fn get_all(&mut self, built: &[Built]) -> Vec<Term> {
@@ -88,13 +88,13 @@ impl TermBuilder {
     }
 
     fn put(&mut self, term: Result<Term, BuildError>) -> Built {
-        let term = self.or_failed(term);
+        let term = self.note_failure(term);
         self.terms.push(term);
         Built(self.terms.len() - 1)
     }
 
-    /// Remembers a failure. The nil in its place is never seen, since `finish` fails.
-    fn or_failed(&mut self, term: Result<Term, BuildError>) -> Term {
+    /// Remembers a failure, if it is one. The nil in its place is never seen, since `finish` fails.
+    fn note_failure(&mut self, term: Result<Term, BuildError>) -> Term {
         term.unwrap_or_else(|error| {
             self.error.get_or_insert(error);
             Term::Nil

@@ -129,7 +129,7 @@ impl Term {
     /// The atom with this text.
     ///
     /// # Errors
-    /// As [`Atom::new`].
+    /// Like [`Atom::new`].
     pub fn atom(text: &str) -> Result<Term, AtomError> {
         Atom::new(text).map(Term::Atom)
     }

@@ -22,7 +22,7 @@ fn without_locality(term: &Term) -> Result<Term, TestCaseError> {
         .map_err(|error| TestCaseError::fail(format!("{term}: {error}")))
 }
 
-fn written<T: TermRef>(term: T) -> Vec<u8> {
+fn write_into<T: TermRef>(term: T) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_into(term, &mut bytes).unwrap();
     bytes
@@ -30,27 +30,27 @@ fn written<T: TermRef>(term: T) -> Vec<u8> {
 
 /// The bytes of a term as an owned one, in an image, alone and as an element, and as another host
 /// shows it.
-fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
+fn write_everywhere(term: &Term) -> [Vec<u8>; 4] {
     let pair = Term::from((term.clone(), term.clone()));
     let mut builder = ImageBuilder::new(Zeros::Distinct);
     builder.encode_object(&pair).expect("a tuple");
-    let whole = written(builder.object().term());
+    let whole = write_into(builder.object().term());
     let head = [131, 104, 2];
     assert_eq!(whole[..head.len()], head);
     let (first, second) = whole[head.len()..].split_at((whole.len() - head.len()) / 2);
     assert_eq!(first, second);
     let from_whole = [&[131], first].concat();
-    let from_image = written(builder.object().element(1));
+    let from_image = write_into(builder.object().element(1));
     [
-        written(term),
+        write_into(term),
         from_whole,
         from_image,
-        written(OtherHostTerm(term)),
+        write_into(OtherHostTerm(term)),
     ]
 }
 
-/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has
-/// captured is the same owned term for all of them.
+/// Returns `true` if hosts may show the pairs of a map in the term in different orders. What a fun
+/// has captured is the same owned term for all of them.
 fn has_order_to_choose(term: &Term) -> bool {
     has_part(
         term,
@@ -64,7 +64,7 @@ proptest! {
     /// Bytes do not depend on where a term lives, but for the order of pairs in maps.
     #[test]
     fn terms_of_all_hosts_are_written_alike(term in any_term()) {
-        let [owned, others @ ..] = written_everywhere(&term);
+        let [owned, others @ ..] = write_everywhere(&term);
         prop_assert_eq!(&owned, &encode(&term).unwrap());
         let expected = without_locality(&term)?;
         for other in others {
@@ -282,7 +282,7 @@ fn sizes_around_borders() {
         ),
     ];
     for (term, start) in cases {
-        let [owned, others @ ..] = written_everywhere(&term);
+        let [owned, others @ ..] = write_everywhere(&term);
         assert_eq!(owned[1..=start.len()], start);
         assert_eq!(decode(&owned, Options::default()), Ok(term));
         others.iter().for_each(|other| assert_eq!(*other, owned));

@@ -8,7 +8,7 @@ use ats_term::{Term, Zeros, exact, order};
 
 static FILE: &[u8] = include_bytes!("golden/terms.bin");
 
-/// How a term relates to the one before it.
+/// The relation of a term to the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Greater,

@@ -1,4 +1,4 @@
-//! How the work of keys, images and their comparison grows with the size of terms, in all shapes.
+//! Growth of the work of keys, images and their comparison with the size of terms, in all shapes.
 //! The work is counted, not timed.
 
 use crate::common::other_host::OtherHostTerm;

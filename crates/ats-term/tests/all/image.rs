@@ -580,7 +580,7 @@ fn list_step() -> impl Strategy<Value = ListStep> {
     ]
 }
 
-/// What a program that keeps its own closures in a table must be able to rely on.
+/// Properties on which a program relies that keeps its own closures in a table.
 #[test]
 fn text_of_atoms_comes_from_the_host() {
     let atom = Atom::new("visits").expect("an atom");

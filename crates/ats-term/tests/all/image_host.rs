@@ -23,10 +23,10 @@ const COUNTED: HostTag = HostTag::owning(63);
 struct Ledger {
     /// Every term that was kept, and how many units of it are out.
     kept: Vec<(Term, isize)>,
-    /// How many bitstrings the host was offered, and the one at which it panics.
+    /// The number of bitstrings that the host was offered, and the one at which it panics.
     offered: usize,
     panic_at: usize,
-    /// How often the pairs of a map were asked for.
+    /// The number of times that the pairs of a map were asked for.
     maps: usize,
 }
 
@@ -56,7 +56,7 @@ enum Counting {}
 
 type CountedBox<'a> = HostBox<'a, Counting>;
 
-fn kept(host_box: CountedBox<'_>) -> Term {
+fn kept_term(host_box: CountedBox<'_>) -> Term {
     LEDGER.with_borrow(|ledger| ledger.kept[host_box.words()[0] as usize].0.clone())
 }
 
@@ -73,7 +73,7 @@ impl Host for Counting {
     type Term<'a> = Counted<'a>;
 
     fn kind(host_box: CountedBox<'_>) -> HostKind {
-        match kept(host_box) {
+        match kept_term(host_box) {
             Term::Bits(bits) => HostKind::Bits(bits.bit_len()),
             Term::Pid(_) => HostKind::Pid,
             Term::Port(_) => HostKind::Port,
@@ -86,19 +86,19 @@ impl Host for Counting {
     }
 
     fn with_bits<R>(host_box: CountedBox<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
-        (&kept(host_box)).with_bits(f)
+        (&kept_term(host_box)).with_bits(f)
     }
 
     fn with_ident<R>(host_box: CountedBox<'_>, f: impl FnOnce(Ident<'_>) -> R) -> R {
-        (&kept(host_box)).with_ident(f)
+        (&kept_term(host_box)).with_ident(f)
     }
 
     fn with_fun<R>(host_box: CountedBox<'_>, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
-        (&kept(host_box)).with_fun(f)
+        (&kept_term(host_box)).with_fun(f)
     }
 
     fn with_opaque<R>(host_box: CountedBox<'_>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
-        (&kept(host_box)).with_opaque(f)
+        (&kept_term(host_box)).with_opaque(f)
     }
 
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
@@ -110,11 +110,11 @@ impl Host for Counting {
     }
 
     fn same(a: CountedBox<'_>, b: CountedBox<'_>) -> bool {
-        kept(a) == kept(b)
+        kept_term(a) == kept_term(b)
     }
 
     fn kept_bytes(host_box: CountedBox<'_>) -> usize {
-        match kept(host_box) {
+        match kept_term(host_box) {
             Term::Bits(bits) => bits.bit_len().div_ceil(8),
             _ => 0,
         }
@@ -245,7 +245,7 @@ impl ats_term::TermSink for CountedBuilder {
 
 impl HostSink<Counting> for CountedBuilder {
     fn host_box(&mut self, host_box: CountedBox<'_>) -> Self::Term {
-        self.0.add(kept(host_box))
+        self.0.add(kept_term(host_box))
     }
 }
 
@@ -255,7 +255,7 @@ fn read(object: Object<'_, Counting>) -> Term {
     sink.0.finish(built).expect("a term")
 }
 
-/// What a table holds: words that own their resources.
+/// The content of a table: words that own their resources.
 struct Record(Vec<u64>);
 
 impl Record {
@@ -265,13 +265,13 @@ impl Record {
         record
     }
 
-    fn stored(&self) -> Stored<'_, Counting> {
+    fn as_stored(&self) -> Stored<'_, Counting> {
         // SAFETY: the words are those of an object that was built, and live as long as the record.
         unsafe { Stored::from_words(&self.0) }
     }
 
     fn object<'r>(&'r self, room: &'r mut Vec<u64>) -> Object<'r, Counting> {
-        self.stored().object(room)
+        self.as_stored().object(room)
     }
 
     fn list(&self) -> ObjectList<'_, Counting> {
@@ -385,7 +385,7 @@ fn gather(records: &[Record], model: &[Term]) {
     let mut builder = ObjectListBuilder::new();
     records
         .iter()
-        .for_each(|record| builder.push_copy(record.stored()));
+        .for_each(|record| builder.push_copy(record.as_stored()));
     let all = Record::new(builder.take());
     let again = all.clone();
     let objects: Vec<Term> = again

@@ -60,7 +60,7 @@ proptest! {
         }
     }
 
-    /// What a machine without distinct zeros takes for one term has one key.
+    /// Terms that are one for a machine without distinct zeros have one key.
     #[test]
     fn same_zeros_have_same_keys(a in near_term()) {
         let seen = as_seen(&a, Zeros::Same);
@@ -419,7 +419,7 @@ fn identifiers() {
     }
 }
 
-/// What a fun captured has the same exact key however atoms are numbered.
+/// A fun has the same exact key however atoms are numbered, also by its captured values.
 #[test]
 fn captured_atoms_are_text() {
     use ats_term::term::{Identifier, LocalFun};

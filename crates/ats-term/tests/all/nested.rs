@@ -52,20 +52,29 @@ fn exact_of<T: TermRef>(term: T) -> Vec<u8> {
 }
 
 /// The exact key of a term by its definition.
-fn defined(term: &Term) -> Vec<u8> {
+fn key_by_definition(term: &Term) -> Vec<u8> {
     let concat = |head: Vec<u8>, parts: Vec<Vec<u8>>| [vec![head], parts].concat().concat();
     match term {
         Term::Map(map) => {
-            let mut pairs: Vec<_> = map.iter().map(|(k, v)| (defined(k), defined(v))).collect();
+            let mut pairs: Vec<_> = map
+                .iter()
+                .map(|(k, v)| (key_by_definition(k), key_by_definition(v)))
+                .collect();
             pairs.sort();
             let (keys, values): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
             concat(vec![0x28, map.len() as u8], [keys, values].concat())
         }
         Term::Tuple(elements) => concat(
             vec![0x24, elements.len() as u8],
-            elements.iter().map(defined).collect(),
+            elements.iter().map(key_by_definition).collect(),
         ),
-        Term::List(list) => concat(vec![0x2C], vec![defined(list.head()), defined(list.tail())]),
+        Term::List(list) => concat(
+            vec![0x2C],
+            vec![
+                key_by_definition(list.head()),
+                key_by_definition(list.tail()),
+            ],
+        ),
         leaf => exact_of(leaf),
     }
 }
@@ -93,8 +102,8 @@ proptest! {
     #[test]
     fn keys_are_those_of_the_definition(a in nested(), b in nested()) {
         for term in [&a, &b] {
-            prop_assert_eq!(exact_of(term), defined(term), "{}", term);
-            prop_assert_eq!(exact_of(OtherHostTerm(term)), defined(term), "{}", term);
+            prop_assert_eq!(exact_of(term), key_by_definition(term), "{}", term);
+            prop_assert_eq!(exact_of(OtherHostTerm(term)), key_by_definition(term), "{}", term);
             prop_assert_eq!(order_of(OtherHostTerm(term)), order_of(term), "{}", term);
         }
         let compared = order_of(&a).cmp(&order_of(OtherHostTerm(&b)));

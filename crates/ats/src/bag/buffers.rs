@@ -1,7 +1,7 @@
 //! The buffers for changes of bags.
 
 use crate::unpack::UnpackBuffer;
-use crate::value::stored;
+use crate::value::pack_for_store;
 use ats_term::image::{Built, Host, HostTerm, ImageBuilder, Object, ObjectListBuilder, Packer};
 
 /// Buffers to change bags with.
@@ -55,6 +55,6 @@ impl<T: HostTerm> NewObject<'_, T> {
 
     /// The objects in the form in which the table stores them.
     pub(crate) fn take(&mut self) -> Built<'_, T::Host> {
-        stored(self.image.take(), self.packer, self.packs)
+        pack_for_store(self.image.take(), self.packer, self.packs)
     }
 }

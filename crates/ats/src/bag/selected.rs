@@ -152,7 +152,7 @@ impl Rules {
 
     /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed,
     /// in the order in which they are given.
-    pub(crate) fn each_deleted<H: Host>(
+    pub(crate) fn visit_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
         unpacked: &mut UnpackBuffer,

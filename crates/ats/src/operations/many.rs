@@ -77,7 +77,7 @@ impl<H: Host> Table<H> {
         let prepared = self.prepare(terms, &mut many, work);
         work.limit(limit);
         let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, existing));
-        // What was not written owns resources.
+        // Objects that were not written own resources.
         many.clear();
         work.many = many;
         work.tidy();
@@ -96,7 +96,7 @@ impl<H: Host> Table<H> {
         for (at, term) in terms.enumerate() {
             let is_piece = at % PIECE == 0 || words > PINNED_WORDS;
             if is_piece {
-                // What others have retired can be freed before the next piece.
+                // Objects that others have retired can be freed before the next piece.
                 (guard, words) = (None, 0);
             }
             let pinned = guard.get_or_insert_with(ats_sync::pin);

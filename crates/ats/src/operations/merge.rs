@@ -1,10 +1,10 @@
 //! Merging a value into an element of an object, atomically.
 //!
-//! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed
-//! in place, as counters are (see [`counter_cell`]); everything else makes a new object under the
-//! lock of the key, if it is [short](crate::lock_budget), or while the key alone is held. The
-//! operand is made an image before that. If the merged value [counts as missing](Merge::is_absent),
-//! the object is removed.
+//! [`ats_merge`] tells what a merge is. Sums, minima and maxima of small integers are changed in
+//! place, as counters are (see [`counter_cell`]); everything else makes a new object under the lock
+//! of the key, if it is [short](crate::lock_budget), or while the key alone is held. The operand is
+//! made an image before that. If the merged value [counts as missing](Merge::is_absent), the object
+//! is removed.
 
 use crate::counter_cell;
 use crate::error::Error;
@@ -217,7 +217,7 @@ impl<H: Host> Table<H> {
         let mut made = Change::Keep;
         let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
         let result =
-            making.onto_object(object, second.object(), false, third, &mut made, &mut read);
+            making.merge_onto_object(object, second.object(), false, third, &mut made, &mut read);
         if let Change::Keep = made {
             return Some(result);
         }
@@ -303,7 +303,7 @@ impl<H: Host> Table<H> {
             result = match (current, default) {
                 (Some(current), _) => {
                     let pair = second.object();
-                    making.onto(current, pair, third, unpacked, &mut made, &mut read)
+                    making.merge_onto(current, pair, third, unpacked, &mut made, &mut read)
                 }
                 (None, Some(default)) => image
                     .encode_object_within(default, making.most)
@@ -311,7 +311,7 @@ impl<H: Host> Table<H> {
                     .and_then(|()| {
                         let (object, pair) = (image.object(), second.object());
                         let replaces_key = true;
-                        let result = making.onto_object(
+                        let result = making.merge_onto_object(
                             object,
                             pair,
                             replaces_key,
@@ -399,7 +399,7 @@ type MadeChange<H> = Change<crate::value::Values<H>>;
 
 impl<H: Host> Making<'_, H> {
     /// Merges into the object of a record, of which the caller has locked the key, or has it alone.
-    fn onto<T: HostTerm<Host = H>, R>(
+    fn merge_onto<T: HostTerm<Host = H>, R>(
         &mut self,
         current: &Rec<H>,
         pair: Object<'_, H>,
@@ -414,7 +414,7 @@ impl<H: Host> Making<'_, H> {
         // Goes on if the object stays.
         let stopped = counter_cell::stop(current);
         let object = LookupResult::new(current).first(unpacked);
-        let result = self.onto_object(object, pair, false, builder, made, read);
+        let result = self.merge_onto_object(object, pair, false, builder, made, read);
         if !matches!(made, Change::Keep) {
             stopped.for_ever();
         }
@@ -423,7 +423,7 @@ impl<H: Host> Making<'_, H> {
 
     /// Merges the second element of `pair` into an object, which also gets the first one as its key
     /// if `replaces_key`.
-    fn onto_object<T: HostTerm<Host = H>, R>(
+    fn merge_onto_object<T: HostTerm<Host = H>, R>(
         &mut self,
         object: Object<'_, H>,
         pair: Object<'_, H>,
@@ -457,7 +457,7 @@ impl<H: Host> Making<'_, H> {
             (true, _) => Change::Remove,
             (false, true) => Change::Put(counter_cell::record(self.key, lent.take(), index)),
             (false, false) => {
-                let stored = self.table.stored(lent.take(), self.packer);
+                let stored = self.table.pack_for_store(lent.take(), self.packer);
                 Change::Put(record(self.key, stored))
             }
         };

@@ -14,10 +14,10 @@ impl<H: Host> Table<H> {
     /// Asks `pause` now and then, and ends if that breaks.
     ///
     /// O(log n) for each part of the table that has a lock of its own, of which there are few
-    /// unless many writers fight. What no call has counted before is counted first. Exact when no
-    /// thread writes. Beside writers each part, or if that is counted first, each piece of it, is
-    /// as of a moment of its own; the object that is returned is in the range. Of a bag the next
-    /// object is the [`nth`](LookupResult::nth) of its key, in the direction, with the number
+    /// unless many writers fight. Parts that no call has counted before are counted first. Exact
+    /// when no thread writes. Beside writers each part, or if that is counted first, each piece of
+    /// it, is as of a moment of its own; the object that is returned is in the range. Of a bag the
+    /// next object is the [`nth`](LookupResult::nth) of its key, in the direction, with the number
     /// beside it.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// As [`skip`](Table::skip).
+    /// Like [`skip`](Table::skip).
     pub fn count(&self, key_range: KeyRange<'_>) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         let go_on = &mut || ControlFlow::Continue(());
@@ -89,7 +89,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// As [`skip`](Table::skip).
+    /// Like [`skip`](Table::skip).
     pub fn nth<'g>(
         &'g self,
         key_range: KeyRange<'_>,

@@ -73,7 +73,7 @@ impl<H: Host> Table<H> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
-        self.walked(self.store(guard).next(key, guard)?)
+        self.record_of_step(self.store(guard).next(key, guard)?)
     }
 
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
@@ -85,7 +85,7 @@ impl<H: Host> Table<H> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
-        self.walked(self.store(guard).prev(key, guard)?)
+        self.record_of_step(self.store(guard).prev(key, guard)?)
     }
 
     /// The key next to the one with these bytes, in a direction; in tables without order, the one
@@ -114,7 +114,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    fn walked<'g>(
+    fn record_of_step<'g>(
         &self,
         step: Result<Option<&'g Rec<H>>, NoSuchKey>,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {

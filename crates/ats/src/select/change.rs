@@ -73,7 +73,8 @@ impl<H: Host> Table<H> {
     /// deleted atomically.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the store of the table fails. What was changed before stays changed.
+    /// [`Error::Storage`] if the store of the table fails. Objects that were changed before stay
+    /// changed.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -91,7 +92,7 @@ impl<H: Host> Table<H> {
     /// [`select`](Table::select).
     ///
     /// # Errors
-    /// As [`select_delete`](Table::select_delete).
+    /// Like [`select_delete`](Table::select_delete).
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -154,7 +155,7 @@ impl<H: Host> Table<H> {
                 slice.set_key(candidate.number);
                 match self.change(action, candidate, is_long, selection, deleted) {
                     Ok(changed) => objects += changed,
-                    // What was changed is told before the next slice fails.
+                    // The changes are told before the next slice fails.
                     Err(error) if error == Error::Busy || objects > 0 => {
                         *selection.cursor = back_to(query, &candidates, at, before);
                         return Ok(Changed {
@@ -284,7 +285,7 @@ impl<H: Host> Table<H> {
         let key = candidate.record.key();
         let store = self.store(guard);
         let mut changed = 0;
-        // What was deleted is looked at when the lock of the key is free again.
+        // The deleted objects are looked at when the lock of the key is free again.
         let mut gone = None;
         if !self.table_type.is_bag() {
             store.update_short(key, guard, &mut |current, alone| {
@@ -352,7 +353,7 @@ impl<H: Host> Table<H> {
             if positions.is_none() && query.direction(cursor) == Direction::Down {
                 places.reverse();
             }
-            Rules::each_deleted(before, &places, unpacked, deleted);
+            Rules::visit_deleted(before, &places, unpacked, deleted);
         }
         Ok(changed)
     }

@@ -46,8 +46,8 @@ impl<H: Host> Query<H> {
     pub fn new(program: Arc<Program<H>>, table: &Table<H>) -> Self {
         let kind = Kind::of(table);
         let plan = match kind.ordered {
-            true => Plan::ordered(program.spec(), kind.key_index),
-            false => Plan::hashed(program.spec(), kind.key_index, kind.exact),
+            true => Plan::for_ordered(program.spec(), kind.key_index),
+            false => Plan::for_hash(program.spec(), kind.key_index, kind.exact),
         };
         Query {
             program,

@@ -62,7 +62,7 @@ impl Slice {
         }
     }
 
-    /// Counts a bit of work. Whether the time is over.
+    /// Counts a bit of work. Returns `true` if the time is over.
     #[inline]
     pub(super) fn tick(&self) -> bool {
         match self.left.get().checked_sub(1) {

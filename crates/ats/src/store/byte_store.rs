@@ -200,7 +200,7 @@ impl<H: Host> ByteStore<H> {
     }
 
     /// Translates a change for the store.
-    fn translated(
+    fn translate(
         &self,
         key: &[u8],
         change: Change<RecordBox<Values<H>>>,
@@ -298,7 +298,7 @@ impl<H: Host> ByteStore<H> {
                 let current = found.map(|(key, value)| self.record(key, value));
                 let change = current.transpose().and_then(|current| {
                     let change = decide(current.map(|record| record.lend(guard)));
-                    self.translated(key, change)
+                    self.translate(key, change)
                 });
                 change.unwrap_or_else(|error| {
                     failed = Err(error);
@@ -543,7 +543,7 @@ impl<H: Host> Translating<'_, '_, H> {
         let current = current.map(|value| self.records.record(key, value));
         let change = current.transpose().and_then(|current| {
             let change = (self.decide)(index, step, current);
-            self.records.translated(key, change)
+            self.records.translate(key, change)
         });
         change.unwrap_or_else(|error| {
             self.failed = Err(error);

@@ -30,8 +30,8 @@ use std::time::Duration;
 
 /// A store that can be joined a little at a time.
 pub(crate) trait JoinIdle: Send + Sync {
-    /// Returns `true` if this is in the list.
-    fn listed(&self) -> &Listed;
+    /// The flag that is set while this is in the list.
+    fn list_flag(&self) -> &Listed;
 
     /// Joins some of the parts that no thread writes to, while other threads work on the store.
     /// True when one part is left.
@@ -73,7 +73,7 @@ static ARRIVED: Condvar = Condvar::new();
 /// To be called when a store has gone from one part to two. A few instructions if it is listed
 /// already. If the thread cannot be started, the store stays as it is until a thread writes to it.
 pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
-    if store.listed().set() && started() {
+    if store.list_flag().set() && ensure_thread() {
         let entry: Weak<S> = Arc::downgrade(store);
         list().push(entry);
         ARRIVED.notify_one();
@@ -85,8 +85,8 @@ fn list() -> MutexGuard<'static, List> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `true` if the thread runs. Started when it is first needed.
-fn started() -> bool {
+/// Starts the thread when it is first needed. Returns `true` if it runs.
+fn ensure_thread() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
         // Not joined: it lives as long as the process.
@@ -116,8 +116,8 @@ fn visit(entry: &Weak<dyn JoinIdle>) -> bool {
     let Some(store) = entry.upgrade() else {
         return false;
     };
-    store.listed().clear();
-    let keep = !store.join_idle() && store.listed().set();
+    store.list_flag().clear();
+    let keep = !store.join_idle() && store.list_flag().set();
     store.release();
     keep
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     impl JoinIdle for Parts {
-        fn listed(&self) -> &Listed {
+        fn list_flag(&self) -> &Listed {
             &self.listed
         }
 
@@ -229,7 +229,7 @@ mod tests {
         struct Unlucky(Listed, AtomicUsize);
 
         impl JoinIdle for Unlucky {
-            fn listed(&self) -> &Listed {
+            fn list_flag(&self) -> &Listed {
                 &self.0
             }
 

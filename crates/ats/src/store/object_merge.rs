@@ -13,8 +13,8 @@ use std::borrow::Cow;
 
 /// A [`PortableMerge`] of the element behind the key, as an operator over the values of tables.
 ///
-/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. What is
-/// no single object with such an element cannot be merged.
+/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. Values
+/// other than a single object with such an element cannot be merged.
 #[derive(Clone, Debug)]
 pub struct ObjectMerge {
     merge: PortableMerge,
@@ -93,7 +93,7 @@ impl<'v> Parts<'v> {
 const SHORT: usize = 64;
 
 /// Lends the element with a version byte in front.
-fn versioned<R>(element: &[u8], lend: impl FnOnce(&[u8]) -> R) -> R {
+fn lend_with_version<R>(element: &[u8], lend: impl FnOnce(&[u8]) -> R) -> R {
     let mut short = [VERSION; SHORT];
     match short.get_mut(1..=element.len()) {
         Some(room) => {
@@ -133,7 +133,7 @@ impl ObjectMerge {
         if self.takes_integers && matches!(parts.element, [SMALL_INTEGER | INTEGER, ..]) {
             return Some(Cow::Borrowed(value));
         }
-        versioned(parts.element, |element| {
+        lend_with_version(parts.element, |element| {
             match self.merge.value(element)? {
                 Cow::Borrowed(_) => Some(Cow::Borrowed(value)),
                 Cow::Owned(made) => parts.with(&made).ok().map(Cow::Owned),
@@ -147,7 +147,7 @@ impl ObjectMerge {
 
     fn asks(&self, value: &[u8], ask: impl FnOnce(&[u8]) -> bool) -> bool {
         let parts = Parts::of(value, self.index);
-        parts.is_some_and(|parts| versioned(parts.element, ask))
+        parts.is_some_and(|parts| lend_with_version(parts.element, ask))
     }
 }
 
@@ -162,15 +162,17 @@ impl MergeOperator for ObjectMerge {
 
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
         let (before, after) = (self.parts(earlier)?, self.parts(later)?);
-        let merged = versioned(before.element, |earlier| {
-            versioned(after.element, |later| self.merge.merge(key, earlier, later))
+        let merged = lend_with_version(before.element, |earlier| {
+            lend_with_version(after.element, |later| self.merge.merge(key, earlier, later))
         })?;
         Ok(match merged {
             Merged::Later => Merged::Later,
             Merged::Earlier if before.before == after.before && before.after == after.after => {
                 Merged::Earlier
             }
-            Merged::Earlier => Merged::New(versioned(before.element, |kept| after.with(kept))?),
+            Merged::Earlier => {
+                Merged::New(lend_with_version(before.element, |kept| after.with(kept))?)
+            }
             Merged::New(element) => Merged::New(after.with(&element)?),
         })
     }

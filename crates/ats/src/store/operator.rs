@@ -1,10 +1,10 @@
 //! Merges of terms as a merge operator of stores of bytes.
 //!
 //! Values are terms in the [external term format](etf), each with its version byte. They are merged
-//! as a [`Merge`] says: read, made images, merged there, and written again. What is frequent and
-//! simple is merged as the bytes stand: integers of 64 bits, also in vectors, statistics and beside
-//! what they are timestamps of, binaries that are put one behind the other, and merges that keep
-//! one of the two whatever they are.
+//! as a [`Merge`] says: read, made images, merged there, and written again. Frequent and simple
+//! values are merged as the bytes stand: integers of 64 bits, also in vectors, statistics and
+//! beside what they are timestamps of, binaries that are put one behind the other, and merges that
+//! keep one of the two whatever they are.
 
 use ats_merge::{Merge, Merged, Simple};
 use ats_store::{Error, MergeOperator, Merged as MergedBytes};
@@ -15,12 +15,12 @@ use std::borrow::Cow;
 
 /// A [`Merge`] as an operator over terms in the external term format.
 ///
-/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. What
-/// is refused is
-/// [`Error::Merge`]: bytes that are no term, and values that are not of the kind of the merge.
+/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. A
+/// refused value is [`Error::Merge`]: bytes that are no term, and values that are not of the kind
+/// of the merge.
 ///
-/// What is written to a store is checked, and made what it is when it stays alone, by
-/// [`value`](PortableMerge::value).
+/// [`value`](PortableMerge::value) checks a value that is written to a store, and makes of it what
+/// it is when it stays alone.
 ///
 /// ```
 /// use ats::{Merge, PortableMerge};

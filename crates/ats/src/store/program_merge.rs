@@ -7,15 +7,15 @@
 //!   operand = mark, 4 bytes | object                 lengths and marks: least significant byte first
 //! ```
 //!
-//! The mark of an operand says whether it stands for an object when it is alone. What is one
-//! object, or one such operand, is *merged*, and all else is *pending*.
+//! The mark of an operand says whether it stands for an object when it is alone. A value of one
+//! object, or of one such operand, is *merged*, and all others are *pending*.
 //!
 //! # Long values
 //! Each byte of what is written to a key is copied O(log n) times, as the store says. The program
 //! merges the values of a key when it is read, and in the background when its run is merged, or
-//! when it is [hot](Length::Hot). What is merged replaces what it was made of, so a value grows by
-//! what is written between two of these times. If the program is slower than those who write, they
-//! are told that a value is [long](Length::Long) and have it merged themselves.
+//! when it is [hot](Length::Hot). The result replaces the values it was made of, so a value grows
+//! by what is written between two of these times. If the program is slower than those who write,
+//! they are told that a value is [long](Length::Long) and have it merged themselves.
 
 use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};
@@ -47,9 +47,9 @@ pub enum Written {
     Unknown,
 }
 
-/// The value that an object is in a store, written in such a way. `None` if it takes 4 GiB.
+/// Encodes an object as the value that a store has of it. `None` if it takes 4 GiB.
 #[must_use]
-pub fn written(object: &[u8], how: Written) -> Option<Vec<u8>> {
+pub fn encode_value(object: &[u8], how: Written) -> Option<Vec<u8>> {
     let len = u32::try_from(object.len())
         .ok()
         .filter(|len| *len < PRESENT)?;
@@ -72,7 +72,7 @@ fn number(value: &[u8]) -> Option<(u32, &[u8])> {
 
 /// The value with the one object that a merged value is; `None` if it is pending.
 #[must_use]
-pub fn merged(value: &[u8]) -> Option<&[u8]> {
+pub fn merged_value(value: &[u8]) -> Option<&[u8]> {
     let (first, rest) = number(value)?;
     let (len, object, record) = match first {
         UNKNOWN => return None,
@@ -232,10 +232,10 @@ impl ProgramMerge {
         })
     }
 
-    /// The merge of a table whose values this program has merged, and another one will merge from
-    /// now on, as its description has it. `None` if its name is too long.
+    /// Returns the merge, as a description has it, of a table whose values this program has merged,
+    /// and another one will merge from now on. `None` if the name of that is too long.
     #[must_use]
-    pub fn described(&self, program: &Program) -> Option<Vec<u8>> {
+    pub fn describe_successor(&self, program: &Program) -> Option<Vec<u8>> {
         let first: Term = (self.first.name.clone(), i64::from(self.first.version)).into();
         let kind = Term::Atom(Atom::new(KIND).ok()?);
         let version = i64::from(program.version);
@@ -347,7 +347,8 @@ impl ProgramMerge {
         }
     }
 
-    fn joined(&self, key: &[u8], value: Vec<u8>) -> Vec<u8> {
+    /// Notes that a key has this value, which the program is to merge. Returns the value.
+    fn note_pending(&self, key: &[u8], value: Vec<u8>) -> Vec<u8> {
         self.note(key);
         let length = length(&value);
         if length > Length::Short {
@@ -386,8 +387,9 @@ fn programs(merge: &[u8]) -> Option<(Program, Program)> {
     Some((program, first))
 }
 
-/// The merge of a table by a program, as a [`Description`] has it. `None` if the name is too long.
-pub(crate) fn made_by(name: Term, version: u32) -> Option<Vec<u8>> {
+/// Returns the merge of a table by a program, as a [`Description`] has it. `None` if the name is
+/// too long.
+pub(crate) fn describe(name: Term, version: u32) -> Option<Vec<u8>> {
     let kind = Term::Atom(Atom::new(KIND).ok()?);
     etf::encode(&(kind, name, i64::from(version)).into()).ok()
 }
@@ -434,11 +436,11 @@ impl MergeOperator for ProgramMerge {
 
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
         let joined = [earlier, later].concat();
-        Ok(Merged::New(self.joined(key, joined)))
+        Ok(Merged::New(self.note_pending(key, joined)))
     }
 
     fn merge_all(&self, key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(Some(self.joined(key, values.concat())))
+        Ok(Some(self.note_pending(key, values.concat())))
     }
 }
 
@@ -470,24 +472,24 @@ mod tests {
     fn what_was_written_is_told_apart() {
         let all = [Written::Object, Written::Present, Written::Unknown];
         let [object, present, unknown] =
-            all.map(|how| written(b"object", how).expect("a few bytes"));
-        assert_eq!(merged(&object), Some(&object[..]));
-        assert_eq!(merged(&present), Some(&object[..]));
-        assert_eq!(merged(&unknown), None);
+            all.map(|how| encode_value(b"object", how).expect("a few bytes"));
+        assert_eq!(merged_value(&object), Some(&object[..]));
+        assert_eq!(merged_value(&present), Some(&object[..]));
+        assert_eq!(merged_value(&unknown), None);
         for first in [&object, &present, &unknown] {
             for second in [&present, &unknown] {
                 let both = [&first[..], second].concat();
-                assert_eq!(merged(&both), None);
+                assert_eq!(merged_value(&both), None);
                 assert_eq!(objects(&both), Ok(vec![&b"object"[..]; 2]));
             }
             assert_eq!(objects(first), Ok(vec![&b"object"[..]]));
             for len in 1..first.len() {
-                assert_eq!(merged(&first[..len]), None);
+                assert_eq!(merged_value(&first[..len]), None);
                 assert_eq!(objects(&first[..len]), Err(Error::Corrupt), "{len}");
             }
         }
         assert_eq!(objects(b""), Ok(vec![]));
-        assert_eq!(merged(b""), None);
+        assert_eq!(merged_value(b""), None);
     }
 
     #[test]
@@ -529,7 +531,7 @@ mod tests {
         let (told, _) = merge_of_operator(text, 0).expect("the name of a program");
         assert!(is_same(
             &told,
-            &made_by(merge.program().name, 0).expect("short")
+            &describe(merge.program().name, 0).expect("short")
         ));
     }
 
@@ -542,7 +544,9 @@ mod tests {
             version: 8,
         };
         let merge = merge.expect("a merge of a program");
-        let second = merge.described(&next).expect("the name of an atom");
+        let second = merge
+            .describe_successor(&next)
+            .expect("the name of an atom");
         let again = program(&etf::decode(&second, etf::Options::TRUSTED).expect("a term"));
         let again = again.expect("a merge of a program");
         assert_eq!((again.name(), again.version()), ("erlang.highest_bid", 7));
@@ -570,7 +574,7 @@ mod tests {
     #[test]
     fn many_values_of_a_key_are_told_of() {
         let merge = program(&(atom("module"), atom("m"), 1).into()).expect("a program");
-        let operand = written(&[0; 20], Written::Present).expect("a few bytes");
+        let operand = encode_value(&[0; 20], Written::Present).expect("a few bytes");
         let many = |count| operand.repeat(count);
         assert_eq!(merge.take_longest(), Length::Short);
         for (count, expected) in [

@@ -38,7 +38,7 @@ struct Fixations {
 }
 
 impl Fixations {
-    fn keys_may_go(&mut self) {
+    fn allow_lost_keys(&mut self) {
         self.cleared |= self.number > 0;
     }
 }
@@ -110,9 +110,9 @@ impl<H: Host> CurrentStore<H> {
         }
     }
 
-    /// Says that keys which walks remember may go without being removed one by one.
-    pub(crate) fn keys_may_go(&self) {
-        self.fixations().keys_may_go();
+    /// Lets keys that walks remember go without being removed one by one.
+    pub(crate) fn allow_lost_keys(&self) {
+        self.fixations().allow_lost_keys();
     }
 
     /// Takes all the objects out, and returns the store that they are in. In memory that is the one
@@ -120,7 +120,7 @@ impl<H: Host> CurrentStore<H> {
     /// under a guard may still be in it.
     pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<DrainedStore<'g, H>, Error> {
         let mut fixations = self.fixations();
-        let store = match self.get(guard).cleared()? {
+        let store = match self.get(guard).make_cleared()? {
             Cleared::Fresh(fresh) => {
                 if fixations.number > 0 {
                     fresh.fix();
@@ -131,7 +131,7 @@ impl<H: Host> CurrentStore<H> {
             }
             Cleared::Taken(taken) => into_raw(taken),
         };
-        fixations.keys_may_go();
+        fixations.allow_lost_keys();
         Ok(DrainedStore { store, guard })
     }
 

@@ -34,7 +34,7 @@ fn delete_object(table: &TermTable, object: &Term) {
     patiently(|| table.delete_object(object, &mut Workspace::new()));
 }
 
-fn found<R>(
+fn with_found<R>(
     table: &TermTable,
     key: i64,
     look: impl FnOnce(Option<LookupResult<'_, TermHost>>) -> R,
@@ -48,7 +48,7 @@ fn found<R>(
 }
 
 fn is_large(table: &TermTable, key: i64) -> bool {
-    found(table, key, |found| {
+    with_found(table, key, |found| {
         found.is_some_and(|found| found.is_large())
     })
 }
@@ -102,7 +102,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn listed(keys: &[i64], numbers: &std::ops::Range<i64>) -> Vec<Term> {
+fn list_objects(keys: &[i64], numbers: &std::ops::Range<i64>) -> Vec<Term> {
     let of_key = |key: &i64| numbers.clone().map(|number| object(*key, number)).collect();
     let all: Vec<Vec<Term>> = keys.iter().map(of_key).collect();
     // Mixed, as a program might have them.
@@ -114,13 +114,13 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op) {
     let mut work = Workspace::new();
     match op {
         Op::Insert(key, numbers) => {
-            for object in listed(&[*key], numbers) {
+            for object in list_objects(&[*key], numbers) {
                 assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
                 assert_eq!(model.insert(&[object], false), Ok(true));
             }
         }
         Op::InsertMany(keys, numbers) => {
-            let list = listed(keys, numbers);
+            let list = list_objects(keys, numbers);
             assert_eq!(
                 table.insert_many(list.iter(), &mut Workspace::new()),
                 Ok(())
@@ -128,12 +128,12 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op) {
             assert_eq!(model.insert(&list, false), Ok(true));
         }
         Op::InsertManyNew(keys, numbers) => {
-            let list = listed(keys, numbers);
+            let list = list_objects(keys, numbers);
             let done = table.insert_many_new(list.iter(), &mut Workspace::new());
             assert_eq!(done, model.insert(&list, true));
         }
         Op::DeleteObjects(key, numbers) => {
-            for object in listed(&[*key], numbers) {
+            for object in list_objects(&[*key], numbers) {
                 delete_object(table, &object);
                 assert_eq!(model.delete_object(&object), Ok(()));
             }
@@ -172,7 +172,7 @@ fn compare(table: &TermTable, model: &Model) {
     for key in 0..3 {
         let expected = model.lookup(&Term::from(key));
         assert_eq!(objects(table, &Term::from(key)), expected);
-        found(table, key, |found| {
+        with_found(table, key, |found| {
             assert_eq!(found.is_some(), !expected.is_empty());
             let Some(found) = found else { return };
             assert_eq!(found.count(), expected.len());
@@ -292,7 +292,7 @@ fn a_walk_within_a_key_goes_on_by_position() {
         }
         let (mut met, mut from, mut round) = (Vec::new(), Some(0), 0);
         while let Some(position) = from.take() {
-            found(&table, 1, |found| {
+            with_found(&table, 1, |found| {
                 let mut left = 37;
                 let _part = found.expect("the key stays").each_from(
                     position,
@@ -348,7 +348,7 @@ fn readers_see_whole_versions() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
-                        let numbers: Vec<i64> = found(&table, 1, |found| {
+                        let numbers: Vec<i64> = with_found(&table, 1, |found| {
                             let mut numbers = Vec::new();
                             let found = found.expect("the key stays");
                             let _all =
@@ -401,7 +401,7 @@ fn lists_over_large_bags_are_whole() {
     }
     let done = AtomicBool::new(false);
     let newest = |key, writer| {
-        found(&table, key, |found| {
+        with_found(&table, key, |found| {
             let (mut newest, mut count) = (0, 0);
             let _all = found.expect("the key stays").each_from(
                 0,
@@ -454,13 +454,13 @@ fn lists_over_large_bags_are_whole() {
             }
         }
     });
-    // What batches left that were undone for others does not stand in the way.
+    // Remains of batches that were undone for others do not stand in the way.
     let all = objects(&table, &Term::from(1));
     all.iter().for_each(|object| delete_object(&table, object));
     assert_eq!(objects(&table, &Term::from(1)), []);
 }
 
-fn shared(byte: u8) -> (Arc<[u8]>, Term) {
+fn shared_binary(byte: u8) -> (Arc<[u8]>, Term) {
     let bytes: Arc<[u8]> = vec![byte; 4000].into();
     let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
     (bytes, term)
@@ -505,7 +505,7 @@ fn what_objects_own_is_given_back() {
     ];
     for kind in BAGS {
         for (number, way) in ways.iter().enumerate() {
-            let (bytes, term) = shared(7);
+            let (bytes, term) = shared_binary(7);
             let table = TermTable::new(kind, 1);
             let all: Vec<Term> = (0..3_000)
                 .map(|n| Term::from((1, term.clone(), n)))
@@ -524,7 +524,8 @@ fn what_objects_own_is_given_back() {
     }
 }
 
-/// How long it takes to insert so many objects under one key and to delete each, in another order.
+/// Returns the time it takes to insert so many objects under one key and to delete each, in another
+/// order.
 fn time_for(kind: TableType, count: i64) -> Duration {
     let table = TermTable::new(kind, 1);
     let mut work = Workspace::new();

@@ -1,4 +1,4 @@
-//! What compressed tables save; that they behave as others is tested with the others.
+//! Memory that compressed tables save; that they behave as others is tested with the others.
 
 use crate::common::{ALL_TYPES, TermTable, everything, objects};
 use ats::{CounterOp, Integer, Workspace};

@@ -142,7 +142,7 @@ impl Store for Failing {
 const ZEROS: Zeros = Zeros::Distinct;
 
 /// A table with three keys, and its records.
-fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
+fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
     let store = Failing::healthy();
     let (records, calls) = (Arc::clone(&store.records), Arc::clone(&store.calls));
     let healthy = on_store(store, kind, 1);
@@ -182,7 +182,7 @@ fn word(text: &str) -> u64 {
 }
 
 /// A query for all objects, as `[{'_', [], [true]}]`.
-fn everything_is_meant(table: &TermTable) -> Query<TermHost> {
+fn query_for_all(table: &TermTable) -> Query<TermHost> {
     let atom = |text| Term::Atom(Atom::new(text).expect("a short text"));
     let body: Term = vec![atom("true")].into();
     let clause = Term::from((atom("_"), Term::Nil, body));
@@ -320,7 +320,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         table.slot(1, &ats::pin(), &mut |_| {}).map(drop)
     }),
     ("select", true, |table| {
-        let (query, mut cursor) = (everything_is_meant(table), Cursor::new(Direction::Up));
+        let (query, mut cursor) = (query_for_all(table), Cursor::new(Direction::Up));
         let mut objects = 0;
         let progress = table.select(
             &mut Selection {
@@ -340,7 +340,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         Ok(())
     }),
     ("select_delete", true, |table| {
-        let (query, mut cursor) = (everything_is_meant(table), Cursor::new(Direction::Up));
+        let (query, mut cursor) = (query_for_all(table), Cursor::new(Direction::Up));
         let (mut deleted, mut progress) = (0, Progress::More);
         while progress == Progress::More {
             let changed = delete_a_slice(table, &query, &mut cursor)?;
@@ -363,7 +363,7 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
             }
             let mut failures = 0;
             loop {
-                let (table, calls) = filled(kind, failures);
+                let (table, calls) = fill_table(kind, failures);
                 let done = operation(&table);
                 if calls.load(Ordering::Relaxed) <= failures {
                     assert_eq!(done, Ok(()), "{name}, {kind:?}");
@@ -383,7 +383,7 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
             }
             assert!(failures > 0, "{name} does not use the store");
         }
-        let (table, _) = filled(kind, 0);
+        let (table, _) = fill_table(kind, 0);
         let counted = table.count(KeyRange::default());
         let expected = match kind.is_ordered() {
             true => Error::Storage(FAILED),
@@ -393,14 +393,15 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
     }
 }
 
-/// What was deleted before a call of the store fails is told, however late in the slice that is.
+/// Objects that were deleted before a call of the store fails are told, however late in the slice
+/// that is.
 #[test]
 fn a_slice_that_fails_tells_what_it_has_done() {
     const KEYS: usize = 100;
     for kind in ALL_TYPES {
         let mut fails_at = 0;
         loop {
-            let (table, calls) = filled(kind, usize::MAX);
+            let (table, calls) = fill_table(kind, usize::MAX);
             let more: Vec<_> = (4..=KEYS as i64)
                 .map(|key| Term::from((key, key)))
                 .collect();
@@ -408,7 +409,7 @@ fn a_slice_that_fails_tells_what_it_has_done() {
             assert_eq!(inserted, Ok(()));
             // The call that fails is counted back from where the counter is.
             calls.store(usize::MAX - fails_at, Ordering::Relaxed);
-            let (query, mut cursor) = (everything_is_meant(&table), Cursor::new(Direction::Up));
+            let (query, mut cursor) = (query_for_all(&table), Cursor::new(Direction::Up));
             let (mut deleted, mut failed) = (0, false);
             loop {
                 let before = cursor.clone();
@@ -528,7 +529,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
             }
             let count = to_merge.len();
             keys.lock().expect("no panic").extend(to_merge);
-            let query = everything_is_meant(&table);
+            let query = query_for_all(&table);
             let mut cursor = Cursor::new(direction);
             let (mut objects, mut stops) = (0, 0);
             loop {

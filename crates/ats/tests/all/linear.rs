@@ -89,7 +89,7 @@ fn values(objects: &[Term]) -> Vec<i64> {
 }
 
 /// Takes all objects out of a table.
-fn taken(table: &TermTable) -> State {
+fn take_all_objects(table: &TermTable) -> State {
     let taken = table.take_all().expect("memory does not fail");
     let settled = loop {
         match taken.when_at_rest() {
@@ -105,7 +105,7 @@ fn taken(table: &TermTable) -> State {
     state
 }
 
-fn taken_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
+fn take_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
     let (guard, mut work) = (ats::pin(), Workspace::<ats::TermHost>::new());
     let taken = patiently(|| table.take_end(end, &mut work, &guard))?.to_term();
     let key = taken.as_tuple()?[0].as_int()?;
@@ -144,13 +144,13 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             },
             |found| What::Take(index, values(&found)),
         ),
-        7 => clock.record(|| taken(table), What::TakeAll),
+        7 => clock.record(|| take_all_objects(table), What::TakeAll),
         8 | 9 => clock.record(
-            || taken_end(table, End::First),
+            || take_end(table, End::First),
             |taken| What::TakeEnd(End::First, taken),
         ),
         10 => clock.record(
-            || taken_end(table, End::Last),
+            || take_end(table, End::Last),
             |taken| What::TakeEnd(End::Last, taken),
         ),
         11..=13 => clock.record(|| patiently(|| table.len()), What::Size),

@@ -20,9 +20,9 @@ const CALLS: u64 = 16;
 /// Objects of a list between two of the keys, of which no other call knows. They take time.
 const BETWEEN: usize = 60;
 
-/// As many make the list a long one.
+/// A list of this many is a long one.
 const LONG_BETWEEN: usize = 150;
-/// As many objects of one key are not added under a lock.
+/// This many objects of one key are not added under a lock.
 const MANY_OF_ONE: usize = 20;
 
 /// The values of each key, oldest first.
@@ -189,7 +189,9 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
             || table.clear().expect("memory does not fail"),
             |_| What::Clear,
         ),
-        10 if (choice / 128).is_multiple_of(4) => clock.record(|| taken(table), What::TakeAll),
+        10 if (choice / 128).is_multiple_of(4) => {
+            clock.record(|| take_all_objects(table), What::TakeAll)
+        }
         _ => look_up(table, clock, index),
     }
 }
@@ -233,7 +235,7 @@ fn look_up(table: &TermTable, clock: &Clock, index: usize) -> Event<What> {
 }
 
 /// Takes all objects out of a table.
-fn taken(table: &TermTable) -> State {
+fn take_all_objects(table: &TermTable) -> State {
     let taken = table.take_all().expect("memory does not fail");
     let settled = loop {
         match taken.when_at_rest() {

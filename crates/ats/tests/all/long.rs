@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SETS: [TableType; 2] = [TableType::Set, TableType::OrderedSet];
 
-/// So many elements are more than are copied under a lock.
+/// A number of elements that are not copied under a lock any more.
 const WIDE: usize = 1_500;
 
 fn add(position: usize, increment: i64) -> CounterOp {
@@ -66,7 +66,7 @@ type State = [Option<([i64; 2], bool)>; KEYS];
 enum What {
     /// Key, counter, increment, new value.
     Count(usize, usize, i64, i64),
-    /// So many operations on both counters, by one and minus one; the last values.
+    /// This many operations on both counters, by one and minus one; the last values.
     CountBoth(usize, i64, [i64; 2]),
     Insert(usize, [i64; 2], bool),
     InsertNew(usize, [i64; 2], bool, bool),
@@ -247,8 +247,8 @@ fn long_changes_are_linearizable() {
     }
 }
 
-/// What each thread added to a wide object, one by one, is in it in the end, whichever way it was
-/// added.
+/// All that each thread added to a wide object, one by one, is in it in the end, whichever way it
+/// was added.
 #[test]
 fn no_long_change_is_lost() {
     const EACH: i64 = 400;
@@ -450,7 +450,7 @@ fn other_keys_go_on() {
     }
 }
 
-/// Whether a writer of another key waited for less than a third of what the change took.
+/// Returns `true` if a writer of another key waited for less than a third of what the change took.
 fn waits_little(table: &TermTable, change: &dyn Fn(&TermTable)) -> bool {
     let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {

@@ -13,7 +13,7 @@ fn atom(text: &str) -> Term {
     Term::Atom(Atom::new(text).expect("a short text"))
 }
 
-fn named(name: &str) -> Merge {
+fn merge_by_name(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
@@ -31,7 +31,7 @@ fn term(value: Value<'_, TermHost>) -> Term {
     builder.finish(built).expect("a term")
 }
 
-fn merged(
+fn merge_in_table(
     table: &TermTable,
     key: i64,
     position: usize,
@@ -50,7 +50,7 @@ fn merged(
     table.merge(merging, &mut Workspace::new(), term)
 }
 
-fn merged_large(table: &TermTable, key: i64, operand: &Term, merge: &Merge) -> Result<Term, Error> {
+fn merge_large(table: &TermTable, key: i64, operand: &Term, merge: &Merge) -> Result<Term, Error> {
     let merging = Merging {
         key: &Term::from(key),
         position: 2,
@@ -73,13 +73,13 @@ fn the_element_becomes_what_is_returned() {
         let list = |elements: &[i64]| {
             Term::list_with_tail(elements.iter().map(|it| Term::from(*it)), Term::Nil)
         };
-        let append = named("append");
+        let append = merge_by_name("append");
         for (operand, expected) in [
             (&[1, 2][..], &[1, 2][..]),
             (&[3], &[1, 2, 3]),
             (&[], &[1, 2, 3]),
         ] {
-            let result = merged(&table, 1, 2, &list(operand), &append, None);
+            let result = merge_in_table(&table, 1, 2, &list(operand), &append, None);
             assert_eq!(result, Ok(list(expected)));
             let stored = objects(&table, &Term::from(1));
             assert_eq!(stored, [Term::from((1, list(expected)))]);
@@ -96,7 +96,7 @@ fn the_element_becomes_what_is_returned() {
             ),
         ] {
             assert_eq!(
-                merged(&table, 2, 2, &operand, &named("sum"), None),
+                merge_in_table(&table, 2, 2, &operand, &merge_by_name("sum"), None),
                 Ok(expected.clone())
             );
             assert_eq!(objects(&table, &Term::from(2)), [Term::from((2, expected))]);
@@ -108,7 +108,7 @@ fn the_element_becomes_what_is_returned() {
 #[test]
 fn what_cannot_be_merged_changes_nothing() {
     let table = TermTable::new(TableType::Set, 1);
-    let (sum, one) = (named("sum"), Term::from(1));
+    let (sum, one) = (merge_by_name("sum"), Term::from(1));
     let object = Term::from((1, atom("a"), 5));
     let mut work = Workspace::new();
     assert_eq!(table.insert(&object, &mut work), Ok(()));
@@ -126,32 +126,35 @@ fn what_cannot_be_merged_changes_nothing() {
         (7, 2, &one, Some(&one), Error::NotATuple),
     ];
     for (key, position, operand, default, error) in calls {
-        let result = merged(&table, key, position, operand, &sum, default);
+        let result = merge_in_table(&table, key, position, operand, &sum, default);
         assert_eq!(result, Err(error), "{key} {position} {operand}");
     }
     assert_eq!(crate::common::everything(&table), [object]);
     // The counter goes on after a merge that failed.
     for expected in 6..10 {
         assert_eq!(
-            merged(&table, 1, 3, &one, &sum, None),
+            merge_in_table(&table, 1, 3, &one, &sum, None),
             Ok(Term::from(expected))
         );
-        let refused = merged(&table, 1, 3, &default, &sum, None);
+        let refused = merge_in_table(&table, 1, 3, &default, &sum, None);
         assert_eq!(refused, Err(Error::Operand));
     }
-    let result = merged(&table, 7, 3, &one, &sum, Some(&default));
+    let result = merge_in_table(&table, 7, 3, &one, &sum, Some(&default));
     assert_eq!(result, Ok(Term::from(11)));
     let stored = objects(&table, &Term::from(7));
     assert_eq!(stored, [Term::from((7, atom("y"), 11))]);
     let bag = TermTable::new(TableType::Bag, 1);
-    assert_eq!(merged(&bag, 1, 2, &one, &sum, None), Err(Error::TableType));
+    assert_eq!(
+        merge_in_table(&bag, 1, 2, &one, &sum, None),
+        Err(Error::TableType)
+    );
 }
 
 #[test]
 fn merges_before_locking_as_well() {
     for (kind, compressed) in SETS.into_iter().zip([false, true]) {
         let table = TermTable::new(kind, 1).compressed(compressed);
-        let union = named("union");
+        let union = merge_by_name("union");
         let has = |expected: &Term| {
             let stored = objects(&table, &Term::from(1));
             assert_eq!(stored, [Term::from((1, expected.clone()))]);
@@ -159,23 +162,23 @@ fn merges_before_locking_as_well() {
         // An object that is not there, one that stays, and one that changes.
         for (operand, expected) in [(0..5_000, 0..5_000), (7..9, 0..5_000), (-9..1, -9..5_000)] {
             let expected = numbers(expected);
-            let result = merged_large(&table, 1, &numbers(operand), &union);
+            let result = merge_large(&table, 1, &numbers(operand), &union);
             assert_eq!(result, Ok(expected.clone()));
             has(&expected);
         }
-        let refused = merged_large(&table, 1, &numbers([2, 1].into_iter()), &union);
+        let refused = merge_large(&table, 1, &numbers([2, 1].into_iter()), &union);
         assert_eq!(refused, Err(Error::Operand));
         has(&numbers(-9..5_000));
         // A counter that changes in place, as a value and beside it.
         assert_eq!(
-            merged_large(&table, 2, &Term::from(1), &named("sum")),
+            merge_large(&table, 2, &Term::from(1), &merge_by_name("sum")),
             Ok(Term::from(1))
         );
         assert_eq!(
-            merged_large(&table, 2, &Term::from(2), &named("sum")),
+            merge_large(&table, 2, &Term::from(2), &merge_by_name("sum")),
             Ok(Term::from(3))
         );
-        let later = merged_large(&table, 2, &numbers(iter::once(1)), &named("max"));
+        let later = merge_large(&table, 2, &numbers(iter::once(1)), &merge_by_name("max"));
         assert_eq!(later, Ok(numbers(iter::once(1))));
     }
 }
@@ -188,8 +191,8 @@ fn what_counts_as_missing_is_removed() {
     for (kind, compressed) in SETS.into_iter().zip([false, true]) {
         let table = TermTable::new(kind, 1).compressed(compressed);
         let merged_as = [
-            |table: &_, operand: &_, merge: &_| merged(table, 1, 2, operand, merge, None),
-            |table: &_, operand: &_, merge: &_| merged_large(table, 1, operand, merge),
+            |table: &_, operand: &_, merge: &_| merge_in_table(table, 1, 2, operand, merge, None),
+            |table: &_, operand: &_, merge: &_| merge_large(table, 1, operand, merge),
         ];
         for merged_as in merged_as {
             for (operand, expected) in [(1, 1), (1, 2), (-2, 0), (0, 0), (5, 5), (-5, 0)] {
@@ -206,7 +209,7 @@ fn what_counts_as_missing_is_removed() {
             let object = Term::from((1, 1, atom("rest")));
             assert_eq!(table.insert(&object, &mut work), Ok(()));
             assert_eq!(
-                merged_as(&table, &Term::from(1), &named("sum")),
+                merged_as(&table, &Term::from(1), &merge_by_name("sum")),
                 Ok(Term::from(2))
             );
             let gone = merged_as(&table, &Term::from(-2), &prune("sum"));
@@ -216,10 +219,10 @@ fn what_counts_as_missing_is_removed() {
         // Nothing comes by a default, if that is all.
         let default = Term::from((9, Term::Nil, atom("x")));
         let append = prune("append");
-        let result = merged(&table, 7, 2, &Term::Nil, &append, Some(&default));
+        let result = merge_in_table(&table, 7, 2, &Term::Nil, &append, Some(&default));
         assert_eq!(result, Ok(Term::Nil));
         assert_eq!(table.len(), Ok(0));
-        let result = merged(&table, 7, 2, &numbers(1..2), &append, Some(&default));
+        let result = merge_in_table(&table, 7, 2, &numbers(1..2), &append, Some(&default));
         assert_eq!(result, Ok(numbers(1..2)));
         let object = Term::from((7, numbers(1..2), atom("x")));
         assert_eq!(objects(&table, &Term::from(7)), [object]);
@@ -231,16 +234,16 @@ fn what_counts_as_missing_is_removed() {
 fn a_number_becomes_statistics() {
     for kind in SETS {
         let table = TermTable::new(kind, 1);
-        let statistics = named("statistics");
+        let statistics = merge_by_name("statistics");
         for (number, expected) in [(5, (5, 5, 5, 1)), (7, (5, 7, 12, 2)), (-1, (-1, 7, 11, 3))] {
             let expected = Term::from(expected);
-            let result = merged(&table, 1, 2, &Term::from(number), &statistics, None);
+            let result = merge_in_table(&table, 1, 2, &Term::from(number), &statistics, None);
             assert_eq!(result, Ok(expected.clone()));
             let stored = objects(&table, &Term::from(1));
             assert_eq!(stored, [Term::from((1, expected))]);
         }
         let default = Term::from((0, 4));
-        let result = merged(&table, 2, 2, &Term::from(5), &statistics, Some(&default));
+        let result = merge_in_table(&table, 2, 2, &Term::from(5), &statistics, Some(&default));
         assert_eq!(result, Ok(Term::from((4, 5, 9, 2))));
     }
 }
@@ -252,22 +255,22 @@ fn no_operand_is_lost() {
         let table = TermTable::new(kind, 1);
         table.force_adaptation(20, 20);
         let work = |number: i64| {
-            let pair = Merge::Vector(vec![named("sum"), named("max")]);
+            let pair = Merge::Vector(vec![merge_by_name("sum"), merge_by_name("max")]);
             let value_of = |at| at * 3 + number;
             for at in 0..EACH {
                 let value = Term::from(value_of(at));
                 let both = Term::from((at * 3 + number, at * 3 + number));
-                patiently(|| merged(&table, 0, 2, &value, &named("sum"), None));
-                patiently(|| merged(&table, 1, 2, &value, &named("min"), None));
-                patiently(|| merged(&table, 2, 2, &value, &named("max"), None));
-                patiently(|| merged(&table, 3, 2, &both, &pair, None));
+                patiently(|| merge_in_table(&table, 0, 2, &value, &merge_by_name("sum"), None));
+                patiently(|| merge_in_table(&table, 1, 2, &value, &merge_by_name("min"), None));
+                patiently(|| merge_in_table(&table, 2, 2, &value, &merge_by_name("max"), None));
+                patiently(|| merge_in_table(&table, 3, 2, &both, &pair, None));
                 if at % 50 == 0 {
                     patiently(|| {
-                        merged_large(
+                        merge_large(
                             &table,
                             4,
                             &numbers(iter::once(value_of(at))),
-                            &named("union"),
+                            &merge_by_name("union"),
                         )
                     });
                 }

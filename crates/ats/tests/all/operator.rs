@@ -40,7 +40,7 @@ fn list(elements: Vec<Term>) -> Term {
     Term::list_with_tail(elements, Term::Nil)
 }
 
-fn named(name: &str) -> Merge {
+fn merge_by_name(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
@@ -52,7 +52,7 @@ fn vector(names: &[&str]) -> Merge {
     merge_of(&vector_of(names.iter().map(|name| atom(name)).collect()))
 }
 
-/// Whether the merge adds, so that floats make it as exact as they are.
+/// Returns `true` if the merge adds, so that floats make it as exact as they are.
 fn adds(merge: &Merge) -> bool {
     let name = merge.to_string();
     name.contains("sum") || name.contains("statistics")
@@ -62,8 +62,8 @@ fn bytes(term: &Term) -> Vec<u8> {
     etf::encode(term).expect("a term of usual size")
 }
 
-/// What the merge makes of two terms by way of their images.
-fn merged_as_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Option<Term> {
+/// Merges two terms by way of their images.
+fn merge_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Option<Term> {
     let pair = Term::from((earlier.clone(), later.clone()));
     let mut image = ImageBuilder::new(zeros);
     image.encode_object(&pair).expect("a tuple");
@@ -77,8 +77,8 @@ fn merged_as_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) ->
     Some(builder.finish(built).expect("a term"))
 }
 
-/// What the operator makes of two values.
-fn merged(operator: &PortableMerge, earlier: &[u8], later: &[u8]) -> Option<Vec<u8>> {
+/// Merges two values by the operator.
+fn merge_bytes(operator: &PortableMerge, earlier: &[u8], later: &[u8]) -> Option<Vec<u8>> {
     match operator.merge(b"key", earlier, later) {
         Ok(Merged::Earlier) => Some(earlier.to_vec()),
         Ok(Merged::Later) => Some(later.to_vec()),
@@ -143,12 +143,12 @@ fn values() -> impl Strategy<Value = [Term; 3]> {
         2 => [integers(), integers(), integers()],
         1 => [binary(), binary(), binary()],
         1 => [statistics(), statistics(), statistics()],
-        1 => [stamped(), stamped(), stamped()],
+        1 => [stamped_tuple(), stamped_tuple(), stamped_tuple()],
     ]
 }
 
 /// Tuples of which the first and the second element are numbers, mostly small ones.
-fn stamped() -> impl Strategy<Value = Term> {
+fn stamped_tuple() -> impl Strategy<Value = Term> {
     let timestamp = || prop_oneof![3 => (-2..2_i64).prop_map(Term::from), 1 => integer()];
     (timestamp(), timestamp(), near_term()).prop_map(Term::from)
 }
@@ -161,7 +161,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// Whether the sums of floats are not as exact as sums of integers.
+/// Returns `true` if the sums of floats are not as exact as sums of integers.
 fn has_float(values: &[Term]) -> bool {
     values.iter().any(|value| match value {
         Term::Tuple(elements) => has_float(&elements.iter().cloned().collect::<Vec<_>>()),
@@ -169,7 +169,7 @@ fn has_float(values: &[Term]) -> bool {
     })
 }
 
-/// Whether a term is an integer, or a tuple of integers.
+/// Returns `true` if a term is an integer, or a tuple of integers.
 fn is_of_integers(term: &Term) -> bool {
     match term {
         Term::Tuple(elements) => elements.iter().all(is_of_integers),
@@ -180,20 +180,21 @@ fn is_of_integers(term: &Term) -> bool {
 fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     let operator = PortableMerge::new(merge.clone(), zeros);
     let [a, b, c] = values.each_ref().map(bytes);
-    // As they are read: the bytes do not say which identifiers are those of the running node.
+    // They are compared as they are read: the bytes do not say which identifiers are those of the
+    // running node.
     let values = &[&a, &b, &c].map(|value| read(value));
     for (earlier, later) in [(0, 1), (1, 2)] {
         let (earlier, later) = (&values[earlier], &values[later]);
-        let found = merged(&operator, &bytes(earlier), &bytes(later));
+        let found = merge_bytes(&operator, &bytes(earlier), &bytes(later));
         let found = found.map(|value| {
             let term = read(&value);
-            // What is merged as it stands is written as terms are.
+            // Bytes that are merged as they stand are written as terms are.
             if is_of_integers(&term) {
                 assert!([earlier, later].map(bytes).contains(&value) || bytes(&term) == value);
             }
             term
         });
-        let expected = merged_as_terms(merge, earlier, later, zeros);
+        let expected = merge_terms(merge, earlier, later, zeros);
         assert_eq!(found, expected, "{merge:?} of {earlier} and {later}");
         if found.is_none() {
             return;
@@ -203,8 +204,8 @@ fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     for value in values {
         check_laws(merge, &operator, value, &values[2]);
     }
-    let ab_c = merged(&operator, &merged(&operator, &a, &b).unwrap(), &c);
-    let a_bc = merged(&operator, &a, &merged(&operator, &b, &c).unwrap());
+    let ab_c = merge_bytes(&operator, &merge_bytes(&operator, &a, &b).unwrap(), &c);
+    let a_bc = merge_bytes(&operator, &a, &merge_bytes(&operator, &b, &c).unwrap());
     let [ab_c, a_bc] = [ab_c, a_bc].map(|value| value.map(|value| read(&value)));
     if is_exact {
         assert_eq!(ab_c, a_bc, "{merge:?} of {values:?}");
@@ -215,7 +216,7 @@ fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     }
 }
 
-/// What is known of a value whatever it is merged with. Both values are of the merge.
+/// Checks what is known of a value whatever it is merged with. Both values are of the merge.
 fn check_laws(merge: &Merge, operator: &PortableMerge, value: &Term, other: &Term) {
     let [bytes_of_value, other] = [value, other].map(bytes);
     let is_absent = operator.is_absent(b"key", &bytes_of_value);
@@ -225,14 +226,14 @@ fn check_laws(merge: &Merge, operator: &PortableMerge, value: &Term, other: &Ter
     let spelled_out = operator.value(&bytes_of_value).expect("a value");
     assert!(merge.has_short_forms() || *spelled_out == *bytes_of_value);
     assert_eq!(operator.value(&spelled_out).as_deref(), Some(&*spelled_out));
-    if let Some(result) = merged(operator, &bytes_of_value, &other) {
+    if let Some(result) = merge_bytes(operator, &bytes_of_value, &other) {
         assert!(!is_absent || read(&result) == read(&other));
-        let as_spelled_out = merged(operator, &spelled_out, &other).expect("as before");
+        let as_spelled_out = merge_bytes(operator, &spelled_out, &other).expect("as before");
         let both =
             [result, as_spelled_out].map(|it| operator.value(&it).expect("a value").into_owned());
         assert_eq!(read(&both[0]), read(&both[1]), "{merge}, {value}");
     }
-    if let Some(result) = merged(operator, &other, &bytes_of_value) {
+    if let Some(result) = merge_bytes(operator, &other, &bytes_of_value) {
         assert!(!is_base || read(&result) == *value);
     }
 }
@@ -283,14 +284,14 @@ proptest! {
     ) {
         let operator = PortableMerge::new(merge.clone(), Zeros::Distinct);
         let term = bytes(&term);
-        // What is behind a timestamp is not read.
+        // The term behind a timestamp is not read.
         let is_blind = ["first", "last"].iter().any(|name| merge.to_string().starts_with(name));
         let mut too_long = term.clone();
         too_long.resize(term.len() + longer, 0);
         for other in [&noise[..], &term[..cut.index(term.len())], &too_long] {
             let is_term = etf::decode(other, etf::Options::default()).is_ok();
             for (earlier, later) in [(&term[..], other), (other, &term)] {
-                let is_merged = merged(&operator, earlier, later).is_some();
+                let is_merged = merge_bytes(&operator, earlier, later).is_some();
                 prop_assert!(!is_merged || is_term || is_blind);
             }
             prop_assert!(is_term || !operator.takes(other));
@@ -303,7 +304,7 @@ fn the_name_says_what_the_merge_is() {
     let name = |merge: Merge, zeros| PortableMerge::new(merge, zeros).name().to_owned();
     for simple in NAMES {
         assert_eq!(
-            name(named(simple), Zeros::Distinct),
+            name(merge_by_name(simple), Zeros::Distinct),
             format!("ats.{simple}")
         );
     }
@@ -312,9 +313,12 @@ fn the_name_says_what_the_merge_is() {
         ("statistics", "ats.statistics"),
         ("intersection", "ats.intersection"),
     ] {
-        assert_eq!(name(named(simple), Zeros::Distinct), expected);
+        assert_eq!(name(merge_by_name(simple), Zeros::Distinct), expected);
     }
-    assert_eq!(name(named("statistics"), Zeros::Same), "ats.statistics");
+    assert_eq!(
+        name(merge_by_name("statistics"), Zeros::Same),
+        "ats.statistics"
+    );
     let last_by = |number| merge_of(&Term::from((atom("last"), number)));
     assert_eq!(name(last_by(7), Zeros::Same), "ats.last(7),zeros=same");
     let pruned = merge_of(&Term::from((atom("prune"), atom("sum"))));
@@ -335,14 +339,17 @@ fn the_name_says_what_the_merge_is() {
     assert_eq!(name(two.clone(), Zeros::Distinct), "ats.vector(sum,max)");
     assert_eq!(name(two, Zeros::Same), "ats.vector(sum,max),zeros=same");
     assert_eq!(name(vector(&[]), Zeros::Same), "ats.vector()");
-    assert_eq!(name(named("sum"), Zeros::Same), "ats.sum");
-    assert_eq!(PortableMerge::new(named("sum"), Zeros::Same).version(), 1);
+    assert_eq!(name(merge_by_name("sum"), Zeros::Same), "ats.sum");
+    assert_eq!(
+        PortableMerge::new(merge_by_name("sum"), Zeros::Same).version(),
+        1
+    );
 }
 
 #[test]
 fn integers_are_read_in_every_form() {
-    let sum = PortableMerge::new(named("sum"), Zeros::Distinct);
-    let max = PortableMerge::new(named("max"), Zeros::Distinct);
+    let sum = PortableMerge::new(merge_by_name("sum"), Zeros::Distinct);
+    let max = PortableMerge::new(merge_by_name("max"), Zeros::Distinct);
     let five: [&[u8]; 4] = [
         &[131, 97, 5],
         &[131, 98, 0, 0, 0, 5],
@@ -351,7 +358,10 @@ fn integers_are_read_in_every_form() {
     ];
     let minus_one = bytes(&Term::from(-1));
     for five in five {
-        assert_eq!(merged(&sum, five, &minus_one), Some(bytes(&Term::from(4))));
+        assert_eq!(
+            merge_bytes(&sum, five, &minus_one),
+            Some(bytes(&Term::from(4)))
+        );
         assert_eq!(
             sum.merge(b"", &minus_one, five),
             Ok(Merged::New(bytes(&Term::from(4))))
@@ -361,19 +371,23 @@ fn integers_are_read_in_every_form() {
     }
     // From small to large integers, and back.
     let most = bytes(&Term::from(i64::MAX));
-    let more = merged(&sum, &most, &bytes(&Term::from(1))).unwrap();
+    let more = merge_bytes(&sum, &most, &bytes(&Term::from(1))).unwrap();
     assert_eq!(
         read(&more),
         Term::integer(false, &(1_u64 << 63).to_le_bytes())
     );
-    assert_eq!(merged(&sum, &more, &minus_one), Some(most));
+    assert_eq!(merge_bytes(&sum, &more, &minus_one), Some(most));
     let least = bytes(&Term::from(i64::MIN));
-    assert_eq!(merged(&sum, &least, &more), Some(bytes(&Term::from(0))));
+    assert_eq!(
+        merge_bytes(&sum, &least, &more),
+        Some(bytes(&Term::from(0)))
+    );
 }
 
 #[test]
 fn what_is_written_last_needs_nothing_older() {
-    let is_base = |name| PortableMerge::new(named(name), Zeros::Distinct).is_base(b"k", b"v");
+    let is_base =
+        |name| PortableMerge::new(merge_by_name(name), Zeros::Distinct).is_base(b"k", b"v");
     assert_eq!(NAMES.map(is_base), NAMES.map(|name| name == "last"));
     let both = PortableMerge::new(vector(&["last", "last"]), Zeros::Distinct);
     assert!(both.is_base(b"k", b"v"));
@@ -381,7 +395,7 @@ fn what_is_written_last_needs_nothing_older() {
 
 #[test]
 fn many_binaries_are_appended_at_once() {
-    let append = PortableMerge::new(named("append"), Zeros::Distinct);
+    let append = PortableMerge::new(merge_by_name("append"), Zeros::Distinct);
     let values: Vec<_> = (0..100_u8)
         .map(|byte| bytes(&Term::binary(&[byte, byte])))
         .collect();

@@ -123,7 +123,7 @@ fn open(directory: &Directory, operator: &Arc<PortableMerge>) -> DiskStore {
     DiskStore::open(directory.path(), options).expect("opened")
 }
 
-fn merged(operator: &PortableMerge, earlier: Vec<u8>, later: Vec<u8>) -> Vec<u8> {
+fn merge_bytes(operator: &PortableMerge, earlier: Vec<u8>, later: Vec<u8>) -> Vec<u8> {
     match operator.merge(b"", &earlier, &later).expect("of the kind") {
         Merged::Earlier => earlier,
         Merged::Later => later,
@@ -153,7 +153,7 @@ fn run(merge: &Term, actions: &[Action]) {
                 store.merge(&[*key], &value).expect("there is room");
                 let value = match model.remove(key) {
                     None => value,
-                    Some(earlier) => merged(&operator, earlier, value),
+                    Some(earlier) => merge_bytes(&operator, earlier, value),
                 };
                 model.insert(*key, value);
             }

@@ -1,4 +1,4 @@
-//! What objects own is given back exactly once, on every way out of a table.
+//! Resources of objects are given back exactly once, on every way out of a table.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, End, Error, Integer, TableType, Workspace};
@@ -7,16 +7,16 @@ use ats_term::term::Bits;
 use std::sync::Arc;
 
 /// A binary that is shared and not copied, and whose owners can be counted.
-fn shared(byte: u8) -> (Arc<[u8]>, Term) {
+fn shared_binary(byte: u8) -> (Arc<[u8]>, Term) {
     let bytes: Arc<[u8]> = vec![byte; 4000].into();
     let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
     (bytes, term)
 }
 
 /// Runs `work` with a term that owns memory; afterwards only the test may own it.
-fn balanced(kind: TableType, work: impl Fn(&TermTable, &Term)) {
+fn check_balance(kind: TableType, work: impl Fn(&TermTable, &Term)) {
     for compressed in [false, true] {
-        let (bytes, term) = shared(7);
+        let (bytes, term) = shared_binary(7);
         let table = TermTable::new(kind, 1).compressed(compressed);
         work(&table, &term);
         drop(table);
@@ -35,7 +35,7 @@ fn object(key: i64, term: &Term) -> Term {
 #[test]
 fn a_dropped_table_gives_back() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             for key in 0..100 {
                 let object = object(key, term);
                 assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
@@ -49,7 +49,7 @@ fn a_dropped_table_gives_back() {
 #[test]
 fn a_large_dropped_table_gives_back_in_the_background() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             for key in 0..5000 {
                 let object = object(key, term);
                 assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
@@ -62,7 +62,7 @@ fn a_large_dropped_table_gives_back_in_the_background() {
 fn a_cleared_table_gives_back_while_it_lives() {
     for kind in ALL_TYPES {
         for count in [10, 5000] {
-            let (bytes, term) = shared(8);
+            let (bytes, term) = shared_binary(8);
             let table = TermTable::new(kind, 1);
             for key in 0..count {
                 let object = object(key, &term);
@@ -79,7 +79,7 @@ fn a_cleared_table_gives_back_while_it_lives() {
 #[test]
 fn replacing_and_removing_give_back() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let (one, same, other) = (object(1, term), object(1, term), object(2, term));
             let with_more = Term::from((1i64, term.clone(), one.clone(), term.clone()));
             let many = [
@@ -112,7 +112,7 @@ fn replacing_and_removing_give_back() {
 #[test]
 fn updates_give_back_also_when_they_fail() {
     for kind in [TableType::Set, TableType::OrderedSet] {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let (key, default) = (Term::from(1), object(9, term));
             let count = |position| CounterOp {
                 position,
@@ -144,7 +144,7 @@ fn updates_give_back_also_when_they_fail() {
 
 #[test]
 fn what_is_removed_while_fixed_goes_with_the_fixation() {
-    let (bytes, term) = shared(9);
+    let (bytes, term) = shared_binary(9);
     let table = TermTable::new(TableType::Set, 1);
     let object = object(1, &term);
     assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
@@ -160,7 +160,7 @@ fn what_is_removed_while_fixed_goes_with_the_fixation() {
 #[test]
 fn a_panic_in_the_middle_of_a_list_changes_nothing() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let objects: Vec<Term> = (0..4).map(|key| object(key, term)).collect();
             let mut work = Workspace::new();
             let list = objects
@@ -193,7 +193,7 @@ fn unfixing_what_is_not_fixed_does_nothing() {
 #[test]
 fn what_is_too_large_changes_nothing() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let mut work = Workspace::new();
             let (first, second) = (object(1, term), object(2, term));
             work.limit(20);
@@ -218,7 +218,7 @@ fn what_is_too_large_changes_nothing() {
 }
 
 /// A workspace for objects of at most so many words.
-fn limited(words: usize) -> Workspace<ats::TermHost> {
+fn limited_workspace(words: usize) -> Workspace<ats::TermHost> {
     let mut work = Workspace::new();
     work.limit(words);
     work
@@ -227,14 +227,14 @@ fn limited(words: usize) -> Workspace<ats::TermHost> {
 #[test]
 fn what_is_too_large_is_not_taken() {
     for kind in ALL_TYPES {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let (key, there) = (Term::from(1), object(1, term));
             assert_eq!(table.insert(&there, &mut Workspace::new()), Ok(()));
             let guard = ats::pin();
-            let taken = table.take(&key, &mut limited(2), &guard);
+            let taken = table.take(&key, &mut limited_workspace(2), &guard);
             assert_eq!(taken.err(), Some(Error::TooLarge));
             for end in [End::First, End::Last] {
-                let taken = table.take_end(end, &mut limited(2), &guard);
+                let taken = table.take_end(end, &mut limited_workspace(2), &guard);
                 assert_eq!(taken.err(), Some(Error::TooLarge));
             }
             assert_eq!(objects(table, &key), std::slice::from_ref(&there));
@@ -255,10 +255,10 @@ fn what_is_too_large_is_not_changed() {
     };
     let ops = [op.clone(), op.clone()];
     for kind in [TableType::Set, TableType::OrderedSet] {
-        balanced(kind, |table, term| {
+        check_balance(kind, |table, term| {
             let insert = |object| assert_eq!(table.insert(object, &mut Workspace::new()), Ok(()));
             let change = |values: &[(usize, &Term)], default, words| {
-                table.update_element(&key, values, default, &mut limited(words))
+                table.update_element(&key, values, default, &mut limited_workspace(words))
             };
             let (small, large) = (Term::from((1, 0, 0)), object(1, term));
             let too_large = Error::TooLarge;
@@ -271,9 +271,9 @@ fn what_is_too_large_is_not_changed() {
             // The object.
             insert(&large);
             assert_eq!(change(&[(2, &key)], None, 2), Err(too_large));
-            let counted = table.update_one_counter(&key, &op, None, &mut limited(2));
+            let counted = table.update_one_counter(&key, &op, None, &mut limited_workspace(2));
             assert_eq!(counted, Err(too_large));
-            let counted = table.update_counter(&key, &ops, None, &mut limited(2));
+            let counted = table.update_counter(&key, &ops, None, &mut limited_workspace(2));
             assert_eq!(counted, Err(too_large));
             assert_eq!(objects(table, &key), std::slice::from_ref(&large));
             // A default.

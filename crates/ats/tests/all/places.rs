@@ -11,7 +11,7 @@ use fastrand::Rng;
 /// More than a leaf has room for.
 const KEYS: i64 = 2_000;
 
-fn ordered() -> impl Iterator<Item = TableType> {
+fn ordered_types() -> impl Iterator<Item = TableType> {
     ALL_TYPES.into_iter().filter(|kind| kind.is_ordered())
 }
 
@@ -96,7 +96,7 @@ fn write(table: &TermTable, numbers: &mut Rng) {
 
 #[test]
 fn places_are_those_of_a_list() {
-    for kind in ordered() {
+    for kind in ordered_types() {
         for (table, writes) in [(TermTable::new(kind, 1), 3_000), (portable(kind, 1), 600)] {
             table.force_adaptation(3, 8);
             let mut numbers = Rng::with_seed(7);
@@ -118,7 +118,7 @@ fn places_are_those_of_a_list() {
 /// end.
 #[test]
 fn places_are_exact_after_writers_beside_each_other() {
-    for kind in ordered() {
+    for kind in ordered_types() {
         let table = TermTable::new(kind, 1);
         table.force_adaptation(3, 8);
         std::thread::scope(|scope| {

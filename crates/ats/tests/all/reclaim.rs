@@ -1,4 +1,4 @@
-//! What an operation leaves is given back soon, without anything being asked for it.
+//! Garbage of an operation is given back soon, without a call for that.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// A binary that is shared and not copied, and whose owners can be counted.
-fn shared(bytes: usize) -> (Arc<[u8]>, Term) {
+fn shared_binary(bytes: usize) -> (Arc<[u8]>, Term) {
     let bytes: Arc<[u8]> = vec![7; bytes].into();
     let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
     (bytes, term)
@@ -21,7 +21,7 @@ fn shared(bytes: usize) -> (Arc<[u8]>, Term) {
 fn what_idle_threads_have_retired_is_freed() {
     for kind in ALL_TYPES {
         let table = TermTable::new(kind, 1);
-        let all: Vec<(Arc<[u8]>, Term)> = (0..50).map(|_| shared(100_000)).collect();
+        let all: Vec<(Arc<[u8]>, Term)> = (0..50).map(|_| shared_binary(100_000)).collect();
         thread::scope(|scope| {
             scope.spawn(|| {
                 for (key, (_, term)) in (0_i64..).zip(&all) {
@@ -51,7 +51,7 @@ fn objects_count_with_what_they_refer_to() {
     let mut all: Vec<Arc<[u8]>> = Vec::new();
     let mut most = 0;
     for _ in 0..400 {
-        let (bytes, term) = shared(1 << 20);
+        let (bytes, term) = shared_binary(1 << 20);
         all.push(bytes);
         let object = Term::from((1_i64, term));
         assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
@@ -69,7 +69,7 @@ fn workspaces_keep_nothing() {
     for compressed in [false, true] {
         for kind in ALL_TYPES {
             let table = TermTable::new(kind, 1).compressed(compressed);
-            let (bytes, term) = shared(100_000);
+            let (bytes, term) = shared_binary(100_000);
             let object = Term::from((1_i64, term.clone(), 2_i64));
             let with_key = Term::from((term.clone(), 1_i64));
             let large: Vec<Term> = (0_i64..100).map(Term::from).collect();
@@ -130,7 +130,8 @@ fn workspaces_keep_nothing() {
     }
 }
 
-/// How many graces are over while another thread does this, beside no other thread of this kind.
+/// Returns the number of graces that are over while another thread does this, beside no other
+/// thread of this kind.
 fn graces_during(work: impl FnOnce() + Send) -> usize {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

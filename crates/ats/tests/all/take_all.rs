@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-fn settled(taken: &DrainedTable<TermHost>) -> &Table<TermHost> {
+fn await_rest(taken: &DrainedTable<TermHost>) -> &Table<TermHost> {
     loop {
         match taken.when_at_rest() {
             Some(table) => return table,
@@ -17,7 +17,7 @@ fn settled(taken: &DrainedTable<TermHost>) -> &Table<TermHost> {
 }
 
 fn take_all(table: &TermTable) -> Vec<Term> {
-    everything(settled(&table.take_all().expect("memory does not fail")))
+    everything(await_rest(&table.take_all().expect("memory does not fail")))
 }
 
 fn int(term: &Term, index: usize) -> i64 {
@@ -143,7 +143,7 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     assert!(table.unfix());
     drop(table.take_all().expect("memory does not fail"));
     drop(guard);
-    assert_eq!(everything(settled(&taken)), [old]);
+    assert_eq!(everything(await_rest(&taken)), [old]);
     assert!(table.is_empty().unwrap());
 }
 

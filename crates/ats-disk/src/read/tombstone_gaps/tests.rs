@@ -183,7 +183,7 @@ fn gaps_that_touch_are_one() {
     assert_eq!(up(b"b", 11), Some(Behind::Bound(b"c"[..].into())));
     assert_eq!(up(b"c", 11), None);
     assert_eq!(up(b"c\0", 11), Some(Behind::Bound(b"e"[..].into())));
-    // What was not seen breaks what is found.
+    // A key that was not seen breaks the gap.
     gaps.add(range(b"a", b"f"), 10, LEAST_PASSED);
     assert_eq!(up(b"c", 11), None);
     assert_eq!(up(b"d", 11), Some(Behind::Bound(b"f"[..].into())));

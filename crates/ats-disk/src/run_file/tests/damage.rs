@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// A file with everything: blocks, compressed and not, several parts, chains, range deletes.
 fn small() -> (Records, Vec<Range>, Settings) {
-    let mut records = numbered(12, 1);
+    let mut records = numbered_records(12, 1);
     records.insert(b"".to_vec(), put(b"of the empty key"));
     records.insert(b"key-00000003x".to_vec(), vec![(Kind::Delete, Vec::new())]);
     let operand = |value: &str| (Kind::Operand, value.as_bytes().to_vec());
@@ -31,8 +31,8 @@ fn small() -> (Records, Vec<Range>, Settings) {
     (records, ranges, with_parts(60, &options))
 }
 
-/// All that can be read of a file. Each part gives an error or the right answer. Whether there was
-/// an error.
+/// All that can be read of a file. Each part gives an error or the right answer. Returns `true` if
+/// there was an error.
 fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range]) -> bool {
     let Ok(file) = open_with(memory, meta, 1 << 20) else {
         return true;
@@ -152,7 +152,7 @@ fn other_files_are_refused() {
 
 #[test]
 fn a_block_at_a_wrong_place_is_refused() {
-    let (memory, meta) = write(IDENTITY, &numbered(100, 20), &[], &settings(64));
+    let (memory, meta) = write(IDENTITY, &numbered_records(100, 20), &[], &settings(64));
     let file = open(&memory, &meta);
     let part = file
         .part(BLOCK, file.top().expect("it has keys"), 0)
@@ -234,7 +234,7 @@ proptest! {
                 prop_assert!(walk.key().len() <= len);
                 (0..walk.entries()).for_each(|index| shown += walk.entry(index).1.len());
                 steps += 1;
-                stands = walk.up();
+                stands = walk.step_up();
             }
             prop_assert!(steps <= len);
             // Restart points need not ascend, so that all of them may show all records.
@@ -242,7 +242,7 @@ proptest! {
             while let Ok(true) = stands {
                 prop_assert!(walk.key().len() <= len);
                 steps += 1;
-                stands = walk.down();
+                stands = walk.step_down();
             }
             prop_assert!(steps <= len * len);
         }
@@ -267,7 +267,7 @@ proptest! {
 /// A top that passes its checksum, but leads anywhere.
 #[test]
 fn offsets_that_lead_anywhere_do_no_harm() {
-    let (memory, meta) = write(IDENTITY, &numbered(50, 1), &[], &settings(64));
+    let (memory, meta) = write(IDENTITY, &numbered_records(50, 1), &[], &settings(64));
     let file = open(&memory, &meta);
     let (offset, length) = file.read_end().expect("it is not damaged").top_extent;
     let bytes = memory.bytes();

@@ -9,7 +9,12 @@ use std::sync::atomic::Ordering;
 
 #[test]
 fn opening_reads_only_the_end_and_a_lookup_one_part_and_one_block() {
-    let (memory, meta) = write(IDENTITY, &numbered(60_000, 100), &[], &settings(4096));
+    let (memory, meta) = write(
+        IDENTITY,
+        &numbered_records(60_000, 100),
+        &[],
+        &settings(4096),
+    );
     let file = open(&memory, &meta);
     let reads = memory.take_reads();
     assert_eq!(reads.len(), 1);
@@ -44,7 +49,12 @@ fn long_keys_make_a_longer_footer_that_is_read_separately() {
 
 #[test]
 fn cursors_read_ahead_and_short_walks_do_not() {
-    let (memory, meta) = write(IDENTITY, &numbered(60_000, 100), &[], &settings(4096));
+    let (memory, meta) = write(
+        IDENTITY,
+        &numbered_records(60_000, 100),
+        &[],
+        &settings(4096),
+    );
     let file = open(&memory, &meta);
     memory.take_reads();
     let blocks_end = file.blocks_extent().1;
@@ -75,7 +85,7 @@ fn cursors_read_ahead_and_short_walks_do_not() {
 
 #[test]
 fn a_walk_of_a_whole_file_uses_what_is_cached() {
-    let (memory, meta) = write(IDENTITY, &numbered(2000, 100), &[], &settings(4096));
+    let (memory, meta) = write(IDENTITY, &numbered_records(2000, 100), &[], &settings(4096));
     let file = open(&memory, &meta);
     for expected in [true, false, false] {
         memory.take_reads();
@@ -92,7 +102,7 @@ fn a_walk_of_a_whole_file_uses_what_is_cached() {
 
 #[test]
 fn a_file_holds_parts_as_long_as_it_is_open() {
-    let records = numbered(2000, 20);
+    let records = numbered_records(2000, 20);
     let settings = with_parts(300, &options(200));
     let (memory, meta) = write(IDENTITY, &records, &[], &settings);
     let read_all = |file: &Arc<RunFile>| {
@@ -128,7 +138,12 @@ fn a_file_holds_parts_as_long_as_it_is_open() {
 
 #[test]
 fn syncs_are_spread_over_the_file() {
-    let (memory, meta) = write(IDENTITY, &numbered(200_000, 100), &[], &settings(4096));
+    let (memory, meta) = write(
+        IDENTITY,
+        &numbered_records(200_000, 100),
+        &[],
+        &settings(4096),
+    );
     let syncs = memory.0.lock().syncs.clone();
     assert_eq!(
         *syncs.last().expect("there is one at least"),
@@ -142,7 +157,7 @@ fn syncs_are_spread_over_the_file() {
 fn a_writer_knows_about_how_long_the_file_will_be() {
     let memory = Memory::default();
     let mut writer = FileWriter::new(Box::new(memory.clone()), IDENTITY, &settings(4096));
-    for (key, entries) in numbered(20_000, 50) {
+    for (key, entries) in numbered_records(20_000, 50) {
         assert_eq!(writer.add(&key, entries[0].0, &entries[0].1), Ok(()));
     }
     let estimate = writer.bytes();
@@ -184,7 +199,7 @@ fn entries_in_a_wrong_order_are_refused() {
 
 #[test]
 fn every_error_of_the_system_is_told() {
-    let records = numbered(5000, 1000);
+    let records = numbered_records(5000, 1000);
     let write = |fails_after| {
         let memory = Memory::default();
         memory.0.lock().fails_after = fails_after;
@@ -249,7 +264,7 @@ fn a_file_of_which_a_write_has_failed_is_not_finished() {
 
 #[test]
 fn a_cursor_goes_on_after_an_error_if_it_is_sought_again() {
-    let records = numbered(1000, 100);
+    let records = numbered_records(1000, 100);
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let file = open(&memory, &meta);
     let mut cursor = FileCursor::new(Arc::clone(&file), false, 0);

@@ -202,7 +202,7 @@ fn a_lookup_ends_where_it_is_told_to() {
 
 #[test]
 fn large_files_have_several_parts_and_are_written_in_chunks() {
-    let records = numbered(60_000, 100);
+    let records = numbered_records(60_000, 100);
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let file = open(&memory, &meta);
     assert!(file.top().is_some_and(|top| top.len() > 3));

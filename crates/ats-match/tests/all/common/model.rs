@@ -1,5 +1,5 @@
-//! What a specification means, said as directly as possible: recursive, on owned terms, without any
-//! thought of speed.
+//! The meaning of a specification, said as directly as possible: recursive, on owned terms, without
+//! any thought of speed.
 
 use super::{atom, call, int, list, tuple};
 use ats_term::term::{Bits, Map};
@@ -14,10 +14,10 @@ struct Exception;
 
 type Value = Result<Term, Exception>;
 
-/// What the variables are bound to.
+/// The terms to which the variables are bound.
 type Bindings = BTreeMap<u32, Term>;
 
-/// What the specification makes of an object.
+/// Returns the result of the specification for an object.
 pub(crate) fn run(spec: &Term, object: &Term) -> Option<Term> {
     let clauses = spec.as_list().expect("a list of clauses");
     clauses.filter_map(Term::as_tuple).find_map(|clause| {
@@ -78,7 +78,7 @@ fn matches(pattern: &Term, term: &Term, bindings: &mut Bindings) -> bool {
     }
 }
 
-/// Where expressions are evaluated.
+/// The environment in which expressions are evaluated.
 struct Place<'a> {
     bindings: &'a Bindings,
     object: &'a Term,

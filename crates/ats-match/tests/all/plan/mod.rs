@@ -9,7 +9,7 @@ use ats_match::{Options, Spec, parse};
 use ats_term::image::TermHost;
 use ats_term::{Term, Zeros, exact, order};
 
-fn parsed(spec: &Term, zeros: Zeros) -> Spec<TermHost> {
+fn parse_spec(spec: &Term, zeros: Zeros) -> Spec<TermHost> {
     let options = Options {
         zeros,
         ..crate::common::options()
@@ -17,8 +17,8 @@ fn parsed(spec: &Term, zeros: Zeros) -> Spec<TermHost> {
     parse(spec, &options).expect("a specification")
 }
 
-fn ordered(spec: &Spec<TermHost>, key_index: usize) -> Ranges {
-    match Plan::ordered(spec, key_index) {
+fn ordered_ranges(spec: &Spec<TermHost>, key_index: usize) -> Ranges {
+    match Plan::for_ordered(spec, key_index) {
         Plan::Ordered(ranges) => ranges,
         Plan::Hashed(_) => panic!("not asked for"),
     }
@@ -31,8 +31,8 @@ fn exact_options(zeros: Zeros) -> exact::Options {
     }
 }
 
-fn hashed(spec: &Spec<TermHost>, key_index: usize) -> Keys {
-    match Plan::hashed(spec, key_index, exact_options(spec.zeros())) {
+fn hash_keys(spec: &Spec<TermHost>, key_index: usize) -> Keys {
+    match Plan::for_hash(spec, key_index, exact_options(spec.zeros())) {
         Plan::Hashed(keys) => keys,
         Plan::Ordered(_) => panic!("not asked for"),
     }

@@ -1,7 +1,7 @@
 //! That plans are as narrow as they should be, form by form.
 
 use super::read::term;
-use super::{exact_key, hashed, order_key, ordered, parsed};
+use super::{exact_key, hash_keys, order_key, ordered_ranges, parse_spec};
 use crate::common::{call, list, tuple};
 use ats_match::plan::{Access, Interval, Keys, LIMIT, Plan, Ranges};
 use ats_term::{Term, Zeros};
@@ -21,8 +21,8 @@ fn expect(head: &str, guards: &str, ranges: &[&str]) {
 
 #[track_caller]
 fn expect_all(clauses: &[(&str, &str)], ranges: &[&str]) {
-    let spec = parsed(&spec_of(clauses), Zeros::Distinct);
-    let shown = ordered(&spec, 0).show(&spec);
+    let spec = parse_spec(&spec_of(clauses), Zeros::Distinct);
+    let shown = ordered_ranges(&spec, 0).show(&spec);
     let shown: Vec<&str> = shown.lines().collect();
     assert_eq!(shown, ranges, "{clauses:?}");
 }
@@ -30,7 +30,7 @@ fn expect_all(clauses: &[(&str, &str)], ranges: &[&str]) {
 /// Checks the keys for a hash table whose key is the first element. `None`: all.
 #[track_caller]
 fn expect_keys(head: &str, guards: &str, keys: Option<&[&str]>) {
-    let spec = parsed(&spec_of(&[(head, guards)]), Zeros::Distinct);
+    let spec = parse_spec(&spec_of(&[(head, guards)]), Zeros::Distinct);
     let keys = keys.map(|keys| {
         let keys = keys
             .iter()
@@ -39,7 +39,7 @@ fn expect_keys(head: &str, guards: &str, keys: Option<&[&str]>) {
         keys.sort();
         keys
     });
-    let found = match hashed(&spec, 0) {
+    let found = match hash_keys(&spec, 0) {
         Keys::All => None,
         Keys::These(mut found) => {
             found.sort();
@@ -57,9 +57,9 @@ fn heads_that_cannot_match() {
         expect(head, "", &[]);
         expect_keys(head, "", Some(&[]));
     }
-    let spec = parsed(&spec_of(&[("{a,b}", "")]), Zeros::Distinct);
-    assert!(ordered(&spec, 2).is_empty());
-    assert_eq!(ordered(&spec, 1).show(&spec), "Key =:= b\n");
+    let spec = parse_spec(&spec_of(&[("{a,b}", "")]), Zeros::Distinct);
+    assert!(ordered_ranges(&spec, 2).is_empty());
+    assert_eq!(ordered_ranges(&spec, 1).show(&spec), "Key =:= b\n");
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn comparisons() {
 #[test]
 fn bounds_are_strict_where_they_should_be() {
     let contains = |guard: &str, key: &str| {
-        let spec = parsed(&spec_of(&[("{'$1'}", guard)]), Zeros::Distinct);
-        ordered(&spec, 0).contains(&order_key(&term(key), Zeros::Distinct))
+        let spec = parse_spec(&spec_of(&[("{'$1'}", guard)]), Zeros::Distinct);
+        ordered_ranges(&spec, 0).contains(&order_key(&term(key), Zeros::Distinct))
     };
     for (constant, below, equal, above) in [
         ("5", "4.999999", "5.0", "5.000001"),
@@ -423,7 +423,7 @@ fn binary_prefixes() {
         &["<<97,98>> =< Key < <<97,99>>"],
     );
     let spec = spec_of(&[("{'$1'}", "{'=:=',{binary_part,'$1',0,2},<<\"ab\">>}")]);
-    let ranges = ordered(&parsed(&spec, Zeros::Distinct), 0);
+    let ranges = ordered_ranges(&parse_spec(&spec, Zeros::Distinct), 0);
     let contains = |key: &[u8]| ranges.contains(&order_key(&Term::binary(key), Zeros::Distinct));
     for inside in [&b"ab"[..], b"ab\0", b"abc", b"ab\xFF\xFF\xFF"] {
         assert!(contains(inside), "{inside:?}");
@@ -525,7 +525,7 @@ fn keys_of_hash_tables() {
 #[test]
 fn zeros_are_one_key_if_they_are_the_same() {
     let spec = spec_of(&[("{'$1'}", "{'==','$1',0}")]);
-    let Keys::These(keys) = hashed(&parsed(&spec, Zeros::Same), 0) else {
+    let Keys::These(keys) = hash_keys(&parse_spec(&spec, Zeros::Same), 0) else {
         panic!("three numbers");
     };
     let mut expected = ["0", "0.0"].map(|number| exact_key(&term(number), Zeros::Same));
@@ -541,51 +541,52 @@ fn one_of(count: usize, guard: impl Fn(usize) -> String) -> String {
 
 #[test]
 fn many_keys_are_looked_up_one_by_one() {
-    let spec_of = |guards: &str| parsed(&spec_of(&[("{{'$1','$2'}}", guards)]), Zeros::Distinct);
+    let spec_of =
+        |guards: &str| parse_spec(&spec_of(&[("{{'$1','$2'}}", guards)]), Zeros::Distinct);
     let pairs = |count| {
         one_of(count, |i| {
             format!("{{'andalso',{{'=:=','$1',{}}},{{'=:=','$2',{i}}}}}", i % 30)
         })
     };
     let spec = spec_of(&pairs(LIMIT));
-    let ranges = ordered(&spec, 0);
+    let ranges = ordered_ranges(&spec, 0);
     assert_eq!(ranges.len(), LIMIT);
-    assert_eq!(Plan::ordered(&spec, 0).access(), Access::Points);
-    assert!(matches!(hashed(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
+    assert_eq!(Plan::for_ordered(&spec, 0).access(), Access::Points);
+    assert!(matches!(hash_keys(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
     // Nested to the left, as compilers write it.
     let nested = (1..LIMIT).fold("{'=:=','$1',0}".to_owned(), |guards, i| {
         format!("{{'orelse',{guards},{{'=:=','$1',{i}}}}}")
     });
     let spec = spec_of(&format!("{nested},{{'=:=','$2',x}}"));
-    assert!(matches!(hashed(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
+    assert!(matches!(hash_keys(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
     // Every pair of two sets.
     let product = |a, b| {
         let first = one_of(a, |i| format!("{{'=:=','$1',{i}}}"));
         let second = one_of(b, |i| format!("{{'=:=','$2',{i}}}"));
         spec_of(&format!("{first},{second}"))
     };
-    assert!(matches!(hashed(&product(20, 50), 0), Keys::These(keys) if keys.len() == 1000));
-    assert_eq!(hashed(&product(40, 50), 0), Keys::All);
-    let ranges = ordered(&product(40, 50), 0);
+    assert!(matches!(hash_keys(&product(20, 50), 0), Keys::These(keys) if keys.len() == 1000));
+    assert_eq!(hash_keys(&product(40, 50), 0), Keys::All);
+    let ranges = ordered_ranges(&product(40, 50), 0);
     assert!(ranges.len() <= LIMIT && !ranges.is_everything());
     // Too many: wider, but not everything.
     let spec = spec_of(&pairs(LIMIT + 1));
-    assert!(ordered(&spec, 0).len() <= LIMIT);
+    assert!(ordered_ranges(&spec, 0).len() <= LIMIT);
     let spec = spec_of(&one_of(3 * LIMIT, |i| format!("{{'=:=','$1',{i}}}")));
-    let ranges = ordered(&spec, 0);
+    let ranges = ordered_ranges(&spec, 0);
     assert!((LIMIT / 2..=LIMIT).contains(&ranges.len()));
     let beyond = order_key(&term("{3001,0}"), Zeros::Distinct);
     assert!(!ranges.contains(&beyond));
-    assert_eq!(hashed(&spec, 0), Keys::All);
+    assert_eq!(hash_keys(&spec, 0), Keys::All);
 }
 
 #[test]
 fn many_clauses() {
     let heads: Vec<String> = (0..LIMIT).map(|i| format!("{{{{k,{i}}},'_'}}")).collect();
     let clauses: Vec<(&str, &str)> = heads.iter().map(|head| (&**head, "")).collect();
-    let spec = parsed(&spec_of(&clauses), Zeros::Distinct);
-    assert_eq!(ordered(&spec, 0).len(), LIMIT);
-    assert!(matches!(hashed(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
+    let spec = parse_spec(&spec_of(&clauses), Zeros::Distinct);
+    assert_eq!(ordered_ranges(&spec, 0).len(), LIMIT);
+    assert!(matches!(hash_keys(&spec, 0), Keys::These(keys) if keys.len() == LIMIT));
 }
 
 #[test]
@@ -594,20 +595,20 @@ fn sizes_that_no_term_has() {
         "{'==',{tuple_size,'$1'},1000000000000}",
         "{is_record,'$1',rec,1000000000000}",
     ] {
-        let spec = parsed(&spec_of(&[("{'$1'}", guard)]), Zeros::Distinct);
-        let ranges = ordered(&spec, 0);
+        let spec = parse_spec(&spec_of(&[("{'$1'}", guard)]), Zeros::Distinct);
+        let ranges = ordered_ranges(&spec, 0);
         assert!(ranges.len() == 1 && !ranges.is_everything());
         assert!(ranges.show(&spec).len() < 1000);
-        assert_eq!(hashed(&spec, 0), Keys::All);
+        assert_eq!(hash_keys(&spec, 0), Keys::All);
     }
 }
 
 #[test]
 fn access_in_one_word() {
     let access = |head: &str, guards: &str| {
-        let spec = parsed(&spec_of(&[(head, guards)]), Zeros::Distinct);
-        let hashed = Plan::hashed(&spec, 0, super::exact_options(Zeros::Distinct));
-        (Plan::ordered(&spec, 0).access(), hashed.access())
+        let spec = parse_spec(&spec_of(&[(head, guards)]), Zeros::Distinct);
+        let hashed = Plan::for_hash(&spec, 0, super::exact_options(Zeros::Distinct));
+        (Plan::for_ordered(&spec, 0).access(), hashed.access())
     };
     assert_eq!(access("foo", ""), (Access::Nothing, Access::Nothing));
     assert_eq!(access("{1}", ""), (Access::Points, Access::Points));
@@ -624,8 +625,8 @@ fn nest(depth: usize, inside: &str, wrap: impl Fn(Term) -> Term) -> Term {
 
 fn plans(head: Term, guard: Term) -> (Ranges, Keys) {
     let clause = tuple([head, list([guard]), term("[true]")]);
-    let spec = parsed(&list([clause]), Zeros::Distinct);
-    let (ranges, keys) = (ordered(&spec, 0), hashed(&spec, 0));
+    let spec = parse_spec(&list([clause]), Zeros::Distinct);
+    let (ranges, keys) = (ordered_ranges(&spec, 0), hash_keys(&spec, 0));
     assert!(ranges.show(&spec).len() < 10_000);
     (ranges, keys)
 }
@@ -669,7 +670,7 @@ fn deep_guards() {
         call("orelse", [part, term("{'==','$1',a}")])
     });
     assert_eq!(plan(or).len(), 2);
-    // What is so deep need not be understood.
+    // A guard that is so deep need not be understood.
     let three = || term("3");
     plan(nest(DEPTH, "{'>','$1',7}", |part| call("hd", [part])));
     plan(call(

@@ -34,7 +34,7 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    fn quoted(&mut self, quote: &str) -> &'t str {
+    fn take_quoted(&mut self, quote: &str) -> &'t str {
         let taken = self.take(|c| !quote.contains(c));
         self.expect(quote);
         taken
@@ -67,12 +67,12 @@ impl<'t> Reader<'t> {
             return map(pairs);
         }
         if self.skip("<<\"") {
-            let text = self.quoted("\"");
+            let text = self.take_quoted("\"");
             self.expect(">>");
             return Term::from(text);
         }
         if self.skip("'") {
-            return atom(self.quoted("'"));
+            return atom(self.take_quoted("'"));
         }
         let word = self.take(|c| c.is_alphanumeric() || "_.-".contains(c));
         if word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {

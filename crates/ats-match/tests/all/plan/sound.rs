@@ -1,6 +1,6 @@
 //! That plans leave nothing out: random specifications, objects that the model accepts.
 
-use super::{exact_key, hashed, order_key, ordered, parsed};
+use super::{exact_key, hash_keys, order_key, ordered_ranges, parse_spec};
 use crate::common::model::run;
 use crate::common::{atom, call, float, list, small_term, tuple, variable};
 use ats_match::Function;
@@ -14,13 +14,13 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// Whether an object passes the head and the guards of one of the clauses, which all have the body
-/// `[true]`.
+/// Returns `true` if an object passes the head and the guards of one of the clauses, which all have
+/// the body `[true]`.
 fn accepts(spec: &Term, object: &Term) -> bool {
     run(spec, object).is_some()
 }
 
-/// How many variables heads have at most.
+/// The most variables that heads have.
 const VARIABLES: u32 = 4;
 
 fn key() -> BoxedStrategy<Term> {
@@ -37,7 +37,7 @@ fn key() -> BoxedStrategy<Term> {
 /// Makes heads from objects: parts of them become variables and `'_'`, as the numbers say.
 struct Heads<'n, N> {
     numbers: &'n mut N,
-    /// How many variables the head has.
+    /// The number of variables of the head.
     bound: u32,
 }
 
@@ -154,7 +154,7 @@ fn guard(constants: Vec<Term>) -> BoxedStrategy<Term> {
         vec(select(vec![0u8, 1, 97, 98, 255]), 0..3),
     );
     let leaf = prop_oneof![
-        // What plans can tell something of.
+        // Guards of which plans can tell something.
         16 => (select(operators.clone()), 0..VARIABLES, any::<Index>(), any::<bool>()).prop_map(
             move |(name, number, index, first)| {
                 let mut pair = [variable(number), call("const", [index.get(&constants).clone()])];
@@ -230,7 +230,7 @@ fn trial() -> BoxedStrategy<Trial> {
                 if choice > 0 {
                     guards = guards
                         .iter()
-                        .filter_map(|guard| passed(&head, guard, object))
+                        .filter_map(|guard| passing_guard(&head, guard, object))
                         .collect();
                 }
                 clause(head, guards)
@@ -249,7 +249,7 @@ fn clause(head: Term, guards: Vec<Term>) -> Term {
 }
 
 /// The guard or its opposite, whichever the object passes.
-fn passed(head: &Term, guard: &Term, object: &Term) -> Option<Term> {
+fn passing_guard(head: &Term, guard: &Term, object: &Term) -> Option<Term> {
     [guard.clone(), call("not", [guard.clone()])]
         .into_iter()
         .find(|guard| accepts(&list([clause(head.clone(), vec![guard.clone()])]), object))
@@ -323,10 +323,10 @@ fn with_one_zero(term: &Term) -> Option<Term> {
 
 /// The same where both zeros are the same term.
 fn check_with_one_zero(trial: &Trial) -> Result<(), TestCaseError> {
-    let spec = parsed(&trial.spec, Zeros::Same);
+    let spec = parse_spec(&trial.spec, Zeros::Same);
     let (ranges, keys) = (
-        ordered(&spec, trial.key_index),
-        hashed(&spec, trial.key_index),
+        ordered_ranges(&spec, trial.key_index),
+        hash_keys(&spec, trial.key_index),
     );
     let Some(model) = with_one_zero(&trial.spec) else {
         return Ok(());
@@ -345,10 +345,10 @@ fn check_with_one_zero(trial: &Trial) -> Result<(), TestCaseError> {
 
 fn check(trial: &Trial, counts: &Counts) -> Result<(), TestCaseError> {
     check_with_one_zero(trial)?;
-    let spec = parsed(&trial.spec, Zeros::Distinct);
+    let spec = parse_spec(&trial.spec, Zeros::Distinct);
     let (ranges, keys) = (
-        ordered(&spec, trial.key_index),
-        hashed(&spec, trial.key_index),
+        ordered_ranges(&spec, trial.key_index),
+        hash_keys(&spec, trial.key_index),
     );
     for object in &trial.objects {
         let key = &object.as_tuple().unwrap()[trial.key_index];
@@ -380,7 +380,7 @@ fn check(trial: &Trial, counts: &Counts) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// How often what happened, since a test in which nothing is ever accepted would say nothing.
+/// Counts of events, since a test in which nothing is ever accepted would say nothing.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: Cell<usize>,
@@ -446,7 +446,7 @@ fn nothing_is_left_out_by_guards() {
             let guards = bind_all(&guards, &head);
             let guards = guards
                 .iter()
-                .filter_map(|guard| passed(&head, guard, &objects[0]));
+                .filter_map(|guard| passing_guard(&head, guard, &objects[0]));
             Trial {
                 spec: list([clause(head.clone(), guards.collect())]),
                 objects,
@@ -498,7 +498,7 @@ proptest! {
         keys in vec(prop_oneof![near_term(), any_term()], 1..8),
     ) {
         let spec = list([tuple([tuple([variable(1)]), list([guard]), list([atom("true")])])]);
-        let plan = ordered(&parsed(&spec, Zeros::Distinct), 0);
+        let plan = ordered_ranges(&parse_spec(&spec, Zeros::Distinct), 0);
         for key in keys {
             let found = plan.contains(&order_key(&key, Zeros::Distinct));
             prop_assert_eq!(found, accepts(&spec, &tuple([key.clone()])), "{}", key);
@@ -522,7 +522,7 @@ proptest! {
         let same = call("==", [variable(0), constant]);
         let head = tuple([key(variable(0), variable(1), atom("_"))]);
         let spec = list([tuple([head, list([guard, same]), list([atom("true")])])]);
-        let plan = ordered(&parsed(&spec, Zeros::Distinct), 0);
+        let plan = ordered_ranges(&parse_spec(&spec, Zeros::Distinct), 0);
         for (part, rest) in parts {
             let key = key(prefix.clone(), part, rest);
             let found = plan.contains(&order_key(&key, Zeros::Distinct));
@@ -545,7 +545,7 @@ proptest! {
         let guard = call(operator, [variable(1), call("const", [constant.clone()])]);
         let head = tuple([key(variable(1))]);
         let spec = list([tuple([head, list([guard]), list([atom("true")])])]);
-        match hashed(&parsed(&spec, Zeros::Distinct), 0) {
+        match hash_keys(&parse_spec(&spec, Zeros::Distinct), 0) {
             Keys::All => {
                 prop_assert!(has_map(&part) && !whole || !same && has_map(&constant));
             }
@@ -561,7 +561,7 @@ proptest! {
     }
 }
 
-/// Whether there are maps, or funs that may have captured some, in the term.
+/// Returns `true` if there are maps, or funs that may have captured some, in the term.
 fn has_map(term: &Term) -> bool {
     match term {
         Term::Map(_) | Term::LocalFun(_) | Term::NativeRecord(_) => true,

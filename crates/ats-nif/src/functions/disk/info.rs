@@ -6,7 +6,7 @@ use crate::atoms::{self, KnownAtom};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::functions::access::{find_readable, find_table};
-use crate::functions::info::{fixed, type_word};
+use crate::functions::info::{fixation_term, type_word};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats_disk::Info;
@@ -31,7 +31,7 @@ fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[
         type_word(table.table_type()),
         env.int(table.key_position() as i64),
-        fixed(env, &shared.admin()),
+        fixation_term(env, &shared.admin()),
     ]))
 }
 

@@ -12,7 +12,7 @@ use crate::functions::tables::{Term, one_of};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Error;
-use ats::program_merge::{Program, ProgramMerge, merged};
+use ats::program_merge::{Program, ProgramMerge, merged_value};
 use ats_term::etf;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_program", disk_program, 1),
         nif!("disk_pending", disk_pending, 1),
         nif!("disk_resolve", disk_resolve, 2),
-        nif!("disk_noted", disk_noted, 2),
+        nif!("disk_take_noted", disk_take_noted, 2),
         nif!("disk_watch", disk_watch, 2),
         nif!("disk_gate", disk_gate, 2),
         nif!("disk_set_program", disk_set_program, 3),
@@ -114,9 +114,9 @@ fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at
-/// most, and not many bytes.
-fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+/// `disk_take_noted(Table, N)`: takes some keys that were noted, and returns those that are pending
+/// as records of `disk_pending`: `N` keys at most, and not many bytes.
+fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     /// Memory that others need, one key apart.
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
@@ -129,12 +129,13 @@ fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             break;
         };
         let pending = with_value(&opened, &key, |value| {
-            merged(value).is_none().then(|| {
+            merged_value(value).is_none().then(|| {
                 bytes += key.len() + value.len();
                 record_term(env, &key, value)
             })
         });
-        // What reading it has noted: else a key that cannot be merged would come again and again.
+        // Reading the key has noted it: else a key that cannot be merged would come again and
+        // again.
         program.forget(&key);
         found.extend(pending?.flatten());
     }

@@ -1,7 +1,7 @@
 //! Tables in directories: the functions that only they have.
 //!
-//! All other functions see a table on disk as they see each table. What these share is in
-//! [`access`] and [`terms`].
+//! All other functions see a table on disk as they see each table. [`access`] and [`terms`] have
+//! what these share.
 
 mod access;
 mod attempt;

@@ -129,7 +129,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
     match lifetime::create(env, recipe, &guard) {
         Ok(shared) => Ok(env.tuple(&[KnownAtom::Ok.word(), shared.id.term(env)])),
         Err(cause) => {
-            // The owner has ended meanwhile. What was opened is in order.
+            // The owner has ended meanwhile. The table that was opened is in order.
             let _nothing_to_flush = opened.close();
             Err(cause.into())
         }

@@ -10,7 +10,7 @@ use crate::functions::object_terms::write_key;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
-use ats::program_merge::{merged, objects};
+use ats::program_merge::{merged_value, objects};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -44,7 +44,7 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
             .store()
             .read(process::may_block(), bytes, &mut |value| {
                 let object = match opened.program() {
-                    Some(_) => merged(value),
+                    Some(_) => merged_value(value),
                     None => Some(value),
                 };
                 found = Some(match object {
@@ -81,7 +81,7 @@ fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
         let found = with_value(opened, bytes, |value| {
-            let tag = match merged(value) {
+            let tag = match merged_value(value) {
                 Some(_) => KnownAtom::Object,
                 None => KnownAtom::Pending,
             };

@@ -164,7 +164,7 @@ fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 }
 
 /// A key as the store has it, or nothing for `none`.
-fn bound<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+fn bound_bytes<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
     match KnownAtom::None.is(bound.word()) {
         true => Ok(None),
         false => bound.as_bytes().ok_or(KnownAtom::None).map(Some),
@@ -178,7 +178,7 @@ fn bound<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
 fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    let (low, high) = (bound(low)?, bound(high)?);
+    let (low, high) = (bound_bytes(low)?, bound_bytes(high)?);
     let Some(median) = shared.table.median_bytes(KeyRange { low, high })? else {
         return Ok(KnownAtom::None.word());
     };
@@ -191,7 +191,7 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
         found = Some(first_object(env, &median, key, value));
     };
     match &shared.pending_snapshot {
-        // Which key is next does not depend on how it is merged.
+        // The next key does not depend on how values are merged.
         Some(snapshot) => snapshot
             .first(process::may_block(), behind, &mut read)
             .map_err(Error::from)?,

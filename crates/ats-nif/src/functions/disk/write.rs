@@ -15,7 +15,7 @@ use crate::scratch::LONG_OBJECT;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::program_merge::{Length, Written, written};
+use ats::program_merge::{Length, Written, encode_value};
 use ats::{Error, Table};
 use ats_term::term_ref::is_larger;
 
@@ -91,12 +91,12 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
 }
 
 /// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a
-/// program, without reading what is there. How: `object`, with which nothing older is merged; or an
-/// operand that, alone, is `present`, or may be missing, `undefined`. Returns `written`; or, if
-/// values of some key were put one behind the other that are many, `hot`, and if they are so many
-/// that they should be merged before more is written, `long`. If the table has not this version of
-/// the program, it returns `{other_version, Version}` with that of the table, and nothing is
-/// written.
+/// program, without reading what is there. `How` is `object`, with which nothing older is merged,
+/// or tells of an operand whether it is `present` when it is alone, or may be missing, `undefined`.
+/// Returns `written`; or, if values of some key were put one behind the other that are many, `hot`,
+/// and if they are so many that they should be merged before more is written, `long`. If the table
+/// has not this version of the program, it returns `{other_version, Version}` with that of the
+/// table, and nothing is written.
 fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ways = [
         (KnownAtom::Object, Written::Object),
@@ -110,7 +110,7 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
         let program = opened.program().ok_or(KnownAtom::TableType)?;
         with_pair(env, &shared.table, object, |key, value| {
             let (_len, object) = value.split_at(size_of::<u32>());
-            let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
+            let written = encode_value(object, how).ok_or(KnownAtom::SystemLimit)?;
             let write = || match how {
                 Written::Object => opened
                     .store()

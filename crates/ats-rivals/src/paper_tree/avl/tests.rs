@@ -16,7 +16,7 @@ fn pair(record: &Kept<Plain>) -> Pair {
 }
 
 /// Checks AVL-1 and AVL-2, and returns what is there.
-fn checked(tree: &Avl<Plain>) -> Vec<Pair> {
+fn check_all(tree: &Avl<Plain>) -> Vec<Pair> {
     fn check(tree: &Tree<Plain>, found: &mut Vec<Pair>) -> i32 {
         let Some(node) = tree else { return 0 };
         let left = check(&node.left, found);
@@ -93,7 +93,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// The first so many records that a walk visits.
-fn visited(
+fn visit_first(
     most: usize,
     walk: impl FnOnce(&mut dyn FnMut(&Kept<Plain>) -> ControlFlow<()>) -> ControlFlow<()>,
 ) -> Vec<Pair> {
@@ -109,7 +109,7 @@ fn visited(
     found
 }
 
-fn owned((key, value): (&Vec<u8>, &u64)) -> Pair {
+fn to_owned_pair((key, value): (&Vec<u8>, &u64)) -> Pair {
     (key.clone(), *value)
 }
 
@@ -121,17 +121,17 @@ fn apply(tree: &mut Avl<Plain>, model: &mut Model, op: Op, guard: &Guard) {
         Op::Remove(key) => assert_eq!(remove(tree, &key), model.remove(&key)),
         Op::Up(from, most) => {
             let bound = from.as_ref().map(Vec::as_slice);
-            let found = visited(most, |mut visit| tree.visit_up(bound, &mut visit));
+            let found = visit_first(most, |mut visit| tree.visit_up(bound, &mut visit));
             let expected = model.range((from, Bound::Unbounded)).take(most);
-            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+            assert_eq!(found, expected.map(to_owned_pair).collect::<Vec<_>>());
         }
         Op::Down(below, most) => {
-            let found = visited(most, |mut visit| {
+            let found = visit_first(most, |mut visit| {
                 tree.visit_down(below.as_deref(), &mut visit)
             });
             let below = below.map_or(Bound::Unbounded, Bound::Excluded);
             let expected = model.range((Bound::Unbounded, below)).rev().take(most);
-            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+            assert_eq!(found, expected.map(to_owned_pair).collect::<Vec<_>>());
         }
         Op::Cut(cuts, joins) => cut(tree, &cuts, &joins),
     }
@@ -145,7 +145,7 @@ fn cut(tree: &mut Avl<Plain>, cuts: &[u8], joins: &[u8]) {
         let had_two = part.has_two();
         let halves = part.split();
         for half in &halves {
-            checked(half);
+            check_all(half);
             assert!(!half.is_empty() || !had_two);
         }
         parts.splice(at..=at, halves);
@@ -156,7 +156,7 @@ fn cut(tree: &mut Avl<Plain>, cuts: &[u8], joins: &[u8]) {
         let right = parts.remove(at + 1);
         let left = mem::take(&mut parts[at]);
         let joined = Avl::join(left, right);
-        checked(&joined);
+        check_all(&joined);
         parts[at] = joined;
     }
     *tree = parts.remove(0);
@@ -169,7 +169,7 @@ proptest! {
         let (mut tree, mut model) = (Avl::default(), Model::new());
         for op in ops {
             apply(&mut tree, &mut model, op, &guard);
-            prop_assert_eq!(checked(&tree), model.iter().map(owned).collect::<Vec<_>>());
+            prop_assert_eq!(check_all(&tree), model.iter().map(to_owned_pair).collect::<Vec<_>>());
         }
         for (key, value) in &model {
             let found = tree.find(key).map(|record| record.get().value()[0]);
@@ -189,7 +189,7 @@ proptest! {
             tree
         };
         let joined = Avl::join(tree(0..left), tree(left..left + right));
-        let numbers = checked(&joined).into_iter().map(|(_, number)| number);
+        let numbers = check_all(&joined).into_iter().map(|(_, number)| number);
         prop_assert!(numbers.eq(0..left + right));
     }
 }
@@ -204,13 +204,13 @@ fn rows_of_keys_make_a_low_tree() {
             let number = if descends { 10_000 - number } else { number };
             put(&mut tree, &number.to_be_bytes(), number, &guard);
         }
-        assert_eq!(checked(&tree).len(), 10_000);
+        assert_eq!(check_all(&tree).len(), 10_000);
         assert!(height(&tree.0) <= 1 + 14 * 144 / 100);
         while let [left, rest] = mem::take(&mut tree).split()
             && !rest.is_empty()
         {
-            checked(&left);
-            checked(&rest);
+            check_all(&left);
+            check_all(&rest);
             tree = rest;
         }
     }

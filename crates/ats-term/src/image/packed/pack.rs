@@ -39,9 +39,9 @@ impl Packer {
         }
     }
 
-    /// Packs an object if that makes it smaller, else returns it as it was. What the words own
-    /// passes on to those that are returned, of which [`Form`](super::super::Form) tells what they
-    /// are. O(size).
+    /// Packs an object if that makes it smaller, else returns it as it was. The resources of the
+    /// words pass on to those that are returned, of which [`Form`](super::super::Form) tells what
+    /// they are. O(size).
     ///
     /// Panics if what was built is an object list.
     pub fn pack<'a, H: Host>(&'a mut self, built: Built<'a, H>) -> Built<'a, H> {

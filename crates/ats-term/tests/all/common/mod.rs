@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Functions that several tests need.
 
 pub(crate) mod other_host;
 

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 const THREADS: u64 = 3;
 const CALLS: u64 = 6;
 
-/// What the threads called at the same time. `call` makes one call that a number chooses, with a
+/// The calls of the threads at the same time. `call` makes one call that a number chooses, with a
 /// value that no other call of the history has.
 pub(crate) fn history<O: Send>(
     round: u64,

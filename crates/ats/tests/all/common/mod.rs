@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Functions that several tests need.
 
 pub(crate) mod histories;
 pub(crate) mod model;
@@ -56,7 +56,7 @@ pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
     }
 }
 
-/// Whether two keys are the same in a table of this type.
+/// Returns `true` if two keys are the same in a table of this type.
 pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
     match kind.is_ordered() {
         true => a.compare(b) == Ordering::Equal,

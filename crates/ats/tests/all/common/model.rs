@@ -13,7 +13,7 @@ pub(crate) struct Count {
     pub(crate) wrap: Option<(i128, i128)>,
 }
 
-/// What a table of one type must hold: its objects, oldest first.
+/// The content that a table of one type must have: its objects, oldest first.
 pub(crate) struct Model {
     pub(crate) kind: TableType,
     /// From 0.
@@ -74,7 +74,7 @@ impl Model {
         keys
     }
 
-    fn insert_checked(&mut self, object: &Term) {
+    fn insert_or_replace(&mut self, object: &Term) {
         let same = |other: &Term| self.has(other, self.key(object));
         match self.is_bag() {
             true if self.kind.is_distinct_bag() && self.objects.contains(object) => {}
@@ -93,7 +93,7 @@ impl Model {
             return Ok(false);
         }
         for object in objects {
-            self.insert_checked(object);
+            self.insert_or_replace(object);
         }
         Ok(true)
     }
@@ -164,7 +164,7 @@ impl Model {
         for (position, value) in values {
             *object.get_mut(position - 1).ok_or(Error::Position)? = value.clone();
         }
-        self.insert_checked(&Term::Tuple(Tuple::new(object)));
+        self.insert_or_replace(&Term::Tuple(Tuple::new(object)));
         Ok(true)
     }
 
@@ -193,7 +193,7 @@ impl Model {
             *element = Term::from(value);
             results.push(value);
         }
-        self.insert_checked(&Term::Tuple(Tuple::new(object)));
+        self.insert_or_replace(&Term::Tuple(Tuple::new(object)));
         Ok(results)
     }
 
