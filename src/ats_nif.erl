@@ -30,7 +30,7 @@
 -export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
--export([disk_flush/1, disk_compact/1]).
+-export([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
@@ -55,7 +55,7 @@
 -nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
--nifs([disk_flush/1, disk_compact/1]).
+-nifs([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
@@ -539,6 +539,11 @@ disk_flush(_Table) -> ?NOT_LOADED.
 %% Merges all sorted files into one.
 -spec disk_compact(ats:tid()) -> ok | disk_failure().
 disk_compact(_Table) -> ?NOT_LOADED.
+
+%% Makes a table in another directory, which is what this one is at this moment.
+-spec disk_checkpoint(ats:tid(), To :: binary(), default | Earlier :: binary()) ->
+          ok | {error, source | target | earlier, Cause :: atom(), Text :: binary()}.
+disk_checkpoint(_Table, _To, _Earlier) -> ?NOT_LOADED.
 
 %% @doc An empty table of the caller, in memory, for what shall replace the objects of a table.
 -spec disk_stage(ats:tid()) -> ats:tid().

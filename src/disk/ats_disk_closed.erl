@@ -5,7 +5,7 @@
 %% function waits for a table that is being closed in the background.
 -module(ats_disk_closed).
 
--export([destroy/1, rename/2, copy/2]).
+-export([destroy/1, rename/2, copy/2, call_with/2]).
 
 -define(LOOK_MS, 5).
 
@@ -44,7 +44,7 @@ answer(From, _To, {error, source, Cause, Text}) ->
 answer(_From, To, {error, target, Cause, Text}) ->
     ats_disk_failure:of_call({error, Cause, Text}, To).
 
-%% Calls a function with the paths of directories.
+%% @doc Calls a function with the paths of directories, when none of them is being closed.
 -spec call_with([term()], fun(([binary()]) -> Answer)) -> Answer | {error, term()} | badarg.
 call_with(Directories, Call) ->
     Paths = [ats_disk_options:native_directory(Directory) || Directory <- Directories],

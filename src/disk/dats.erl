@@ -40,7 +40,7 @@
 -export([from_dets/2, from_dets/3, flush/1, compact/1, upgrade_merge/2]).
 -export([shared_memory/0]).
 -export([bchunk/2, is_compatible_bchunk_format/2]).
--export([destroy/1, rename_table/2, copy_table/2]).
+-export([destroy/1, rename_table/2, copy_table/2, checkpoint/2, checkpoint/3]).
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
@@ -292,6 +292,38 @@ copy_table(From, To) ->
         badarg -> erlang:error(badarg, [From, To]);
         Answer -> Answer
     end.
+
+%% @equiv checkpoint(Name, To, [])
+-spec checkpoint(tab_name(), To :: file:name_all()) -> ok | {error, reason()}.
+checkpoint(Name, To) ->
+    ?ANSWER(ats_disk_checkpoint:make(Name, To, []), Name, [Name, To]).
+
+%% @doc Makes a table in another directory, which is what an open table is at one moment of the
+%% call. All that was written before the call is in it, each list of objects whole or not at all;
+%% nobody waits meanwhile. The directory must be empty or not there. The table there is on disk when
+%% the call returns; if it fails, or the system stops meanwhile, there is none.
+%%
+%% In the same file system the files get a second name, so it takes milliseconds, and no room until
+%% the open table has replaced them. In another file system they are copied. The option `{since,
+%% Earlier}' names the directory of an earlier checkpoint there, which is not open for writing: of
+%% the files that it has, none is copied.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:checkpoint(prices, "prices_of_today", []).
+%% ok
+%% 3> dats:insert(prices, {apple, 4}).
+%% ok
+%% 4> {ok, Today} = dats:open_file("prices_of_today"),
+%%    dats:lookup(Today, apple).
+%% [{apple,3}]
+%% '''
+-spec checkpoint(tab_name(), To :: file:name_all(), [{since, Earlier :: file:name_all()}]) ->
+          ok | {error, reason()}.
+checkpoint(Name, To, Options) ->
+    ?ANSWER(ats_disk_checkpoint:make(Name, To, Options), Name, [Name, To, Options]).
 
 %% @doc The names of all open tables of this node.
 %%

@@ -65,6 +65,8 @@ the_stack_begins_with_the_call(Config) ->
         {from_dets, [none, none]}, {from_dets, [T, none]}, {from_dets, [T, none, []]},
         {open_file, [{t}]}, {open_file, [{t}, []]}, {open, [t, x]},
         {destroy, [1]}, {rename_table, [1, "t"]}, {copy_table, ["t", 1]},
+        {checkpoint, [none, "t"]}, {checkpoint, [none, "t", []]}, {checkpoint, [T, 1]},
+        {checkpoint, [T, "t", [{since, 1}]]}, {checkpoint, [T, "t", x]},
         {bchunk, [none, start]}, {bchunk, [T, x]}, {is_compatible_bchunk_format, [none, x]},
         {read, [none, 1]}, {write, [none, 1, 1]},
         {select_range, [none, unbounded, unbounded, Yes, 1]},

@@ -30,7 +30,8 @@ pub(crate) enum Command {
     },
 }
 
-/// The store must not be open in another program. Only `compact` and the target of `salvage` are
+/// `stat`, `verify` and `dump` show one moment of a store that another program has open. For
+/// `compact` and `salvage` it must be closed. Only `compact` and the target of `salvage` are
 /// written to.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {

@@ -11,6 +11,9 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Bytes that are copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
 /// The directory of a store, open and locked. No other store opens it for writing while this lives;
 /// none opens it at all if it is locked for writing.
 ///
@@ -103,7 +106,10 @@ impl StoreDirectory {
     }
 }
 
-fn open_dir(file_system: &dyn FileSystem, path: &Path) -> Result<Arc<dyn Directory>, Error> {
+pub(crate) fn open_dir(
+    file_system: &dyn FileSystem,
+    path: &Path,
+) -> Result<Arc<dyn Directory>, Error> {
     let opened = file_system.open_dir(path);
     opened.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Missing,
@@ -111,7 +117,7 @@ fn open_dir(file_system: &dyn FileSystem, path: &Path) -> Result<Arc<dyn Directo
     })
 }
 
-fn read_file(directory: &dyn Directory, name: &str) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn read_file(directory: &dyn Directory, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let read = || -> io::Result<Vec<u8>> {
         let file = directory.open(name)?;
         let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
@@ -124,6 +130,26 @@ fn read_file(directory: &dyn Directory, name: &str) -> Result<Option<Vec<u8>>, E
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(&error, name)),
     }
+}
+
+/// Copies a file to another directory, with the time of its last change. The copy is durable when
+/// this returns; its name is not.
+pub(crate) fn copy_file(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Result<()> {
+    let from = from.open(name)?;
+    let to = to.create(name)?;
+    let (mut buffer, mut offset) = (vec![0; COPY_BYTES], 0);
+    loop {
+        let read = from.read_at(&mut buffer, offset)?;
+        if read == 0 {
+            break;
+        }
+        to.write_at(&buffer[..read], offset)?;
+        offset += read as u64;
+    }
+    if let Some(time) = from.modified()? {
+        to.set_modified(time)?;
+    }
+    to.sync()
 }
 
 /// Puts a file in the place of another one, or of none. It is there completely or not at all, also

@@ -17,7 +17,7 @@ use crate::operator_id::OperatorId;
 use crate::run_file::{
     BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
 };
-use manifest::{Edit, Manifest, RunMeta, WriteError};
+use manifest::{Contents, Edit, Manifest, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -244,6 +244,22 @@ impl Files {
             .create(&name)
             .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
         Ok(FileWriter::new(file, self.identity(number), &self.settings))
+    }
+
+    /// The contents of a manifest that has these runs, of which all changes up to `flushed` are.
+    pub(crate) fn contents_of(
+        &self,
+        runs: &[Arc<StoredRun>],
+        flushed: u64,
+        first_journal: u64,
+    ) -> Contents {
+        Contents {
+            runs: runs.iter().map(|run| run.meta.clone()).collect(),
+            flushed,
+            first_journal,
+            next_number: self.next_number.load(Ordering::Relaxed),
+            ..Contents::empty(self.core.store, self.operator_id.clone())
+        }
     }
 
     fn identity(&self, number: u64) -> Identity {

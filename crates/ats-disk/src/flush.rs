@@ -11,6 +11,7 @@ use crate::memtable::MemtableCursor;
 use crate::write::Writer;
 use ats_store::{Direction, MayBlock};
 use parking_lot::Mutex;
+use std::mem;
 use std::sync::Arc;
 
 /// The part of a store that writes memtables to runs.
@@ -20,6 +21,35 @@ pub(crate) struct Flusher {
     writer: Arc<Writer>,
     /// Held by the thread that writes memtables to runs.
     flushing: Mutex<()>,
+    pins: Mutex<Pins>,
+}
+
+/// The journals that stay although they are not needed any more.
+#[derive(Default)]
+struct Pins {
+    /// The number of those for whom they stay.
+    count: usize,
+    /// Journals with lower numbers should have been removed meanwhile.
+    first_needed: u64,
+}
+
+/// While this lives, no journal is removed of a version that is loaded later.
+pub(crate) struct JournalPin<'f>(&'f Flusher);
+
+impl Drop for JournalPin<'_> {
+    fn drop(&mut self) {
+        let first_needed = {
+            let mut pins = self.0.pins.lock();
+            pins.count -= 1;
+            match pins.count {
+                0 => mem::take(&mut pins.first_needed),
+                _ => 0,
+            }
+        };
+        if first_needed > 0 {
+            self.0.unlink_journals(first_needed);
+        }
+    }
 }
 
 impl Flusher {
@@ -29,7 +59,18 @@ impl Flusher {
             files,
             writer,
             flushing: Mutex::default(),
+            pins: Mutex::default(),
         }
+    }
+
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Keeps journals from being removed.
+    pub(crate) fn pin_journals(&self) -> JournalPin<'_> {
+        self.pins.lock().count += 1;
+        JournalPin(self)
     }
 
     /// Writes the oldest sealed memtable to a run. Returns `true` if there was one.
@@ -172,8 +213,17 @@ impl Flusher {
         self.core.obsolete.add_journals(forgotten);
     }
 
-    /// Those that cannot be removed are when the store is opened.
+    /// Those that cannot be removed are when the store is opened. The version that needs none of
+    /// them is there already: one that is loaded after a pin was set, if that is not seen here, is
+    /// that one or a later one.
     fn unlink_journals(&self, first_needed: u64) {
+        {
+            let mut pins = self.pins.lock();
+            if pins.count > 0 {
+                pins.first_needed = pins.first_needed.max(first_needed);
+                return;
+            }
+        }
         let Ok(names) = self.core.directory.list() else {
             return;
         };

@@ -108,6 +108,18 @@ pub trait Directory: Send + Sync {
     /// Removes a file. It can be read as long as it is open.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// Gives a file the same name in another directory as well.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name there;
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if the two directories are not of the same kind;
+    /// and what the system says, such as [`CrossesDevices`](io::ErrorKind::CrossesDevices).
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()>;
+
+    /// The directory itself, without what is wrapped around it, for another one that
+    /// [links](Directory::link) a file to it.
+    fn as_any(&self) -> &dyn Any;
+
     /// Makes the names durable.
     fn sync(&self) -> io::Result<()>;
 }
@@ -152,6 +164,16 @@ pub trait File: Send + Sync {
 
     /// A hint that this piece of the file will be read soon. It waits for nothing.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
+
+    /// The time since 1970 at which the content was changed last; `None` if nothing keeps that.
+    fn modified(&self) -> io::Result<Option<Duration>> {
+        Ok(None)
+    }
+
+    /// Sets the time that [`modified`](File::modified) tells, if something keeps that.
+    fn set_modified(&self, _time: Duration) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Removes a file if it is there.

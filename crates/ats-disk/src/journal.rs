@@ -56,6 +56,8 @@ pub(crate) struct Journal {
     /// Nothing before the first write.
     log: Option<LogWriter>,
     number: u64,
+    /// The number of the first journal of this opening. Those before were read.
+    first_own: u64,
     /// Journals before this one that are not known to be durable, with their numbers, from the
     /// oldest to the newest.
     unsynced: Vec<(u64, Arc<dyn File>)>,
@@ -79,6 +81,7 @@ impl Journal {
         Journal {
             log: None,
             number,
+            first_own: number,
             unsynced: Vec::new(),
             durable: start(number),
             marked: start(number),
@@ -150,6 +153,11 @@ impl Journal {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The number of the first journal that was begun since the store was opened.
+    pub(crate) fn first_own(&self) -> u64 {
+        self.first_own
     }
 
     /// Writes batches, each with the sequence number of its first change and the number of its

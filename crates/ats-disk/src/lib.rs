@@ -124,6 +124,7 @@
 //! | `sync` | | writes what the journal has not synced |
 //! | `flush` | O(keys of the memtables) | writes them to a run |
 //! | `compact`, `verify` | O(n) | all files |
+//! | `checkpoint` | O(files) | syncs the journals, and links files; in another file system, copies them |
 //! | `open` after `close` | | the manifest, and the ends of the run files |
 //! | `open` after a crash | | the journals besides: as many bytes as memtables had |
 //! | `AtomicStore::update` of m keys | m times that of `get` and `put` | those of `get` |
@@ -137,9 +138,9 @@
 //! A read waits for the disk if what it needs is not in the cache. A write waits for the journal,
 //! with [`Durability::Always`] for a sync, and while runs are written more slowly than records
 //! come, for at most 40 ms. [`sync`](DiskStore::sync), [`flush`](DiskStore::flush),
-//! [`compact`](DiskStore::compact), [`settle`](DiskStore::settle), [`verify`](DiskStore::verify)
-//! and [`close`](DiskStore::close) wait until their work is done. No reader or writer waits for a
-//! snapshot or a scan.
+//! [`compact`](DiskStore::compact), [`settle`](DiskStore::settle), [`verify`](DiskStore::verify),
+//! [`checkpoint`](DiskStore::checkpoint) and [`close`](DiskStore::close) wait until their work is
+//! done. No reader or writer waits for a snapshot, a scan or a checkpoint.
 //!
 //! A thread that must not block calls [`DiskStore::try_get`], [`DiskStore::try_write`],
 //! [`Snapshot::try_get`], [`Snapshot::try_median`] and [`Scan::try_next`] with `None` in the place
@@ -189,6 +190,7 @@ mod atomic_store;
 mod background;
 mod bag_store;
 mod blocking;
+mod checkpoint;
 mod coding;
 mod compaction;
 mod core;

@@ -7,7 +7,8 @@
 //! the merge operator of the store: operands that only it can merge are shown, and written, as they
 //! are.
 //!
-//! All of them lock the directory, as a store does that is open.
+//! All of them lock the directory, as a store does that is open. [`Survey::live`] does not: it
+//! looks at a store that another program has open for writing.
 //!
 //! | module | what it is about |
 //! |---|---|
@@ -15,12 +16,14 @@
 //! | `run` | the frames of a run file, past damage, and with a damaged index |
 //! | `journal` | the changes in the journals, past damage |
 //! | `layer` | what of one time there is: entries, deleted ranges, and keys of which something is lost |
+//! | `live` | the files of a store that another program has open for writing |
 //! | `verify` | checking |
 //! | `salvage` | reading all layers as one, and writing a new store |
 //! | `whole` | all files of a store: removing, copying, and exchanging directories |
 
 mod journal;
 mod layer;
+mod live;
 mod run;
 mod salvage;
 mod survey;

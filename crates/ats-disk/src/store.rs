@@ -7,6 +7,7 @@ pub use info::{Info, RunInfo};
 
 use crate::background::Worker;
 use crate::blocking;
+use crate::checkpoint;
 use crate::core::Core;
 use crate::directory::{StoreDirectory, replace_file};
 use crate::error::Error;
@@ -484,6 +485,67 @@ impl DiskStore {
                 core.file_system.sleep(Duration::from_millis(2));
             }
         }
+    }
+
+    /// Makes a store in another directory that has what this one has at this moment: all that was
+    /// written before the call, each batch whole or not at all. Others go on meanwhile.
+    ///
+    /// It takes milliseconds, and as long as the journals need to be synced. Files that do not
+    /// change any more get a second name, by a hard link; so they take no room until this store has
+    /// compacted them. In another file system, or where there are no links, they are copied.
+    ///
+    /// The directory is made if it is missing; it must be empty. When this returns, the store is
+    /// there and durable; after an error or a stop of the machine before that, there is none.
+    ///
+    /// ```
+    /// # use ats_disk::{DiskStore, Options};
+    /// # let directory = std::env::temp_dir().join(format!("ats-disk-point-{}", std::process::id()));
+    /// # let (here, there) = (directory.join("here"), directory.join("there"));
+    /// let store = DiskStore::open(&here, Options::default())?;
+    /// store.put(b"pear", b"40")?;
+    /// store.checkpoint(&there)?;
+    /// store.put(b"pear", b"45")?;
+    ///
+    /// let copy = DiskStore::open(&there, Options::default())?;
+    /// assert_eq!(copy.get(b"pear")?, Some(b"40".to_vec()));
+    /// # drop((store, copy));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
+    ///
+    /// # Blocking
+    /// No writer waits for more than a lock that is held for as long as it takes to go on with the
+    /// next journal, which was begun before. The caller waits for syncs, and for copies.
+    ///
+    /// # Errors
+    /// [`Error::Io`], of the kind [`AlreadyExists`](std::io::ErrorKind::AlreadyExists) if there are
+    /// files in the directory; [`Error::Locked`] if another store has it open; [`Error::ReadOnly`],
+    /// also if this store was opened for reading.
+    pub fn checkpoint(&self, to: &Path) -> Result<(), Error> {
+        self.core().status.check_writable()?;
+        let target = StoreDirectory::make(Arc::clone(&self.core().file_system), to)?;
+        self.checkpoint_in(&target, None, &[])
+    }
+
+    /// Makes a [checkpoint](DiskStore::checkpoint) in a directory that is open and empty, with the
+    /// files of these names that are kept [beside](DiskStore::replace_file) those of the store.
+    /// They are written last, in this order.
+    ///
+    /// Where files cannot be linked, those are linked that an `earlier` checkpoint has as well.
+    /// They are known by their number, all that the manifest says of them, and the time at which
+    /// they were written. So only what is new is copied.
+    ///
+    /// # Errors
+    /// As those of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and [`Error::Corrupt`]
+    /// if there is no earlier checkpoint in that directory, or one that cannot be read.
+    pub fn checkpoint_in(
+        &self,
+        target: &StoreDirectory,
+        earlier: Option<&StoreDirectory>,
+        beside: &[&str],
+    ) -> Result<(), Error> {
+        let worker = self.worker();
+        checkpoint::make(&worker.writer, &worker.flusher, target, earlier, beside)
     }
 
     /// Has the next change get a sequence number above this one. Until that change is in a run, the

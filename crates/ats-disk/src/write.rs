@@ -25,7 +25,7 @@ use crate::entry::Kind;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
-use crate::journal::{Journal, NextJournal};
+use crate::journal::{Journal, NextJournal, ToSync};
 use crate::memory;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
@@ -354,7 +354,7 @@ impl Writer {
     /// Goes on with an empty memtable and a new journal. The caller holds `write_state`, of which
     /// it passes the content.
     pub(crate) fn seal(&self, write_state: &mut WriteState) {
-        if write_state.last_seq == write_state.sealed_seq {
+        if !write_state.has_unsealed() {
             return;
         }
         write_state.journal.rotate(&self.next_journal);
@@ -413,6 +413,11 @@ impl Writer {
         }
         self.core.status.check_writable()?;
         let to_sync = self.core.write_state.lock().journal.to_sync();
+        self.sync_files(&to_sync)
+    }
+
+    /// Syncs journals, also if they are not needed any more meanwhile.
+    pub(crate) fn sync_files(&self, to_sync: &ToSync) -> Result<(), Error> {
         if !to_sync.is_empty() {
             to_sync
                 .sync()
@@ -420,7 +425,7 @@ impl Writer {
             self.core.stats.on_sync();
             let mut write_state = self.core.write_state.lock();
             let next_seq = write_state.last_seq + 1;
-            write_state.journal.note_synced(&to_sync, next_seq);
+            write_state.journal.note_synced(to_sync, next_seq);
         }
         Ok(())
     }

@@ -167,6 +167,8 @@ known_atoms! {
     Source = "source",
     /// `target`: the directory that shall be there.
     Target = "target",
+    /// `earlier`: the directory of an earlier checkpoint.
+    Earlier = "earlier",
     /// `damaged`: what was read is not what was written.
     Damaged = "damaged",
     /// `in_use`: the directory is open elsewhere.

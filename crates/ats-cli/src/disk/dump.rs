@@ -1,6 +1,6 @@
 //! `ats disk dump`: the records.
 
-use super::survey::survey;
+use super::survey::{LIVE, survey_live};
 use crate::arguments::{Format, Output};
 use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::print_faults;
@@ -17,7 +17,10 @@ pub(super) fn run(
     limit: Option<u64>,
     output: Output,
 ) -> Result<Outcome, Failure> {
-    let survey = survey(directory)?;
+    let survey = survey_live(directory)?;
+    if survey.is_live() {
+        writeln!(io::stderr(), "{LIVE}")?;
+    }
     let failure = || failure_in(directory.display().to_string());
     let bar = Bar::new("reading", output);
     let salvage = Salvage::with_progress(&survey, &mut |progress| bar.show(progress));

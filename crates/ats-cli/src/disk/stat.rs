@@ -1,6 +1,6 @@
 //! `ats disk stat`: what a store has.
 
-use super::survey::{operator, survey};
+use super::survey::{LIVE, operator, survey_live};
 use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome};
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
-    let survey = survey(directory)?;
+    let survey = survey_live(directory)?;
     let table = Table::read(&survey)?;
     let fault = table.fault(&survey);
     let shown = table::describe(table.description(), fault.is_some());
@@ -32,6 +32,9 @@ fn sum(run: &RunSurvey, of: impl Fn(&FileSurvey) -> u64) -> u64 {
 
 fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    if survey.is_live() {
+        writeln!(out, "{LIVE}")?;
+    }
     if let Some(store) = survey.store() {
         writeln!(out, "store            {store:032x}")?;
     }
@@ -106,6 +109,7 @@ fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
     let operator = survey.operator();
     let operator = operator.map(|(name, version)| json!({"name": name, "version": version}));
     json!({
+        "is_live": survey.is_live(),
         "store": survey.store().map(|store| format!("{store:032x}")),
         "table": table::json(table.description()),
         "operator": operator,

@@ -1,6 +1,6 @@
 //! `ats disk verify`: all files are read and checked.
 
-use super::survey::survey;
+use super::survey::{LIVE, survey_live};
 use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome, failure_in};
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Outcome, Failure> {
-    let survey = survey(directory)?;
+    let survey = survey_live(directory)?;
     let table = match no_table {
         true => Table::Missing,
         false => Table::read(&survey)?,
@@ -29,6 +29,7 @@ pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Ou
     report.faults.extend(fault);
     if output.json {
         print_json(&json!({
+            "is_live": survey.is_live(),
             "table": table::json(table.description()),
             "files": report.files,
             "bytes": report.bytes,
@@ -39,6 +40,9 @@ pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Ou
         }))?;
     } else {
         let mut out = io::stdout().lock();
+        if survey.is_live() {
+            writeln!(out, "{LIVE}")?;
+        }
         writeln!(out, "table: {shown}")?;
         writeln!(
             out,

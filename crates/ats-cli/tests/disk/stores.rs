@@ -247,13 +247,48 @@ fn what_cannot_be_done_has_codes_of_its_own() {
         );
         assert!(!path.exists());
     }
+}
+
+#[test]
+fn a_store_that_is_open_is_shown_as_it_is_now() {
+    let directory = Directory::new();
+    let path = directory.path("store");
+    make(&path);
     let store = open(&path);
-    for command in ["stat", "verify", "dump", "compact"] {
-        let output = ats(&["disk", command], &[&path]);
+    store.put(b"now", b"here").expect("written");
+    store.delete(b"last").expect("written");
+    let before = contents(&path);
+    let stat = ats(&["disk", "stat"], &[&path]);
+    assert_eq!(code(&stat), 0);
+    assert!(text(&stat.stdout).starts_with("live: "));
+    let stat = json(&ats(&["disk", "stat", "--json"], &[&path]));
+    assert_eq!(stat["is_live"], true);
+    let verify = ats(&["disk", "verify", "--no-table"], &[&path]);
+    assert_eq!(code(&verify), 0);
+    let shown = text(&verify.stdout);
+    assert!(
+        shown.starts_with("live: ") && shown.contains("2 changes in journals"),
+        "{shown}"
+    );
+    let dump = ats(&["disk", "dump"], &[&path]);
+    assert_eq!(code(&dump), 0);
+    assert!(text(&dump.stderr).starts_with("live: "));
+    let shown = text(&dump.stdout);
+    assert!(
+        shown.contains("now\there\n") && !shown.contains("last\t"),
+        "{shown}"
+    );
+    assert_eq!(contents(&path), before);
+    let new = directory.path("new");
+    let refused: [(&str, &[&Path]); 2] = [("compact", &[&path]), ("salvage", &[&path, &new])];
+    for (command, paths) in refused {
+        let output = ats(&["disk", command], paths);
         assert_eq!(code(&output), 3, "{command}");
         assert!(text(&output.stderr).contains("in use"), "{command}");
     }
-    drop(store);
+    store.close().expect("closed");
+    let closed = json(&ats(&["disk", "stat", "--json"], &[&path]));
+    assert_eq!(closed["is_live"], false);
 }
 
 /// As `head` does.

@@ -89,6 +89,15 @@ impl Manifest {
         }
     }
 
+    /// Writes the first manifest of a directory. It is durable when this returns.
+    pub(crate) fn write_first(
+        directory: Arc<dyn Directory>,
+        contents: Contents,
+    ) -> Result<(), Error> {
+        let written = Manifest::new(directory, contents, 0).renew();
+        written.map_err(|(WriteError::Refused(error) | WriteError::Broken(error))| error)
+    }
+
     pub(crate) fn contents(&self) -> &Contents {
         &self.contents
     }

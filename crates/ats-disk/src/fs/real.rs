@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,6 +136,17 @@ impl Directory for RealDirectory {
         Ok(rustix::fs::unlinkat(&**self.0, name, flags)?)
     }
 
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()> {
+        let to = to.as_any().downcast_ref::<RealDirectory>();
+        let to = to.ok_or(io::ErrorKind::Unsupported)?;
+        let flags = rustix::fs::AtFlags::empty();
+        Ok(rustix::fs::linkat(&**self.0, name, &**to.0, name, flags)?)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&**self.0)?)
     }
@@ -233,5 +244,14 @@ impl File for RealFile {
             // Errors of reading are found when the file is read.
             let _ = fadvise(&*self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
+    }
+
+    fn modified(&self) -> io::Result<Option<Duration>> {
+        let modified = self.0.metadata()?.modified()?;
+        Ok(modified.duration_since(SystemTime::UNIX_EPOCH).ok())
+    }
+
+    fn set_modified(&self, time: Duration) -> io::Result<()> {
+        self.0.set_modified(SystemTime::UNIX_EPOCH + time)
     }
 }

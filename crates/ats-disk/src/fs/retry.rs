@@ -79,6 +79,14 @@ impl Directory for Retrying<Arc<dyn Directory>> {
         retry(|| self.0.remove(name))
     }
 
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()> {
+        retry(|| self.0.link(name, to))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.0.as_any()
+    }
+
     fn sync(&self) -> io::Result<()> {
         retry(|| self.0.sync())
     }
@@ -124,5 +132,13 @@ impl File for Retrying<Box<dyn File>> {
 
     fn will_read(&self, offset: u64, bytes: u64) {
         self.0.will_read(offset, bytes);
+    }
+
+    fn modified(&self) -> io::Result<Option<Duration>> {
+        retry(|| self.0.modified())
+    }
+
+    fn set_modified(&self, time: Duration) -> io::Result<()> {
+        retry(|| self.0.set_modified(time))
     }
 }

@@ -1,6 +1,6 @@
 //! The content of the directory of a store, found without reading the records.
 
-use super::Fault;
+use super::{Fault, live};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::files::manifest::{self, Contents, Edit};
@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 /// Content of the directory of a store.
 ///
-/// The store cannot be opened for writing while this lives.
+/// The store cannot be opened for writing while this lives, unless it is a [live](Survey::live)
+/// one.
 pub struct Survey {
+    is_live: bool,
     pub(super) directory: StoreDirectory,
     pub(super) names: Vec<String>,
     /// The number of the store, if a file tells it.
@@ -137,6 +139,28 @@ impl Survey {
         )?)
     }
 
+    /// Looks at a store as it is at this moment, which another program may have open for writing.
+    /// Nothing is locked, and no writer waits. What the other program has in memory only is in its
+    /// journals, which are copied to memory; run files stay open as long as this lives, so that
+    /// they can be read when they were removed.
+    ///
+    /// # Errors
+    /// Those of [`new`](Survey::new) but [`Error::Locked`]; [`Error::Io`] if there are more files
+    /// than the process may have open.
+    pub fn live(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
+        let held = live::hold(file_system, directory)?;
+        Ok(Survey {
+            is_live: true,
+            ..Survey::of(held)?
+        })
+    }
+
+    /// Returns `true` if another program may have it open for writing.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     /// Like [`new`](Survey::new), of a directory that is open and locked.
     ///
     /// # Errors
@@ -150,6 +174,7 @@ impl Survey {
             return Err(Error::Missing);
         }
         let mut survey = Survey {
+            is_live: false,
             directory,
             names,
             store: None,

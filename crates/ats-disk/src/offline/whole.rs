@@ -1,7 +1,7 @@
 //! The files of a store as one thing: removing them all, copying them, and exchanging two
 //! directories.
 
-use crate::directory::StoreDirectory;
+use crate::directory::{StoreDirectory, copy_file};
 use crate::error::Error;
 use crate::files::RESERVE_NAME;
 use crate::files::manifest;
@@ -10,9 +10,6 @@ use crate::journal;
 use crate::run_file::file_number;
 use std::io::{self, ErrorKind};
 use std::path::{self, Path, PathBuf};
-
-/// Bytes that are copied at once.
-const COPY_BYTES: usize = 1 << 20;
 
 /// Returns `true` if a store makes files with this name.
 #[must_use]
@@ -84,20 +81,8 @@ impl StoreDirectory {
     }
 
     fn copy_file(&self, target: &StoreDirectory, name: &str) -> Result<(), Error> {
-        let copy = || -> io::Result<()> {
-            let from = self.directory.open(name)?;
-            let to = target.directory.create(name)?;
-            let (mut buffer, mut offset) = (vec![0; COPY_BYTES], 0);
-            loop {
-                let read = from.read_at(&mut buffer, offset)?;
-                if read == 0 {
-                    return to.sync();
-                }
-                to.write_at(&buffer[..read], offset)?;
-                offset += read as u64;
-            }
-        };
-        copy().map_err(|error| Error::io(&error, name))
+        let copied = copy_file(&*self.directory, &*target.directory, name);
+        copied.map_err(|error| Error::io(&error, name))
     }
 }
 

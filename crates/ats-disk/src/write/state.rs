@@ -33,4 +33,9 @@ impl WriteState {
             at_once: Batches::default(),
         }
     }
+
+    /// Returns `true` if there are changes in the active memtable.
+    pub(crate) fn has_unsealed(&self) -> bool {
+        self.last_seq != self.sealed_seq
+    }
 }

@@ -144,6 +144,21 @@ impl Disk {
         Ok(file)
     }
 
+    /// Gives a file a second name, maybe in another directory.
+    pub(crate) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let file = self.find(from)?;
+        let (directory, name, found) = self.resolve(to)?;
+        if found.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.act(Action::Create {
+            directory,
+            name,
+            file,
+        });
+        Ok(())
+    }
+
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let (directory, from, file) = self.resolve(from)?;
         let (other, to, _) = self.resolve(to)?;

@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The path of another file system.
+pub(crate) const OTHER_DISK: &str = "/other";
+
 #[derive(Default)]
 struct Machine {
     disk: Arc<Disk>,
@@ -316,6 +319,19 @@ impl SimFs {
         machine.disk().remove(path)
     }
 
+    /// Gives a file another name besides. Two directories of which one only is below
+    /// [`OTHER_DISK`] are of different file systems.
+    pub(crate) fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (mut machine, _) = self.begin(Calls::CREATE)?;
+        if from.starts_with(OTHER_DISK) != to.starts_with(OTHER_DISK) {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        if machine.room() == 0 {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        machine.disk().link(from, to)
+    }
+
     pub(crate) fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let (mut machine, broken) = self.begin(Calls::SYNC_DIR)?;
         machine.disk.names(directory)?;
@@ -413,6 +429,17 @@ impl Directory for SimDirectory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.fs.remove(&self.directory.join(name))
+    }
+
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()> {
+        let to = to.as_any().downcast_ref::<SimDirectory>();
+        let to = to.ok_or(io::ErrorKind::Unsupported)?;
+        let [from, to] = [&self.directory, &to.directory].map(|directory| directory.join(name));
+        self.fs.link(&from, &to)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn sync(&self) -> io::Result<()> {

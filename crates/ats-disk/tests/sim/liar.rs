@@ -147,6 +147,14 @@ impl Directory for LiarDirectory {
         }
     }
 
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()> {
+        self.directory()?.link(name, to)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn sync(&self) -> io::Result<()> {
         match self.lie {
             Lie::SyncDir => Ok(()),

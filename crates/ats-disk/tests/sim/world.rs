@@ -80,6 +80,17 @@ impl<S: Subject> World<S> {
         store.ok_or_else(|| Failure::Wrong(String::from("it was opened, but is not there")))
     }
 
+    /// Does something with the store that syncs all that was written, and changes nothing else.
+    pub(crate) fn sync_by(
+        &mut self,
+        call: impl FnOnce(&S) -> Result<(), Error>,
+    ) -> Result<(), Failure> {
+        call(self.store()?)?;
+        self.timeline.sync();
+        self.fs.set_window(self.timeline.window());
+        Ok(())
+    }
+
     fn reopen(&mut self) -> Result<(), Failure> {
         if self.random.one_in(2) {
             self.setup = self.setup.with_other_sizes(&mut self.random);

@@ -210,7 +210,9 @@ fn make(directory: &Path) {
         let is_refused = match call {
             Call::Create => is_run && left.fetch_sub(1, Ordering::Relaxed) == 0,
             Call::Reserve => !path.ends_with("reserve"),
-            Call::Open | Call::Sync | Call::SyncDir | Call::Read | Call::Sleep => false,
+            Call::Open | Call::Link | Call::Sync | Call::SyncDir | Call::Read | Call::Sleep => {
+                false
+            }
         };
         match is_refused {
             true if call == Call::Reserve => Err(io::ErrorKind::StorageFull.into()),

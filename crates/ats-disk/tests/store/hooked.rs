@@ -16,6 +16,8 @@ pub(crate) enum Call {
     Create,
     /// Opening a file.
     Open,
+    /// Giving a file a second name.
+    Link,
     /// Syncing a file.
     Sync,
     /// Syncing a directory.
@@ -127,6 +129,15 @@ impl Directory for HookedDirectory {
         self.directory.remove(name)
     }
 
+    fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()> {
+        (self.hook)(Call::Link, &self.path.join(name))?;
+        self.directory.link(name, to)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.directory.as_any()
+    }
+
     fn sync(&self) -> io::Result<()> {
         (self.hook)(Call::SyncDir, &self.path)?;
         self.directory.sync()
@@ -165,5 +176,13 @@ impl File for HookedFile {
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         (self.hook)(Call::Reserve, &self.path)?;
         self.file.reserve(bytes)
+    }
+
+    fn modified(&self) -> io::Result<Option<Duration>> {
+        self.file.modified()
+    }
+
+    fn set_modified(&self, time: Duration) -> io::Result<()> {
+        self.file.set_modified(time)
     }
 }

@@ -7,6 +7,7 @@ mod bags;
 mod blocking;
 #[path = "../support/cases.rs"]
 mod cases;
+mod checkpoints;
 mod closing;
 mod copies;
 mod deletes;
@@ -18,6 +19,7 @@ mod golden;
 mod handles;
 mod hooked;
 mod interface;
+mod live;
 mod long_keys;
 #[path = "../support/map.rs"]
 mod map;

@@ -4,8 +4,9 @@
 //! meanwhile. Only files of tables are touched. The file that describes a table is removed last and
 //! copied last: what a crash leaves can be removed by the same call.
 
-use super::description_file::{decode_description, directory_failure};
+use super::description_file::{TABLE_FILES, decode_description, directory_failure};
 use super::failure::Failure;
+use super::target::Target;
 use crate::atoms::KnownAtom;
 use ats::salvage::{self, Evidence, merge_of_operator};
 use ats::{Description, TableType};
@@ -17,19 +18,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The one of two directories that a failure is about.
+/// The directory that a failure is about.
 pub enum Side {
     /// The one that is there.
     Source,
     /// The one that shall be there.
     Target,
+    /// That of an earlier checkpoint.
+    Earlier,
 }
 
-/// Files of a table that are not those of its store, in the order in which they are removed. The
-/// first one is what a crash has left of the second.
-const TABLE_FILES: [&str; 2] = ["table.new", Description::FILE];
-
-type TwoDirectoryResult<T> = Result<T, (Side, Failure)>;
+pub(super) type TwoDirectoryResult<T> = Result<T, (Side, Failure)>;
 
 fn source_failure(failure: impl Into<Failure>) -> (Side, Failure) {
     (Side::Source, failure.into())
@@ -40,7 +39,7 @@ fn target_failure(failure: impl Into<Failure>) -> (Side, Failure) {
 }
 
 /// Locks the directory of a table, whose description may be spoilt.
-fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
+pub(super) fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
     let locked =
         StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(directory_failure)?;
     match is_table(&locked.names()?) {
@@ -123,32 +122,9 @@ pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
 /// [`Failure`] with the directory that it is about. Then there is no copy.
 pub fn copy(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     let locked = lock_table(source, Sharing::Shared).map_err(source_failure)?;
-    let Some(parent) = target.parent().filter(|parent| parent.is_dir()) else {
-        let text = "the directory in which it shall be is not there";
-        return Err(target_failure(Failure::new(KnownAtom::Enoent, text)));
-    };
-    if offline::is_within(parent, source) {
-        let text = "a table cannot be copied into its own directory";
-        return Err(target_failure(Failure::new(KnownAtom::Einval, text)));
-    }
-    let was_there = target.is_dir();
-    let made = StoreDirectory::make(Arc::new(RealFs), target);
-    let made = made.map_err(directory_failure).map_err(target_failure)?;
-    if !made.names().map_err(target_failure)?.is_empty() {
-        let text = "there are files in the directory";
-        return Err(target_failure(Failure::new(KnownAtom::Eexist, text)));
-    }
-    locked
-        .copy_store(&made, &[Description::FILE])
-        .map_err(|error| {
-            // A directory that cannot be removed is no table: the file that describes it comes
-            // last.
-            let _left = made.remove_store(&TABLE_FILES);
-            if !was_there {
-                let _left = offline::remove_dir(target);
-            }
-            target_failure(error)
-        })
+    let made = Target::make(source, target).map_err(target_failure)?;
+    let copied = made.fill(|made| locked.copy_store(made, &[Description::FILE]));
+    copied.map_err(target_failure)
 }
 
 /// Description of a table, given by the caller for the case that its file does not say it any more.

@@ -9,6 +9,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Files of a table that are not those of its store, in the order in which they are removed. The
+/// first one is what a crash has left of the second.
+pub(super) const TABLE_FILES: [&str; 2] = ["table.new", Description::FILE];
+
 /// Describes the table in a directory; `None` if no table was made there.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Tables in directories: a store on disk, the file that says which table it is of, and how
 //! schedulers are spared waiting for it.
 
+mod checkpoint;
 mod closed;
 mod description_file;
 mod failure;
@@ -12,7 +13,9 @@ mod settings;
 mod stress_store;
 mod table_merge;
 mod table_store;
+mod target;
 
+pub use checkpoint::checkpoint;
 pub use closed::{DescriptionHint, Side, copy, destroy, rename, repair};
 pub use description_file::describe;
 pub use failure::{Failure, word_of};

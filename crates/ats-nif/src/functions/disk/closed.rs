@@ -33,14 +33,15 @@ fn disk_destroy<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e>
     })
 }
 
-/// `ok`, or `{error, source | target, Cause, Text}`.
-fn side_result_term<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
+/// `ok`, or `{error, source | target | earlier, Cause, Text}`.
+pub(super) fn side_result_term<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
     let Err((side, failure)) = done else {
         return KnownAtom::Ok.word();
     };
     let side = match side {
         Side::Source => KnownAtom::Source,
         Side::Target => KnownAtom::Target,
+        Side::Earlier => KnownAtom::Earlier,
     };
     let text = env.binary(failure.text.as_bytes());
     env.tuple(&[

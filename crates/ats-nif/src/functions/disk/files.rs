@@ -1,8 +1,11 @@
-//! The files of a table: the moments at which they are on disk, and at which they are sorted.
+//! The files of a table: the moments at which they are on disk, at which they are sorted, and at
+//! which another table has them.
 
 use super::access::{find_open_table, on_dirty_io};
-use super::terms::result_term;
+use super::closed::side_result_term;
+use super::terms::{path, read_optional, result_term};
 use crate::call::NifResult;
+use crate::disk::checkpoint;
 use crate::env::Env;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
@@ -12,6 +15,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_sync", disk_sync, 1),
         nif!("disk_flush", disk_flush, 1),
         nif!("disk_compact", disk_compact, 1),
+        nif!("disk_checkpoint", disk_checkpoint, 3),
     ]
 }
 
@@ -34,4 +38,16 @@ fn disk_compact<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = find_open_table(env, table)?;
     Ok(result_term(env, opened.compact()))
+}
+
+/// `disk_checkpoint(Table, To, default | Earlier)`: makes a table in another directory, which is
+/// what this one is at this moment.
+fn disk_checkpoint<'e>(env: Env<'e>, [table, to, earlier]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let opened = find_open_table(env, table)?;
+    let earlier = read_optional(earlier, |earlier| path(earlier).ok())?;
+    Ok(side_result_term(
+        env,
+        checkpoint(&opened, path(to)?, earlier),
+    ))
 }

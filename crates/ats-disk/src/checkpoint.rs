@@ -1,0 +1,230 @@
+//! Checkpoints: the store as it is at a moment, as a store in another directory.
+//!
+//! A run does not change, nor does a journal that gets no more records. So the moment is made by
+//! going on with an empty memtable and the next journal, as when the memtable is full. What was
+//! written before is in files then to which a checkpoint gives a second name. Neither store notices
+//! what the other does: both write to new files only, and what the opening of a store cuts off a
+//! journal is what is behind its last record.
+//!
+//! What is not on disk is synced before the manifest is written, which comes last: without it there
+//! is no store.
+
+use crate::core::{Core, Version};
+use crate::directory::{StoreDirectory, copy_file, read_file, replace_file};
+use crate::error::Error;
+use crate::files::manifest::{self, Manifest};
+use crate::flush::Flusher;
+use crate::fs::{Directory, remove_if_there};
+use crate::journal::{self, ToSync};
+use crate::run_file::{FileMeta, file_name};
+use crate::write::Writer;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A moment of a store.
+struct Moment {
+    version: Arc<Version>,
+    /// The sequence number of the last change.
+    last_seq: u64,
+    /// The number of the journal that gets the next one.
+    next_journal: u64,
+    /// The number of the first journal that this opening of the store has begun.
+    first_own: u64,
+    /// The journals that were not durable.
+    to_sync: ToSync,
+    /// The contents of the files that are kept beside those of the store.
+    beside: Vec<Vec<u8>>,
+}
+
+/// An earlier checkpoint, of which files are taken.
+struct Earlier<'d> {
+    directory: &'d dyn Directory,
+    files: Vec<FileMeta>,
+}
+
+/// Makes a checkpoint in an empty directory, with the files of these names that are kept beside
+/// those of the store, of which the last comes last of all. Files that cannot be linked are linked
+/// from the `earlier` checkpoint, if that has them, or copied.
+pub(crate) fn make(
+    writer: &Writer,
+    flusher: &Flusher,
+    target: &StoreDirectory,
+    earlier: Option<&StoreDirectory>,
+    beside: &[&str],
+) -> Result<(), Error> {
+    let core = &*writer.core;
+    core.status.check_writable()?;
+    let _guard = core.directory_lock.acquire()?;
+    if !target.names()?.is_empty() {
+        let error = io::Error::from(ErrorKind::AlreadyExists);
+        return Err(Error::io(&error, "there are files in the directory"));
+    }
+    let earlier = earlier.map(|earlier| Earlier::read(earlier, core.store));
+    let earlier = earlier.transpose()?;
+    let made = fill(writer, flusher, target, earlier.as_ref(), beside);
+    if made.is_err() {
+        empty(target, beside);
+    }
+    made
+}
+
+fn fill(
+    writer: &Writer,
+    flusher: &Flusher,
+    target: &StoreDirectory,
+    earlier: Option<&Earlier<'_>>,
+    beside: &[&str],
+) -> Result<(), Error> {
+    let core = &*writer.core;
+    let to = &*target.directory;
+    let pin = flusher.pin_journals();
+    let moment = take_moment(writer, beside)?;
+    writer.sync_files(&moment.to_sync)?;
+    let journals = moment.journals();
+    for number in journals.clone() {
+        let name = journal::name(number);
+        // What an earlier process has written may be shown by the system without being on the disk,
+        // and a sync would not tell.
+        let done = match number >= moment.first_own {
+            true => link_or_copy(&*core.directory, to, &name),
+            false => copy_file(&*core.directory, to, &name),
+        };
+        done.map_err(|error| Error::io(&error, &name))?;
+    }
+    drop(pin);
+    let runs = &moment.version.runs;
+    for file in runs.iter().flat_map(|run| &run.meta.files) {
+        let name = file_name(file.number);
+        let linked = link(&*core.directory, to, &name).and_then(|is_linked| {
+            let is_linked = is_linked
+                || earlier.is_some_and(|earlier| earlier.gives(&*core.directory, to, file));
+            match is_linked {
+                true => Ok(()),
+                false => copy_file(&*core.directory, to, &name),
+            }
+        });
+        linked.map_err(|error| Error::io(&error, &name))?;
+    }
+    let synced = to.sync();
+    synced.map_err(|error| Error::io(&error, "syncing the directory"))?;
+    let flushed = match moment.version.sealed.last() {
+        Some(oldest) => oldest.first_seq - 1,
+        None => moment.last_seq,
+    };
+    let contents = flusher.files().contents_of(runs, flushed, journals.start);
+    Manifest::write_first(Arc::clone(&target.directory), contents)?;
+    for (name, bytes) in beside.iter().zip(&moment.beside) {
+        replace_file(to, name, bytes)?;
+    }
+    Ok(())
+}
+
+/// Goes on with an empty memtable and another journal. Journals are pinned.
+fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
+    let core = &*writer.core;
+    loop {
+        let before = read_beside(core, beside)?;
+        // No writer should wait for a journal that is begun.
+        if core.write_state.lock().has_unsealed() {
+            writer.next_journal.want();
+            writer.prepare_journal()?;
+        }
+        let moment = {
+            let mut write_state = core.write_state.lock();
+            writer.seal(&mut write_state);
+            Moment {
+                version: core.versions.current_arc(),
+                last_seq: write_state.last_seq,
+                next_journal: write_state.journal.number(),
+                first_own: write_state.journal.first_own(),
+                to_sync: write_state.journal.to_sync(),
+                beside: before,
+            }
+        };
+        // They say what the records are, so they must be those of the moment.
+        if read_beside(core, beside)? == moment.beside {
+            return Ok(moment);
+        }
+    }
+}
+
+fn read_beside(core: &Core, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+    let contents = names.iter().map(|name| {
+        let read = read_file(&*core.directory, name)?;
+        read.ok_or_else(|| Error::corrupt(format_args!("{name} is missing")))
+    });
+    contents.collect()
+}
+
+impl Moment {
+    /// The numbers of the journals of its sealed memtables.
+    fn journals(&self) -> Range<u64> {
+        let oldest = self.version.sealed.last();
+        let first = oldest.map_or(self.next_journal, |oldest| oldest.next_journal - 1);
+        first..self.next_journal
+    }
+}
+
+impl<'d> Earlier<'d> {
+    /// The files of an earlier checkpoint; none if it is of another store.
+    fn read(directory: &'d StoreDirectory, store: u128) -> Result<Self, Error> {
+        let directory = &*directory.directory;
+        let (contents, _) = Manifest::read(directory)?.ok_or(Error::Missing)?;
+        let mut files = Vec::new();
+        if contents.store == store {
+            for run in contents.runs {
+                files.extend(run.files);
+            }
+        }
+        Ok(Earlier { directory, files })
+    }
+
+    /// Gives the target a file, if it is the same as that of the source. Returns `true` if it has.
+    fn gives(&self, source: &dyn Directory, target: &dyn Directory, file: &FileMeta) -> bool {
+        let name = file_name(file.number);
+        self.files.contains(file)
+            && is_same(source, self.directory, &name).unwrap_or(false)
+            && link(self.directory, target, &name).unwrap_or(false)
+    }
+}
+
+/// Returns `true` if a file of two directories was written at the same time and has the same
+/// length. A store that has gone on from a copy may have written another file with this number, at
+/// another time.
+fn is_same(one: &dyn Directory, other: &dyn Directory, name: &str) -> io::Result<bool> {
+    let (one, other) = (one.open(name)?, other.open(name)?);
+    let modified = one.modified()?;
+    Ok(modified.is_some() && modified == other.modified()? && one.len()? == other.len()?)
+}
+
+/// Gives a file a name in another directory. Returns `false` if it can have none there.
+fn link(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Result<bool> {
+    match from.link(name, to) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.kind() {
+            ErrorKind::CrossesDevices
+            | ErrorKind::PermissionDenied
+            | ErrorKind::TooManyLinks
+            | ErrorKind::Unsupported => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+fn link_or_copy(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Result<()> {
+    match link(from, to, name)? {
+        true => Ok(()),
+        false => copy_file(from, to, name),
+    }
+}
+
+/// Removes what was made in vain, first what makes a store of it. What cannot be removed stays.
+fn empty(target: &StoreDirectory, beside: &[&str]) {
+    for name in beside.iter().rev().copied().chain([manifest::NAME]) {
+        let _left = remove_if_there(&*target.directory, name);
+    }
+    for name in target.names().unwrap_or_default() {
+        let _left = target.directory.remove(&name);
+    }
+}

@@ -1,0 +1,63 @@
+//! The directory that a copy of a table is made in.
+
+use super::description_file::{TABLE_FILES, directory_failure};
+use super::failure::Failure;
+use crate::atoms::KnownAtom;
+use ats_disk::fs::RealFs;
+use ats_disk::{Error, StoreDirectory, offline};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An empty directory for a copy of a table, which is locked.
+pub(super) struct Target<'p> {
+    /// The directory.
+    pub(super) directory: StoreDirectory,
+    path: &'p Path,
+    was_there: bool,
+}
+
+impl<'p> Target<'p> {
+    /// Makes a directory that is missing, or takes an empty one.
+    ///
+    /// # Errors
+    /// [`Failure`]; then nothing has changed.
+    pub(super) fn make(source: &Path, path: &'p Path) -> Result<Self, Failure> {
+        let Some(parent) = path.parent().filter(|parent| parent.is_dir()) else {
+            let text = "the directory in which it shall be is not there";
+            return Err(Failure::new(KnownAtom::Enoent, text));
+        };
+        if offline::is_within(parent, source) {
+            let text = "a table cannot be copied into its own directory";
+            return Err(Failure::new(KnownAtom::Einval, text));
+        }
+        let was_there = path.is_dir();
+        let made = StoreDirectory::make(Arc::new(RealFs), path);
+        let directory = made.map_err(directory_failure)?;
+        if !directory.names()?.is_empty() {
+            let text = "there are files in the directory";
+            return Err(Failure::new(KnownAtom::Eexist, text));
+        }
+        Ok(Target {
+            directory,
+            path,
+            was_there,
+        })
+    }
+
+    /// Fills the directory. After an error it is empty again, or not there.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub(super) fn fill(
+        self,
+        fill: impl FnOnce(&StoreDirectory) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        fill(&self.directory).inspect_err(|_| {
+            // A directory that cannot be removed is no table: the file that describes it is last.
+            let _left = self.directory.remove_store(&TABLE_FILES);
+            if !self.was_there {
+                let _left = offline::remove_dir(self.path);
+            }
+        })
+    }
+}
