@@ -142,10 +142,14 @@ is_only_here(Tab) ->
 
 %% Mnesia calls this while it starts, but traverses a fallback before that; so tables do not rely on
 %% it. It is for the end of the system, where applications stop in the reverse order of their start:
-%% Mnesia must do so first.
+%% Mnesia must do so first. And it is the moment before Mnesia decides which tables it loads.
 %% @private
 -spec init_backend() -> ok | {error, term()}.
-init_backend() -> ats_disk_tables:ensure_started().
+init_backend() ->
+    case ats_disk_tables:ensure_started() of
+        ok -> ats_mnesia_order:prepare();
+        {error, _} = Failed -> Failed
+    end.
 
 %% @private
 -spec add_aliases([alias()]) -> ok.
@@ -197,6 +201,7 @@ create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Prope
 -spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
 load_table(Alias, Tab, Reason, Properties) ->
     Reason =:= {dumper, change_table_copy_type} andalso forget_indexes(Tab),
+    Alias =:= ats_ram andalso done(ats_mnesia_order:check(Tab, Reason), Tab),
     done(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
 
 -spec done(ok | {error, term()}, tab()) -> ok.
@@ -371,6 +376,7 @@ write({both, Table, Name}, Tab, Function, Arguments) ->
     _ = write({dats, Name}, Tab, Function, Arguments),
     apply(ats, Function, [Table | Arguments]);
 write({dats, Name}, Tab, Function, Arguments) ->
+    ok = ats_mnesia_log:write(),
     try apply(dats, Function, [Name | Arguments]) of
         {error, _} = Failed -> stop(Tab, dats:format_error(Failed));
         Answer -> Answer

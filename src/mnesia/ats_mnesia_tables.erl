@@ -316,6 +316,7 @@ init([]) ->
         andalso mnesia_lib:fatal("The owner of tables of ats has ended~n", []),
     mnesia_lib:set(Started, true),
     ?STORES = ats:new(?STORES, [named_table, protected]),
+    ok = ats_mnesia_log:start(),
     {ok, #state{}}.
 
 %% @private

@@ -9,6 +9,8 @@
     failed_writes_stop_mnesia/1,
     the_system_stops_under_writers/1,
     copies_of_other_nodes/1,
+    copies_on_disk_are_loaded_first/1,
+    a_node_without_disk_takes_nothing_away/1,
     a_broken_copy_leaves_the_old_one/1,
     selects_of_other_nodes/1
 ]).
@@ -27,6 +29,8 @@ all() ->
         failed_writes_stop_mnesia,
         the_system_stops_under_writers,
         copies_of_other_nodes,
+        copies_on_disk_are_loaded_first,
+        a_node_without_disk_takes_nothing_away,
         a_broken_copy_leaves_the_old_one,
         selects_of_other_nodes
     ].
@@ -121,6 +125,56 @@ copies_of_other_nodes(Config) ->
              {atomic, ok} = call(First, mnesia, delete_table, [t]),
              [?assertEqual([], directories(Node)) || Node <- [First, Second]]
          end || {From, To} <- Pairs, Type <- [set]]
+    end).
+
+%% The node with the copy in memory stops last, so Mnesia takes it for the one that knows most.
+copies_on_disk_are_loaded_first(Config) ->
+    on_nodes(Config, 2, fun(Nodes) ->
+        [begin
+             create_on_both(InMemory, OnDisk, Type),
+             stopped = call(OnDisk, mnesia, stop, []),
+             stopped = call(InMemory, mnesia, stop, []),
+             ok = call(InMemory, mnesia, start, []),
+             ?assertEqual({timeout, [t]}, call(InMemory, mnesia, wait_for_tables, [[t], 500])),
+             ok = call(OnDisk, mnesia, start, []),
+             [begin
+                  ok = call(Node, mnesia, wait_for_tables, [[t], ?WAIT]),
+                  ?assertEqual(objects(10), call(Node, ats_mnesia_lib, contents, [t]))
+              end || Node <- Nodes],
+             [ats_test_lib:until(fun() ->
+                  call(Node, mnesia, table_info, [t, master_nodes]) =:= []
+              end, ?WAIT) || Node <- Nodes],
+             {atomic, ok} = call(InMemory, mnesia, delete_table, [t])
+         end || [InMemory, OnDisk] <- [Nodes, lists:reverse(Nodes)],
+                Type <- [disc_copies, disc_only_copies, dats_disc, ats_disc]]
+    end).
+
+create_on_both({_, InMemory} = Node, {_, OnDisk}, Type) ->
+    Definition = [{Type, [OnDisk]} | definition(ats_ram, set, [InMemory])],
+    {atomic, ok} = call(Node, mnesia, create_table, [t, Definition]),
+    ok = call(Node, ats_mnesia_lib, fill, [t, 10]),
+    ok = call(Node, mnesia, sync_log, []).
+
+%% It knows no table when it starts. If it would be the first to load one it stops.
+a_node_without_disk_takes_nothing_away(Config) ->
+    on_nodes(Config, 3, fun([OnDisk, First, Second] = Nodes) ->
+        InMemory = [Name || {_, Name} <- [First, Second]],
+        [{atomic, ok} = call(OnDisk, mnesia, change_table_copy_type, [schema, Name, ram_copies])
+         || Name <- InMemory],
+        {_, Name} = OnDisk,
+        Definition = [{disc_copies, [Name]} | definition(ats_ram, set, InMemory)],
+        {atomic, ok} = call(OnDisk, mnesia, create_table, [t, Definition]),
+        ok = call(OnDisk, ats_mnesia_lib, fill, [t, 10]),
+        [stopped = call(Node, mnesia, stop, []) || Node <- Nodes],
+        [begin
+             ok = call(Node, application, set_env,
+                       [mnesia, schema, [{backend_types, ats_mnesia:types()}]]),
+             ok = call(Node, mnesia, start, [])
+         end || Node <- [First, Second]],
+        {ok, _} = call(Second, mnesia, change_config, [extra_db_nodes, [hd(InMemory)]]),
+        ok = call(OnDisk, mnesia, start, []),
+        ok = call(OnDisk, mnesia, wait_for_tables, [[t], ?WAIT]),
+        ?assertEqual(objects(10), call(OnDisk, ats_mnesia_lib, contents, [t]))
     end).
 
 %% Of a copy that comes again nothing must be lost if the other node ends before it has come.

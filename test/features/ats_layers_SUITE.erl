@@ -48,7 +48,7 @@ no_circles(_) ->
     digraph:delete(Graph).
 
 the_facade_is_called_from_above(_) ->
-    ?assertEqual([ats_metrics, ats_mnesia, ats_mnesia_tables],
+    ?assertEqual([ats_metrics, ats_mnesia, ats_mnesia_log, ats_mnesia_tables],
                  lists:usort([A || {A, ats} <- calls()])).
 
 %% ----- another facade -----

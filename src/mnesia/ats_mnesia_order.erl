@@ -1,0 +1,106 @@
+%% @private
+%% @doc The order in which the nodes load a table when Mnesia starts.
+%%
+%% A node that has a table of Mnesia's type `ram_copies' waits for one that has it on disk. Of other
+%% types in memory Mnesia does not know that they are empty: it takes the node that stopped last for
+%% the one that knows most, and the copies on disk are then loaded from it, with nothing in them.
+%% So for such tables masters are set here, as Mnesia itself does for a while when it has loaded a
+%% schema from another node: those on disk if there are any. Where nobody or only this node has the
+%% table on disk, it need not wait for others, unless they have loaded the table already. With
+%% several copies on disk it still waits for those in memory of nodes that it has not seen stop.
+%%
+%% Nothing is written to the log of Mnesia, and masters that a program has set stay what they are.
+-module(ats_mnesia_order).
+
+-export([prepare/0, check/2]).
+
+%% @doc Sets the masters of the tables of this node. Called when Mnesia knows its tables and has not
+%% decided yet which of them it loads.
+-spec prepare() -> ok.
+prepare() ->
+    Masters = [{Tab, Nodes} || mnesia_lib:is_running() =:= starting, Tab <- local_tables(),
+                               Nodes <- [masters(mnesia_lib:val({Tab, cstruct}))], Nodes =/= []],
+    %% Mnesia answers when this process, its transaction manager, has gone on.
+    _ = Masters =/= [] andalso spawn(fun() -> set_and_forget(Masters) end),
+    ok.
+
+%% The first call does nothing, and is answered when the masters that a program has set are known.
+-spec set_and_forget([{atom(), [node()]}]) -> ok.
+set_and_forget(Masters) ->
+    ok = gen_server:call(mnesia_recover, {log_master_nodes, schema, [], false, no}, infinity),
+    Ours = [{Tab, Nodes} || {Tab, Nodes} <- Masters, mnesia_recover:get_master_nodes(Tab) =:= []],
+    ok = set_masters(Ours),
+    lists:foreach(fun forget_when_loaded/1, Ours).
+
+%% From then on all copies are equal.
+-spec forget_when_loaded({atom(), [node()]}) -> ok | {error, term()}.
+forget_when_loaded({Tab, _} = Masters) ->
+    case mnesia_lib:is_running() of
+        starting ->
+            timer:sleep(100),
+            forget_when_loaded(Masters);
+        yes ->
+            case mnesia:wait_for_tables([Tab], infinity) of
+                ok -> set_masters([{Tab, []}]);
+                {error, _} = Failed -> Failed
+            end;
+        _ ->
+            ok
+    end.
+
+-spec masters(Definition :: tuple()) -> [node()].
+masters(Definition) ->
+    Copies = mnesia_lib:copy_holders(Definition),
+    Types = [mnesia_lib:cs_to_storage_type(Node, Definition) || Node <- Copies],
+    IsExternal = lists:any(fun is_external_in_memory/1, Types),
+    OnDisk = [Node || {Node, Type} <- lists:zip(Copies, Types), not is_in_memory(Type)],
+    case OnDisk of
+        _ when not IsExternal; Copies =:= [node()] -> [];
+        [] -> Copies;
+        [Node] when Node =:= node() -> Copies;
+        _ ->
+            case lists:member(node(), OnDisk) of
+                true -> [];
+                false -> OnDisk
+            end
+    end.
+
+-spec is_external_in_memory(Type :: term()) -> boolean().
+is_external_in_memory({ext, _, _} = Type) -> is_in_memory(Type);
+is_external_in_memory(_Type) -> false.
+
+%% @doc Returns `{error, _}' if the copy of this node, in memory and so without any object, is about
+%% to be the first that is loaded while other nodes have the table on disk. A node without a schema
+%% on disk comes to that, as it knows no table when it starts.
+-spec check(ats_mnesia:tab(), Reason :: term()) -> ok | {error, {copies_on_disk, [node()]}}.
+check(Tab, Reason) ->
+    case is_first(Reason) andalso not mnesia_lib:val({Tab, local_content}) andalso on_disk(Tab) of
+        [_ | _] = Nodes -> {error, {copies_on_disk, Nodes}};
+        _ -> ok
+    end.
+
+is_first(initial) -> true;
+is_first({adopt_orphan, _Node}) -> true;
+is_first({_Reason, last_loader_down, _Node}) -> true;
+is_first(_Reason) -> false.
+
+-spec local_tables() -> [atom()].
+local_tables() ->
+    case ets:lookup(mnesia_gvar, {schema, local_tables}) of
+        [{_, Tables}] -> Tables -- [schema];
+        [] -> []
+    end.
+
+-spec is_in_memory(Storage :: term()) -> boolean().
+is_in_memory(Storage) -> mnesia_lib:semantics(Storage, storage) =:= ram_copies.
+
+%% The nodes other than this one that have a table on disk.
+-spec on_disk(atom()) -> [node()].
+on_disk(Tab) ->
+    Definition = mnesia_lib:val({Tab, cstruct}),
+    [Node || Node <- mnesia_lib:copy_holders(Definition) -- [node()],
+             not is_in_memory(mnesia_lib:cs_to_storage_type(Node, Definition))].
+
+-spec set_masters([{atom(), [node()]}]) -> ok | {error, term()}.
+set_masters(Masters) ->
+    mnesia_recover:log_master_nodes(Masters, false, yes).
