@@ -14,9 +14,9 @@ SUITES ?=
 # The duration of `make soak`, `make soak-memory` and `make soak-disk`, in seconds.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test-quick test test-deep test-otp27 check sanitize bench bench-latency bench-backends \
-	bench-native bench-disk bench-tables-on-disk trace scaling picture \
-	soak soak-memory soak-disk shell clean
+.PHONY: help setup build demo demo-cluster test-quick test test-deep test-otp27 test-mnesia check sanitize bench \
+	bench-latency bench-backends bench-native bench-disk bench-tables-on-disk bench-mnesia trace scaling picture \
+	functions soak soak-memory soak-disk soak-cluster shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,12 @@ demo: build ## Show ats at work on real data, beside ets
 	erl -noinput -pa $(EBIN) _build/default/lib/ats/demo \
 	    -run ats_demo main $$kind demo/data/UnicodeData.txt.gz
 
+demo-cluster: build ## Show three nodes with mnesia: one is killed, one stopped, nothing is lost
+	@erlc -o _build/default/lib/ats/demo test/cluster/ats_cluster.erl test/cluster/ats_cluster_network.erl \
+	    test/cluster/ats_mnesia_node.erl
+	@kind=plain; [ -t 1 ] && kind=terminal; \
+	erl -noinput -pa $(EBIN) _build/default/lib/ats/demo -run ats_demo_cluster main $$kind
+
 test-quick: setup ## Run tests of units, and a few random programs beside ets: under 3 minutes
 	@./scripts/test.sh quick
 
@@ -44,6 +50,11 @@ test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and other lon
 test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_SUITE ..." for some
 	@rebar3 as test compile
 	@./scripts/otp27.sh $(SUITES)
+
+test-mnesia: build ## Run the suites of mnesia itself on our storage types: an hour
+	@status=0; ./scripts/mnesia-suites.sh ext || status=$$?; \
+	ATS_OTP=27 ./scripts/mnesia-suites.sh ext || status=$$?; \
+	./scripts/mnesia-suites.sh types || status=$$?; exit $$status
 
 check: setup ## Check formatting, lints, documentation, cross references, types
 	@./scripts/check.sh
@@ -77,6 +88,11 @@ bench-tables-on-disk: build ## Measure tables on disk with the workloads of osmo
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_disk:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
+bench-mnesia: build ## Measure transactions of mnesia on its own tables and on ours; ARGS=--quick
+	@tpcb=$$(./scripts/mnesia-suites.sh tpcb | tail -n 1) && [ -d "$$tpcb" ] && \
+	    erl -noinput -pa $(EBIN) $(BENCH) "$$tpcb" \
+	    -eval 'ats_bench_mnesia:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+
 trace: build ## Draw how an ordered_set adapts to contention, into docs/inside/
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
@@ -106,6 +122,12 @@ soak-disk: setup ## Stop machines and kill processes that write to stores on dis
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)
 	@ATS_KILL_ROUNDS=200 ATS_TABLES=10000 rebar3 ct --suite \
 	    test/deep/ats_disk_kill_SUITE,test/deep/ats_disk_many_SUITE
+
+# Rounds of each kind of fault.
+SOAK_ROUNDS ?= 100
+soak-cluster: build ## Kill, stop and cut off nodes that replicate, SOAK_ROUNDS times each
+	@ATS_CLUSTER_ROUNDS=$(SOAK_ROUNDS) rebar3 ct --dir test/cluster
+	@ATS_RA_ROUNDS=$(SOAK_ROUNDS) ./scripts/ra.sh
 
 shell: build ## Start an Erlang shell with ats
 	@erl -pa $(EBIN)

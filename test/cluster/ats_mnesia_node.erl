@@ -1,0 +1,289 @@
+%% A node of a cluster that has tables in mnesia: starting it as an operator would, and processes
+%% that write to its tables in transactions and note what was acknowledged.
+%%
+%% Writer number `W' of a family of tables makes one transaction after the other, of number 1, 2, 3
+%% and so on. Each changes all tables of the family, so what the tables have of this writer after
+%% transaction `N' is known: see objects/4. It notes the number of each acknowledged transaction in
+%% a file, by a write of the system, which outlives the node.
+-module(ats_mnesia_node).
+
+-export([configure/1, start/1, stop/0, restart_from/2, create_schema/2, create_tables/2]).
+-export([running/0, events/0, aborts/0]).
+-export([start_writers/2, stop_writers/0]).
+-export([contents/1, acknowledged/3, objects/4, bank/1, total/0]).
+
+-export_type([family/0, table/0, writer/0]).
+
+-type storage() :: atom().
+-type table() :: {Name :: atom(), storage(), set | ordered_set | bag}.
+-type family() :: {Name :: atom(), [table()]}.
+-type writer() :: pos_integer().
+
+%% So many objects of each writer are in a table; older ones are deleted.
+-define(WINDOW, 60).
+%% Objects of a bag have one of so many keys.
+-define(BAG_KEYS, 7).
+%% Writers move amounts between so many accounts of a table, too.
+-define(ACCOUNTS, 20).
+-define(DEPOSIT, 100).
+-define(PAUSE_MS, 2).
+-define(NO_MAJORITY_PAUSE_MS, 50).
+-define(LOAD_MS, 60000).
+-define(STOP_MS, 60000).
+-define(NOTES, ?MODULE).
+
+%% ----- what an operator does -----
+
+%% What a node needs before mnesia starts. Its log is written to the tables often, so that faults
+%% meet that.
+-spec configure(file:filename()) -> ok.
+configure(Directory) ->
+    Settings = [
+        {dir, filename:join(Directory, "mnesia")},
+        {core_dir, Directory},
+        {dump_log_write_threshold, 300},
+        {dump_log_time_threshold, 3000}
+    ],
+    _ = application:load(mnesia),
+    [ok = application:set_env(mnesia, Key, Value) || {Key, Value} <- Settings],
+    watcher().
+
+-spec start([atom()]) -> ok.
+start(Tables) ->
+    ok = mnesia:start(),
+    ok = watch(),
+    wait_for_tables(Tables).
+
+-spec stop() -> ok.
+stop() ->
+    stopped = mnesia:stop(),
+    ok.
+
+%% Starts mnesia on a node that was cut off: its tables are loaded from these nodes, whatever it has
+%% itself.
+-spec restart_from([node()], [atom()]) -> ok.
+restart_from(Nodes, Tables) ->
+    stopped = mnesia:stop(),
+    ok = mnesia:set_master_nodes(Nodes),
+    ok = mnesia:start(),
+    ok = watch(),
+    ok = wait_for_tables(Tables),
+    %% The next start is again from whoever was last.
+    ok = mnesia:set_master_nodes([]).
+
+-spec create_schema([node()], [{storage(), module()}]) -> ok.
+create_schema(Nodes, []) ->
+    mnesia:create_schema(Nodes);
+create_schema(Nodes, BackendTypes) ->
+    mnesia:create_schema(Nodes, [{backend_types, BackendTypes}]).
+
+-spec create_tables([node()], [family()]) -> ok.
+create_tables(Nodes, Families) ->
+    [
+        {atomic, ok} = mnesia:create_table(
+            Table, [{Storage, Nodes}, {type, Type}, {majority, true}]
+        )
+     || {_, Tables} <- Families, {Table, Storage, Type} <- Tables
+    ],
+    [
+        {atomic, _} = mnesia:sync_transaction(fun() ->
+            [
+                ok = mnesia:write({Table, {account, Account}, ?DEPOSIT})
+             || {Table, _, Type} <- Tables, Type =/= bag, Account <- lists:seq(1, ?ACCOUNTS)
+            ]
+        end)
+     || {_, Tables} <- Families
+    ],
+    ok.
+
+wait_for_tables(Tables) ->
+    ok = mnesia:wait_for_tables(Tables, ?LOAD_MS).
+
+%% Nodes that this node shares its tables with now.
+-spec running() -> [node()].
+running() ->
+    lists:sort(mnesia:system_info(running_db_nodes)).
+
+%% ----- what mnesia says -----
+
+%% Has events of mnesia noted; once after each start.
+watch() ->
+    ?NOTES ! {watch, self()},
+    receive {?NOTES, Answer} -> Answer after ?STOP_MS -> error(not_watched) end.
+
+%% A process that keeps what was noted.
+watcher() ->
+    Me = self(),
+    spawn(fun() ->
+        true = register(?NOTES, self()),
+        ?NOTES = ets:new(?NOTES, [named_table, public, bag]),
+        Me ! {?NOTES, ready},
+        note_events()
+    end),
+    receive {?NOTES, ready} -> ok after ?STOP_MS -> error(not_watched) end.
+
+note_events() ->
+    receive
+        {watch, From} ->
+            {ok, _} = mnesia:subscribe(system),
+            From ! {?NOTES, ok};
+        {mnesia_system_event, {inconsistent_database, Context, Node}} ->
+            true = ets:insert(?NOTES, {event, {Context, Node}});
+        _ ->
+            ok
+    end,
+    note_events().
+
+%% Which inconsistencies mnesia has reported since the last call.
+-spec events() -> [{Context :: atom(), node()}].
+events() ->
+    [Event || {event, Event} <- ets:take(?NOTES, event)].
+
+%% Why transactions were aborted since the last call, each reason once.
+-spec aborts() -> [term()].
+aborts() ->
+    [Reason || {abort, Reason} <- ets:take(?NOTES, abort)].
+
+%% ----- writers -----
+
+%% They go on behind what the tables have.
+-spec start_writers(file:filename(), [{writer(), family()}]) -> ok.
+start_writers(Directory, Writers) ->
+    Started = [
+        {W, spawn(fun() -> start_writer(Directory, W, Family) end)}
+     || {W, Family} <- Writers
+    ],
+    true = ets:insert(?NOTES, [{writer, Pid} || {_, Pid} <- Started]),
+    ok.
+
+%% Ends the writers, each after its transaction.
+-spec stop_writers() -> ok.
+stop_writers() ->
+    Monitors = [
+        begin
+            Monitor = erlang:monitor(process, Pid),
+            Pid ! stop,
+            {Pid, Monitor}
+        end
+     || {writer, Pid} <- ets:take(?NOTES, writer)
+    ],
+    lists:foreach(
+        fun({Pid, Monitor}) ->
+            receive
+                {'DOWN', Monitor, process, Pid, normal} -> ok;
+                {'DOWN', Monitor, process, Pid, Reason} -> error({writer, Reason})
+            after ?STOP_MS ->
+                error({writer_hangs, process_info(Pid, current_stacktrace)})
+            end
+        end,
+        Monitors
+    ).
+
+start_writer(Directory, W, {Family, [{First, _, _} | _] = Tables}) ->
+    {ok, Log} = file:open(log(Directory, Family, W), [append, raw, binary]),
+    %% Another node may hold a lock while it finds out what became of the last transaction.
+    {atomic, Last} = mnesia:sync_transaction(fun() -> mnesia:read(First, {W, last}) end),
+    Done =
+        case Last of
+            [] -> 0;
+            [{First, _, N}] -> N
+        end,
+    ok = file:write(Log, <<Done:64>>),
+    write(Log, W, Done + 1, Tables).
+
+write(Log, W, N, Tables) ->
+    receive
+        stop -> ok
+    after ?PAUSE_MS ->
+        case mnesia:sync_transaction(fun() -> change(Tables, W, N) end) of
+            {atomic, ok} ->
+                ok = file:write(Log, <<N:64>>),
+                write(Log, W, N + 1, Tables);
+            {aborted, Reason} ->
+                true = ets:insert(?NOTES, {abort, Reason}),
+                timer:sleep(?NO_MAJORITY_PAUSE_MS),
+                %% Once more the same: if it was done all the same, nothing changes.
+                write(Log, W, N, Tables)
+        end
+    end.
+
+change(Tables, W, N) ->
+    lists:foreach(
+        fun
+            ({Table, _, bag}) ->
+                [New] = numbered(Table, bag, W, [N]),
+                ok = mnesia:write(New),
+                [
+                    ok = mnesia:delete_object(Old)
+                 || Old <- numbered(Table, bag, W, [M || M <- [N - ?WINDOW], M > 0])
+                ],
+                ok = mnesia:delete({Table, {W, last}}),
+                ok = mnesia:write({Table, {W, last}, N});
+            ({Table, _, Type}) ->
+                [New] = numbered(Table, Type, W, [N]),
+                ok = mnesia:write(New),
+                ok = mnesia:delete({Table, {W, N - ?WINDOW}}),
+                ok = mnesia:write({Table, {W, last}, N})
+        end,
+        Tables
+    ),
+    {Bank, _, _} = lists:nth(1 + N rem length(Tables), Tables),
+    mnesia:table_info(Bank, type) =:= bag orelse move(Bank),
+    ok.
+
+move(Table) ->
+    [{_, From, Rich}] = mnesia:read(Table, {account, rand:uniform(?ACCOUNTS)}, write),
+    ok = mnesia:write({Table, From, Rich - 1}),
+    [{_, To, Poor}] = mnesia:read(Table, {account, rand:uniform(?ACCOUNTS)}, write),
+    mnesia:write({Table, To, Poor + 1}).
+
+numbered(Table, bag, W, Numbers) ->
+    [{Table, {W, N rem ?BAG_KEYS}, {N, filling(N)}} || N <- Numbers];
+numbered(Table, _, W, Numbers) ->
+    [{Table, {W, N}, {N, filling(N)}} || N <- Numbers].
+
+filling(N) ->
+    binary:copy(<<N>>, 40 + N rem 200).
+
+log(Directory, Family, W) ->
+    filename:join(Directory, lists:flatten(io_lib:format("~s~b.acknowledged", [Family, W]))).
+
+%% ----- what is there -----
+
+%% All objects of the copy of this node, sorted.
+-spec contents(atom()) -> [tuple()].
+contents(Table) ->
+    Here = node(),
+    Here = mnesia:table_info(Table, where_to_read),
+    lists:sort(mnesia:dirty_select(Table, [{'_', [], ['$_']}])).
+
+%% The number of the last transaction that a writer got acknowledged.
+-spec acknowledged(file:filename(), Family :: atom(), writer()) -> non_neg_integer().
+acknowledged(Directory, Family, W) ->
+    case file:read_file(log(Directory, Family, W)) of
+        {ok, Bytes} when byte_size(Bytes) >= 8 ->
+            Last = byte_size(Bytes) div 8 * 8 - 8,
+            <<_:Last/binary, N:64, _/binary>> = Bytes,
+            N;
+        {ok, _} ->
+            0;
+        {error, enoent} ->
+            0
+    end.
+
+%% All that a table has of a writer after transaction `N', sorted.
+-spec objects(atom(), set | ordered_set | bag, writer(), non_neg_integer()) -> [tuple()].
+objects(_, _, _, 0) ->
+    [];
+objects(Table, Type, W, N) ->
+    Numbers = lists:seq(max(1, N - ?WINDOW + 1), N),
+    lists:sort([{Table, {W, last}, N} | numbered(Table, Type, W, Numbers)]).
+
+%% What is in all accounts of a table, of which these are the objects.
+-spec bank([tuple()]) -> integer().
+bank(Objects) ->
+    lists:sum([Amount || {_, {account, _}, Amount} <- Objects]).
+
+-spec total() -> integer().
+total() ->
+    ?ACCOUNTS * ?DEPOSIT.
