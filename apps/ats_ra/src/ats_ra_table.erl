@@ -1,0 +1,61 @@
+%% @private
+%% @doc The tables of this node that servers keep, and the names under which they are found.
+%%
+%% A table is made anew when its server starts, and when that gets the snapshot of another member.
+%% So no table on disk of an earlier time has to fit to the log.
+-module(ats_ra_table).
+
+-export([make/2, publish/2, find/1, size/1, delete/1]).
+
+-export_type([config/0, table/0]).
+
+-type config() :: {ats | dats, Options :: [term()]}.
+-type table() :: {ats, ats:tid()} | {dats, dats:tab_name()}.
+
+%% @doc Makes a table that nobody finds yet. The log makes its objects durable, it need not.
+-spec make(Server :: atom(), config()) -> table().
+make(_Server, {ats, Options}) ->
+    {ats, ats:new(?MODULE, Options)};
+make(Server, {dats, Options}) ->
+    Unique = [erlang:system_time(), erlang:unique_integer([positive])],
+    Dir = filename:join(directory(Server), io_lib:format("~b_~b", Unique)),
+    ok = filelib:ensure_dir(Dir),
+    Name = {?MODULE, Server, make_ref()},
+    {ok, Name} = dats:open_file(Name, [{file, Dir}, {durability, system} | Options]),
+    {dats, Name}.
+
+%% @doc Has a table found from now on, and removes what there was before.
+-spec publish(Server :: atom(), table()) -> ok.
+publish(Server, Table) ->
+    _ = remove(find(Server)),
+    ok = persistent_term:put({?MODULE, Server}, Table),
+    Kept = [dats:info(Name, filename) || {dats, Name} <- [Table]],
+    Dirs = filelib:wildcard(filename:join(directory(Server), "*")),
+    lists:foreach(fun file:del_dir_r/1, Dirs -- Kept).
+
+-spec find(Server :: atom()) -> table() | undefined.
+find(Server) ->
+    persistent_term:get({?MODULE, Server}, undefined).
+
+%% @doc Returns the number of objects, or of what is on disk for them, which is more.
+-spec size(table()) -> non_neg_integer().
+size({ats, Id}) -> ats:info(Id, size);
+size({dats, Name}) -> dats:info(Name, tree_entries) + dats:info(Name, file_entries).
+
+%% @doc Removes the table for good.
+-spec delete(Server :: atom()) -> ok.
+delete(Server) ->
+    _ = remove(find(Server)),
+    _ = persistent_term:erase({?MODULE, Server}),
+    _ = file:del_dir_r(directory(Server)),
+    ok.
+
+%% A table of an earlier server ended with that.
+remove({ats, Id}) -> try ats:delete(Id) catch error:badarg -> true end;
+remove({dats, Name}) -> dats:close(Name);
+remove(undefined) -> true.
+
+%% In that of the parameter `data_dir', or beside the logs of `ra'.
+directory(Server) ->
+    Dir = application:get_env(ats_ra, data_dir, filename:join(ra_env:data_dir(), "ats_ra")),
+    filename:join(Dir, atom_to_list(Server)).
