@@ -39,7 +39,6 @@ root=$dir/root
 release=_build/default/lib/ats
 tested=_build/test/lib/ats/priv/ats_nif.so
 target=${CARGO_TARGET_DIR:-$PWD/target}
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # Of what common_test depends on, it needs these to run; the others would bring a web browser.
 erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-mnesia erlang-proper
@@ -49,10 +48,7 @@ programs="erlang-parsetools erlang-snmp erlang-xmerl"
 system="busybox-static libc6 libcap2 libgcc-s1 libsctp1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
     libzstd1 zlib1g"
 
-not_run() {
-    echo "NOT RUN: $*"
-    exit 77
-}
+. scripts/debian.sh
 
 # ----- the system -----
 
@@ -60,57 +56,15 @@ make_root() {
     # shellcheck disable=SC2086,SC2116 # lists of words, in one line
     packages=$(echo $erlang $programs $system)
     [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || return 0
-    for command in apt-get dpkg-deb tar; do
-        command -v "$command" >/dev/null 2>&1 || not_run "there is no $command here"
-    done
-    [ -r "$keyring" ] || not_run "there is no $keyring (package debian-archive-keyring)"
+    need_debian dpkg-deb tar
     rm -rf "$dir/debs" "$root.new"
-    mkdir -p "$dir/debs"
-    mirror=$(mirror)
-    [ -n "$mirror" ] || not_run "no repository of Debian is configured on this machine"
-    download || not_run "the packages of Debian ($debian) cannot be downloaded"
+    # shellcheck disable=SC2086 # a list of words
+    download_from deb "$debian" "$dir/debs" download $packages ||
+        not_run "the packages of Debian ($debian) cannot be downloaded"
     unpack || not_run "the packages of Debian ($debian) cannot be unpacked"
     echo "$packages" >"$root.new/packages"
     rm -rf "$root" "$dir/debs"
     mv "$root.new" "$root"
-}
-
-# apt with a configuration and a state of its own, which know of no package that is installed.
-apt() {
-    # shellcheck disable=SC2086 # a list of words
-    APT_CONFIG=$dir/apt/apt.conf apt-get -q ${ATS_APT_OPTIONS:-} "$@"
-}
-
-# The mirror from which the machine itself gets the packages of Debian.
-mirror() {
-    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
-        grep '/debian/*$' | head -n 1
-}
-
-download() {
-    mkdir -p "$dir/apt/lists/partial" "$dir/apt/archives/partial" "$dir/apt/etc"
-    : >"$dir/apt/status"
-    cat >"$dir/apt/apt.conf" <<EOF
-Dir "$dir/apt";
-Dir::Etc "$dir/apt/etc";
-Dir::Etc::sourceparts "/dev/null";
-Dir::Etc::parts "/dev/null";
-Dir::Etc::preferencesparts "/dev/null";
-Dir::State "$dir/apt";
-Dir::State::status "$dir/apt/status";
-Dir::Cache "$dir/apt";
-APT::Sandbox::User "";
-Acquire::Languages "none";
-Acquire::Retries "2";
-Acquire::http::Timeout "20";
-EOF
-    echo "deb [signed-by=$keyring] $mirror $debian main" >"$dir/apt/etc/sources.list"
-    # shellcheck disable=SC2086 # a list of words
-    apt update && (cd "$dir/debs" && apt download $packages)
-    status=$?
-    # The lists are larger than all packages, and would be old the next time.
-    rm -rf "$dir/apt"
-    return $status
 }
 
 # The packages are unpacked and not installed, so what their scripts do has to be done here: the

@@ -122,7 +122,7 @@ contract_stage() {
 
 erlang_stage() {
     export ATS_SELECT_SPECS=20000 ATS_ORACLE_COMMANDS=49000 ATS_ORDERED_BAG_COMMANDS=16000
-    erlang 1800 ! -path 'test/timing/*' ! -path 'test/deep/*'
+    erlang 1800 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 
 # Suites that take long, and random programs beside `ets` once more, now many.
@@ -130,6 +130,21 @@ long_stage() {
     limited 600 rebar3 compile &&
         erlang 2400 \
             '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
+}
+
+# Nodes that replicate, with faults of machines and networks between them.
+cluster_stage() {
+    erlang 900 -path 'test/cluster/*'
+}
+
+# Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
+# script).
+ra_stage() {
+    limited 600 rebar3 compile && limited 1200 scripts/ra.sh
+    status=$?
+    [ "$status" -ne 77 ] ||
+        find apps/ats_ra/test -name '*_SUITE.erl' -exec printf 'not run: %s\n' {} \;
+    return "$status"
 }
 
 # Suites that measure the delay of other processes, and the time until tables have adapted.
@@ -148,6 +163,25 @@ otp27_stage() {
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' $compared
     return "$status"
+}
+
+# Suites of mnesia itself on the storage types of `ats_mnesia`: all cases with external types, also
+# of a later mnesia, and suites that are quick with our types in the place of mnesia's own. They are
+# downloaded the first time (see the script).
+mnesia_stage() {
+    limited 600 rebar3 compile || return
+    limited 600 scripts/mnesia-suites.sh ext
+    status=$?
+    [ "$status" -ne 77 ] || return 77
+    limited 900 scripts/mnesia-suites.sh types mnesia_install_test mnesia_nice_coverage_test \
+        mnesia_qlc_test mnesia_registry_test mnesia_majority_test mnesia_index_plugin_test \
+        mnesia_index_plugin_disc_test mnesia_evil_coverage_test || status=1
+    limited 600 env ATS_OTP=27 scripts/mnesia-suites.sh ext
+    case $? in
+        0) return "$status" ;;
+        77) echo "not run: mnesia of Erlang/OTP 27" && return "$status" ;;
+        *) return 1 ;;
+    esac
 }
 
 # The application as a user has it: started from elsewhere, with nothing but its code path.
@@ -285,7 +319,8 @@ for part; do
     case $part in
         quick) rows units contract ;;
         usual) rows "smoke rust" erlang ;; # A suite wants the application that `smoke` builds.
-        deep) rows "stops models schedules counts" "long otp27" && rows timing "" ;;
+        deep) rows "stops models schedules counts" "long otp27 mnesia" && rows cluster ra &&
+            rows timing "" ;;
         check) rows check "" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac

@@ -1,0 +1,110 @@
+%% @private
+%% @doc Transactions of mnesia on its own storage types and on those of `ats_mnesia'.
+%%
+%% The transactions are those of `mnesia_tpcb', an example of mnesia, which scripts/mnesia-suites.sh
+%% downloads and compiles: each reads and writes an account, a teller and a branch, and adds a
+%% record to a history. In a round each type has its turn in a new database, pairs of types one
+%% after the other, in the other order every second round. What counts is the median over the
+%% rounds of the ratio within a round.
+-module(ats_bench_mnesia).
+
+-export([main/1]).
+
+%% Ours, that of mnesia, and the ratio that is wanted. A database on disk has a log, to which mnesia
+%% writes what is done to all tables but those of its type `ram_copies'.
+-define(PAIRS, [{{memory, ats_ram}, {memory, ram_copies}, 1.0},
+                {{disk, ats_ram}, {disk, ram_copies}, none},
+                {{disk, ats_disc}, {disk, disc_copies}, 0.8},
+                {{disk, dats_disc}, {disk, disc_copies}, none},
+                {{disk, dats_disc}, {disk, disc_only_copies}, 5.0}]).
+
+-type subject() :: {memory | disk, Type :: atom()}.
+
+-type config() :: #{rounds := pos_integer(), seconds := pos_integer(),
+                    accounts := pos_integer(), drivers := pos_integer()}.
+
+%% @doc `--quick' measures for some twenty seconds, `--drivers=N' with several processes.
+-spec main([string()]) -> ok.
+main(Arguments) ->
+    Directory = filename:join(os:getenv("TMPDIR", "/tmp"), "ats-bench-mnesia-" ++ os:getpid()),
+    Config = lists:foldl(fun read_argument/2,
+                         #{rounds => 5, seconds => 10, accounts => 100000, drivers => 1},
+                         Arguments),
+    try
+        ok = application:load(mnesia),
+        ok = logger:set_primary_config(level, error),
+        ok = application:set_env(mnesia, dir, Directory),
+        io:format("~b drivers, ~b accounts, ~b s, ~b rounds~n", [maps:get(Key, Config)
+            || Key <- [drivers, accounts, seconds, rounds]]),
+        Rounds = [round(N, Config) || N <- lists:seq(1, maps:get(rounds, Config))],
+        lists:foreach(fun(Pair) -> show(Pair, Rounds) end, ?PAIRS)
+    after
+        _ = file:del_dir_r(Directory)
+    end,
+    ok.
+
+-spec read_argument(string(), config()) -> config().
+read_argument("--quick", Config) ->
+    Config#{rounds := 1, seconds := 2, accounts := 10000};
+read_argument("--drivers=" ++ Number, Config) ->
+    Config#{drivers := list_to_integer(Number)};
+read_argument("--rounds=" ++ Number, Config) ->
+    Config#{rounds := list_to_integer(Number)}.
+
+%% Transactions a second.
+-spec round(pos_integer(), config()) -> #{subject() => float()}.
+round(Number, Config) ->
+    Pairs = [[Ours, Theirs] || {Ours, Theirs, _} <- ?PAIRS],
+    Ordered = case Number rem 2 of
+                  1 -> lists:append(Pairs);
+                  0 -> lists:append([lists:reverse(Pair) || Pair <- Pairs])
+              end,
+    maps:from_list([{Subject, measure(Subject, Config)} || Subject <- lists:uniq(Ordered)]).
+
+%% In a database of its own. The reports of the transactions go nowhere.
+-spec measure(subject(), config()) -> float().
+measure({Database, Type}, #{seconds := Seconds, accounts := Accounts, drivers := Drivers}) ->
+    Leader = group_leader(),
+    Nowhere = spawn_link(fun ignore_output/0),
+    true = group_leader(Nowhere, self()),
+    ok = mnesia:delete_schema([node()]),
+    ok = make_schema(Database, [{backend_types, ats_mnesia:types()}]),
+    ok = mnesia:start(),
+    Arguments = [{replica_type, Type}, {n_accounts_per_branch, Accounts}, {n_branches, Drivers},
+                 {n_drivers_per_node, Drivers}, {stop_after, timer:seconds(Seconds)},
+                 {use_running_mnesia, true}],
+    {ok, {time, Transactions, _, _, Microseconds, _}} = mnesia_tpcb:start(Arguments),
+    stopped = mnesia:stop(),
+    true = group_leader(Leader, self()),
+    unlink(Nowhere),
+    exit(Nowhere, kill),
+    Transactions * Drivers * 1000000 / Microseconds.
+
+make_schema(disk, Properties) -> mnesia:create_schema([node()], Properties);
+make_schema(memory, Properties) -> application:set_env(mnesia, schema, Properties).
+
+-spec ignore_output() -> no_return().
+ignore_output() ->
+    receive
+        {io_request, From, Reference, _} ->
+            From ! {io_reply, Reference, ok},
+            ignore_output();
+        _ ->
+            ignore_output()
+    end.
+
+-spec show({subject(), subject(), float() | none}, [#{subject() => float()}]) -> ok.
+show({Ours = {Database, OurType}, Theirs = {_, TheirType}, Wanted}, Rounds) ->
+    [Rate, TheirRate, Ratio] = [median(Values) || Values <- [
+        [maps:get(Ours, Round) || Round <- Rounds],
+        [maps:get(Theirs, Round) || Round <- Rounds],
+        [maps:get(Ours, Round) / maps:get(Theirs, Round) || Round <- Rounds]]],
+    io:format("database on ~-7s ~-10s ~7b tps, ~-17s ~7b tps, ratio ~.2f~s~n",
+              [Database, OurType, round(Rate), TheirType, round(TheirRate), Ratio, wanted(Wanted)]).
+
+-spec wanted(float() | none) -> iolist().
+wanted(none) -> "";
+wanted(Ratio) -> io_lib:format(" (wanted: ~.1f)", [Ratio]).
+
+-spec median([float()]) -> float().
+median(Numbers) -> lists:nth(length(Numbers) div 2 + 1, lists:sort(Numbers)).
