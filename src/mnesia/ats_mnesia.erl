@@ -202,7 +202,18 @@ create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Prope
 load_table(Alias, Tab, Reason, Properties) ->
     Reason =:= {dumper, change_table_copy_type} andalso forget_indexes(Tab),
     Alias =:= ats_ram andalso done(ats_mnesia_order:check(Tab, Reason), Tab),
+    Reason =:= {dumper, create_table} andalso remove_ets_table(Tab),
     done(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
+
+%% Where a backup makes a table in memory anew, Mnesia makes one of `ets', of whatever type the table
+%% is. It would fail to do so the next time, and stop.
+-spec remove_ets_table(atom()) -> ok.
+remove_ets_table(Tab) ->
+    Monitor = erlang:whereis(mnesia_monitor),
+    case ets:info(Tab, owner) of
+        Monitor when is_pid(Monitor) -> true = ets:delete(Tab), ok;
+        _ -> ok
+    end.
 
 -spec done(ok | {error, term()}, tab()) -> ok.
 done(ok, _Tab) -> ok;

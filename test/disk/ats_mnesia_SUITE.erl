@@ -204,7 +204,7 @@ restored_backups(Config) ->
              {atomic, _} = mnesia:restore(File, [{default_op, Op}]),
              [?assertEqual(objects(300), contents(Name), {Op, Name}) || Name <- names()],
              [fill(Name, 310) || Name <- names()]
-         end || Op <- [clear_tables, recreate_tables]],
+         end || Op <- [clear_tables, recreate_tables, recreate_tables]],
         {ok, Traversed} =
             mnesia:traverse_backup(File, mnesia_backup, dummy, read_only,
                                    fun(T, N) when element(1, T) =/= schema -> {[T], N + 1};
