@@ -205,7 +205,7 @@ load_table(Alias, Tab, Reason, Properties) ->
     Reason =:= {dumper, create_table} andalso remove_ets_table(Tab),
     done(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
 
-%% Where a backup makes a table in memory anew, Mnesia makes one of `ets', of whatever type the table
+%% Where a backup makes a table in memory anew, Mnesia makes one of `ets' for it, whatever its type
 %% is. It would fail to do so the next time, and stop.
 -spec remove_ets_table(atom()) -> ok.
 remove_ets_table(Tab) ->
