@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 /// An empty directory for a copy of a table, which is locked.
 pub(super) struct Target<'p> {
-    /// The directory.
-    pub(super) directory: StoreDirectory,
+    directory: StoreDirectory,
     path: &'p Path,
     was_there: bool,
 }
