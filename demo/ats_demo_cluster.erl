@@ -65,7 +65,7 @@ prepare(#{nodes := [First | _] = Nodes, cluster := Cluster} = Demo) ->
     ok = on(Demo, First, create_tables, [Nodes, [?FAMILY]]),
     lists:foreach(fun(Node) -> start_writer(Demo, Node) end, Nodes).
 
-%% @doc What happens.
+%% @doc Kills and stops nodes, brings them back, and tells of it.
 -spec tell(demo()) -> ok.
 tell(#{cluster := Cluster, nodes := [One, Two, Three]} = Demo) ->
     say(Demo, "The nodes write."),

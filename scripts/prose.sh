@@ -5,7 +5,8 @@
 # any "Whether".
 set -eu
 cd "$(dirname "$0")/.."
-find crates/*/src bench fuzz tools src apps/*/src -name '*.rs' -o -name '*.erl' | sort | xargs awk '
+find crates/*/src bench demo fuzz tools src apps/*/src -name '*.rs' -o -name '*.erl' |
+    sort | xargs awk '
 BEGIN {
     question = "What|Whether|Where|How|When|Why|Which|Whose|Who|As|Of which|By which"
     question = "^(" question "|So (many|long|much|often))( |,|$)"

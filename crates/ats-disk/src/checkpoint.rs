@@ -6,8 +6,8 @@
 //! what the other does: both write to new files only, and what the opening of a store cuts off a
 //! journal is what is behind its last record.
 //!
-//! What is not on disk is synced before the manifest is written, which comes last: without it there
-//! is no store.
+//! Data that is not on disk yet is synced before the manifest is written. The manifest comes last:
+//! without it there is no store.
 
 use crate::core::{Core, Version};
 use crate::directory::{StoreDirectory, copy_file, read_file, replace_file};

@@ -531,12 +531,12 @@ impl DiskStore {
     /// files of these names that are kept [beside](DiskStore::replace_file) those of the store.
     /// They are written last, in this order.
     ///
-    /// Where files cannot be linked, those are linked that an `earlier` checkpoint has as well.
-    /// They are known by their number, all that the manifest says of them, and the time at which
-    /// they were written. So only what is new is copied.
+    /// If files cannot be linked, those that an `earlier` checkpoint has as well are linked from
+    /// there. They are known by their number, all that the manifest says of them, and the time at
+    /// which they were written. So only what is new is copied.
     ///
     /// # Errors
-    /// As those of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and [`Error::Corrupt`]
+    /// Those of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and [`Error::Corrupt`]
     /// if there is no earlier checkpoint in that directory, or one that cannot be read.
     pub fn checkpoint_in(
         &self,

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// A checkpoint that was made.
 struct Made {
     path: PathBuf,
-    /// What the store contained.
+    /// The contents of the store.
     state: State,
     /// The number of the first call, and of the first one after it.
     begun: u64,
