@@ -5,13 +5,20 @@ use crate::model::WAIT_SPINS;
 use std::time::Instant;
 
 /// The waiting of one thread for others that need a moment, unless the system has stopped them.
-pub(crate) struct Backoff {
+pub struct Backoff {
     spins: u32,
     end: Option<Option<Instant>>,
 }
 
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Backoff {
-    pub(crate) fn new() -> Self {
+    /// A waiting that has not begun.
+    pub fn new() -> Self {
         Backoff {
             spins: 0,
             end: None,
@@ -20,7 +27,7 @@ impl Backoff {
 
     /// Waits a moment; false if that has been going on for too long for a thread that
     /// [must not wait](lock::set_may_wait).
-    pub(crate) fn wait(&mut self) -> bool {
+    pub fn wait(&mut self) -> bool {
         self.spins += 1;
         if self.spins < WAIT_SPINS {
             crate::shim::pause();

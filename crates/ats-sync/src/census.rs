@@ -55,8 +55,17 @@
 //! visible to the second round, which finds other turns than the first, since that has found no
 //! turn that was not over. So the sum is that at T.
 //!
-//! The turns come first. Behind the look at the lock a thread may come in and count its turn; the
-//! second round would find that same turn, and the numbers between might be half changed.
+//! In the first round the turns come first. Behind the look at the lock a thread may come in and
+//! count its turn; the second round would find that same turn, and the numbers between might be
+//! half changed. In the second round the lock comes first. A thread that took it before the second
+//! round may count its turn late, since it takes the lock before: a look at the turns first would
+//! miss it, and the look at the lock, when it has been given back, too.
+//!
+//! # Why nothing is done while the clock is advanced
+//! `between` of a glance writes, executes a fence, and looks at each lock; a writer takes the lock,
+//! executes a fence, and reads what `between` has written. So the writer sees that, or the second
+//! round finds the lock held, or given back, and then (acquire) a turn that the first round has not
+//! counted.
 //!
 //! # Why the closed gate is right
 //! The census closes the gate, executes a fence, and looks at each lock; a writer takes the lock,
@@ -148,7 +157,8 @@ impl Gate {
         loop {
             let taken = take()?;
             fence_after_locking();
-            if self.state.load(Ordering::Relaxed) == OPEN {
+            // Acquire: what comes in when the gate is open again sees what was done behind it.
+            if self.state.load(Ordering::Acquire) == OPEN {
                 return Some(taken);
             }
             drop(taken);
@@ -190,18 +200,45 @@ impl Gate {
     /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes
     /// nothing. O(parts).
     ///
-    /// `parts` returns the same parts each time.
+    /// `parts` returns the same parts each time. `between` is called between two rounds through the
+    /// parts. If there is a sum, a thread that was inside before sees nothing that `between` wrote,
+    /// and one that comes in later sees all of it.
     pub fn glance<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
         parts: impl Fn() -> I,
         add: impl Fn(&mut S, &P),
+        between: Option<&mut dyn FnMut()>,
     ) -> Option<S> {
         let mut sum = S::default();
-        let before = turns_at_rest(parts(), |part| add(&mut sum, part))?;
-        // Orders the loads of numbers before those of the second round.
-        fence(Ordering::Acquire);
+        let mut before = 0;
+        for part in parts() {
+            // Before the look at the lock: see "Why a glance is right".
+            before += part.turns();
+            if !part.lock().is_free() {
+                return None;
+            }
+            add(&mut sum, part);
+        }
+        match between {
+            // Orders the loads of numbers before those of the second round.
+            None => fence(Ordering::Acquire),
+            Some(between) => {
+                between();
+                // With that of a writer behind the taking of a lock: it sees what was written, or
+                // the second round finds the lock held or another turn.
+                fence(Ordering::SeqCst);
+            }
+        }
+        let mut after = 0;
+        for part in parts() {
+            // Behind the look at the lock: the turn of a writer that has given it back is seen.
+            if !part.lock().is_free() {
+                return None;
+            }
+            after += part.turns();
+        }
         // Turns only grow, so if their sum is the same each of them is.
-        (turns_at_rest(parts(), |_| {})? == before).then_some(sum)
+        (after == before).then_some(sum)
     }
 
     /// The sum over all parts at one moment: by a [glance](Gate::glance), or with the gate closed.
@@ -209,15 +246,17 @@ impl Gate {
     /// inside. O(parts).
     ///
     /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5). `parts`
-    /// returns the same parts each time.
+    /// returns the same parts each time. `at_rest` is called while no thread is inside, as
+    /// `between` of [`glance`](Gate::glance).
     pub fn close_and_sum<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
         turn: &mut Turn<'_>,
         parts: impl Fn() -> I,
         add: impl Fn(&mut S, &P),
+        at_rest: &mut dyn FnMut(),
     ) -> Option<S> {
         for _ in 0..GLANCES {
-            if let Some(sum) = self.glance(&parts, &add) {
+            if let Some(sum) = self.glance(&parts, &add, Some(at_rest)) {
                 return Some(sum);
             }
         }
@@ -233,6 +272,7 @@ impl Gate {
             }
             add(&mut sum, part);
         }
+        at_rest();
         drop(closed);
         Some(sum)
     }
@@ -263,23 +303,6 @@ impl Drop for Closed<'_, '_> {
         }
         self.turn.opened = Some((Instant::now(), self.since.elapsed()));
     }
-}
-
-/// The turns of all parts together, if no lock was held when it was looked at.
-fn turns_at_rest<'p, P: Part + 'p>(
-    parts: impl Iterator<Item = &'p P>,
-    mut visit: impl FnMut(&P),
-) -> Option<u64> {
-    let mut turns = 0;
-    for part in parts {
-        // Before the look at the lock: see "Why a glance is right".
-        turns += part.turns();
-        if !part.lock().is_free() {
-            return None;
-        }
-        visit(part);
-    }
-    Some(turns)
 }
 
 /// Between taking a lock and looking at the gate. Where taking a lock is one instruction that is a

@@ -17,7 +17,7 @@
 //! which runs. Under `--cfg counted` the same code [counts](count) what its operations cost other
 //! processors.
 
-mod backoff;
+pub mod backoff;
 pub mod cache_padded;
 pub mod census;
 pub mod count;
@@ -32,6 +32,7 @@ pub mod seqlock;
 pub mod shim;
 pub mod thread;
 
+pub use backoff::Backoff;
 pub use cache_padded::CachePadded;
 pub use census::{Census, Gate};
 pub use counter::ShardedCounter;

@@ -30,6 +30,7 @@ impl Part for Cell {
 struct Store {
     gate: Gate,
     census: Census<Sum>,
+    clock: AtomicU64,
     parts: [Cell; 2],
 }
 
@@ -38,6 +39,7 @@ impl Store {
         Arc::new(Store {
             gate: Gate::new(),
             census: Census::new(),
+            clock: AtomicU64::new(1),
             parts: std::array::from_fn(|_| Cell {
                 lock: Lock::new(),
                 turns: AtomicU64::new(0),
@@ -48,12 +50,13 @@ impl Store {
         })
     }
 
-    /// Publishes, then counts, as the stores do.
-    fn insert(&self, part: usize) {
+    /// Publishes, then counts, as the stores do. Returns the time that it found under the lock.
+    fn insert(&self, part: usize) -> u64 {
         let part = &self.parts[part];
         let (held, _) = self.gate.enter(&part.lock);
         part.turns
             .store(part.turns.load(Ordering::Relaxed) + 1, Ordering::Release);
+        let time = self.clock.load(Ordering::Relaxed);
         part.visible.store(1, Ordering::Release);
         part.count
             .store(part.count.load(Ordering::Relaxed) + 1, Ordering::Release);
@@ -62,6 +65,7 @@ impl Store {
             Ordering::Release,
         );
         drop(held);
+        time
     }
 
     fn sees(&self, part: usize) -> i64 {
@@ -69,14 +73,34 @@ impl Store {
     }
 
     fn glance(&self) -> Option<i64> {
-        let sum = self.gate.glance(|| self.parts.iter(), add)?;
+        let sum = self.gate.glance(|| self.parts.iter(), add, None)?;
         Some(sum.count())
     }
 
     fn size(&self) -> i64 {
-        let sum =
-            (self.census).share(|turn| self.gate.close_and_sum(turn, || self.parts.iter(), add));
+        let sum = (self.census).share(|turn| {
+            self.gate
+                .close_and_sum(turn, || self.parts.iter(), add, &mut || {})
+        });
         sum.expect("threads of models may wait").count()
+    }
+
+    /// The sum, and the moment of which it is: the clock is advanced there.
+    fn glance_at_moment(&self) -> Option<(i64, u64)> {
+        let mut moment = 0;
+        let mut advance = || moment = self.clock.fetch_add(1, Ordering::SeqCst);
+        let sum: Sum = (self.gate).glance(|| self.parts.iter(), add, Some(&mut advance))?;
+        Some((sum.count(), moment))
+    }
+
+    fn size_at_moment(&self) -> Option<(i64, u64)> {
+        let mut moment = 0;
+        let mut advance = || moment = self.clock.fetch_add(1, Ordering::SeqCst);
+        let sum = (self.census).share(|turn| {
+            self.gate
+                .close_and_sum(turn, || self.parts.iter(), add, &mut advance)
+        });
+        Some((sum?.count(), moment))
     }
 }
 
@@ -174,4 +198,35 @@ fn a_shared_census_began_after_the_call() {
         assert_eq!(store.size(), 1);
         assert!((0..=1).contains(&other.join().expect("thread")));
     });
+}
+
+/// Each change counted at a moment has found a time that is not above it, and all others later
+/// ones.
+fn times_tell_what_is_counted(
+    switches: usize,
+    parts: &'static [usize],
+    find: fn(&Store) -> Option<(i64, u64)>,
+) {
+    check(switches, move || {
+        let store = Store::new();
+        let writer = Arc::clone(&store);
+        let insert = move |part: &usize| writer.insert(*part);
+        let writer = thread::spawn(move || parts.iter().map(insert).collect::<Vec<_>>());
+        let found = find(&store);
+        let times = writer.join().expect("thread");
+        if let Some((size, moment)) = found {
+            let before = times.iter().filter(|time| **time <= moment).count();
+            assert_eq!(size, before as i64, "{times:?} at {moment}");
+        }
+    });
+}
+
+#[test]
+fn a_glance_finds_a_moment_between_writers() {
+    times_tell_what_is_counted(3, &[0], Store::glance_at_moment);
+}
+
+#[test]
+fn a_closed_gate_makes_a_moment_between_writers() {
+    times_tell_what_is_counted(2, &[0, 1], Store::size_at_moment);
 }

@@ -45,7 +45,10 @@ impl Bank {
     }
 
     fn total(&self) -> i64 {
-        let sum = (self.census).share(|turn| self.gate.close_and_sum(turn, || self.parts(), add));
+        let sum = (self.census).share(|turn| {
+            self.gate
+                .close_and_sum(turn, || self.parts(), add, &mut || {})
+        });
         sum.expect("this thread may wait")
     }
 }
@@ -89,11 +92,11 @@ fn the_total_is_that_of_one_moment() {
 fn a_glance_fails_while_a_thread_is_inside() {
     let bank = Bank::default();
     bank.pay(3, 5);
-    assert_eq!(bank.gate.glance(|| bank.parts(), add), Some(5));
+    assert_eq!(bank.gate.glance(|| bank.parts(), add, None), Some(5));
     let held = bank.accounts[9].lock.lock();
-    assert_eq!(bank.gate.glance(|| bank.parts(), add), None::<i64>);
+    assert_eq!(bank.gate.glance(|| bank.parts(), add, None), None::<i64>);
     drop(held);
-    assert_eq!(bank.gate.glance(|| bank.parts(), add), Some(5));
+    assert_eq!(bank.gate.glance(|| bank.parts(), add, None), Some(5));
 }
 
 /// A census that waits for a thread inside keeps others out, and lets them in when it ends.
