@@ -4,7 +4,7 @@
 //! does that has one thing to do. [`Map::lookups`] is the other way round: many lookups under one
 //! guard, or one lock, which is the best each can do.
 
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, When};
 use crossbeam_skiplist::SkipMap;
 use scc::{Guard, TreeIndex};
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl<S: Store> Map for Ats<S> {
         let (mut sum, mut seen) = (0_u64, 0);
         let walk = self
             .0
-            .scan(Some(&key.to_be_bytes()), &guard, &mut |record| {
+            .scan(Some(&key.to_be_bytes()), When::NOW, &guard, &mut |record| {
                 sum = sum.wrapping_add(record.value()[0]);
                 seen += 1;
                 match seen < count {

@@ -7,6 +7,7 @@
 
 use crate::batch::{self, Pinning, Stepwise};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
+use crate::moments::{Moment, When};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
@@ -101,6 +102,43 @@ pub struct Memory {
 pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
+
+    /// The record of `key` that a query of a moment sees.
+    fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let _ = when;
+        self.get(key, guard)
+    }
+
+    /// Begins a query of one moment. The functions that take a [`When`] show each key as of this
+    /// moment until it is [ended](Backend::end): all that was done before this call, all of a batch
+    /// or nothing of it, and nothing that comes after the call.
+    ///
+    /// What writers replace or remove meanwhile stays in memory until then. Costs what
+    /// [`totals`](Backend::totals) costs. `None` if the store has no moments: then a query sees
+    /// each key as of the moment at which it comes to it.
+    ///
+    /// If no query has run until now, `prepare` is called first, after which
+    /// [`Moments::are_read`](crate::moments::Moments::are_read) says that one does: it can wait for
+    /// threads that change values in place without a lock.
+    ///
+    /// [`Busy`] as for `totals`, or if `prepare` says so.
+    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+        let _ = prepare;
+        Ok(None)
+    }
+
+    /// Ends a query. What was kept for it is to be [cut](Backend::cut).
+    fn end(&self, moment: Moment) {
+        let _ = moment;
+    }
+
+    /// Gives back up to about `budget` records that were kept for queries, and that no query needs
+    /// any more. Returns `true` if none is left. To be called after [`end`](Backend::end), as often
+    /// as it takes, and now and then while queries run.
+    fn cut(&self, budget: usize, guard: &Guard) -> bool {
+        let _ = (budget, guard);
+        true
+    }
 
     /// Does what [`get`](Backend::get) does, for a key that the thread has likely asked for by this
     /// function shortly before.
@@ -236,11 +274,12 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     -> Result<Option<&'g Record<R>>, NoSuchKey>;
 
     /// Visits the records after `after` (all, if `None`) in the order of the store until `visit`
-    /// breaks. Not a snapshot: each record is as of the moment it is visited, and a key that is
-    /// present throughout is met exactly once. `visit` must not call the store.
+    /// breaks: as of one moment, or each record as of the moment at which it is visited; then a key
+    /// that is present throughout is met exactly once. `visit` must not call the store.
     fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey>;
@@ -254,6 +293,7 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
@@ -296,6 +336,7 @@ pub trait Ordered<R: Release>: Backend<R> {
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
@@ -324,6 +365,7 @@ pub trait Ordered<R: Release>: Backend<R> {
     fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );

@@ -92,6 +92,7 @@ use crate::backend::{
 };
 use crate::batch::KeyStep;
 use crate::change::{Busy, Change};
+use crate::moments::{Moment, When};
 use crate::record::{Record, Release, Weight};
 use crate::slab;
 use ats_sync::shim::atomic::Ordering;
@@ -101,7 +102,7 @@ pub use seed::Seed;
 use std::ops::ControlFlow;
 pub use table::HashTable;
 use table::Rare;
-use walk::Place;
+use walk::{Place, resolve_word};
 
 impl<R: Release> Backend<R> for HashTable<R> {
     #[inline]
@@ -109,6 +110,28 @@ impl<R: Release> Backend<R> for HashTable<R> {
         let hash = self.seed.hash(key);
         let live = |word: Word, record| (!word.is_deleted()).then_some(record);
         self.search(key, hash, guard, live)?.resolve(guard)
+    }
+
+    fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
+        if when.is_now() {
+            return self.get(key, guard);
+        }
+        let hash = self.seed.hash(key);
+        self.search(key, hash, guard, |word, record| {
+            resolve_word(word, record, when, guard)
+        })
+    }
+
+    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+        self.begin_moment(prepare).map(Some)
+    }
+
+    fn end(&self, moment: Moment) {
+        self.moments.end(moment);
+    }
+
+    fn cut(&self, budget: usize, guard: &Guard) -> bool {
+        self.moments.cut(self, budget, guard)
     }
 
     /// A key that is not there takes no lock.
@@ -193,6 +216,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
@@ -200,13 +224,14 @@ impl<R: Release> Backend<R> for HashTable<R> {
             None => Place::START,
             Some(key) => self.behind(key, guard)?,
         };
-        self.walk(place, guard, visit);
+        self.walk(place, when, guard, visit);
         Ok(())
     }
 
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
@@ -216,7 +241,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
             ScanPosition::At(reversed) => Place::At(reversed),
             ScanPosition::Behind(key) => Place::behind(self.seed.hash(key), key),
         };
-        self.walk_until(place, guard, visit, pause)
+        self.walk_until(place, when, guard, visit, pause)
     }
 
     fn len(&self) -> usize {
@@ -225,19 +250,10 @@ impl<R: Release> Backend<R> for HashTable<R> {
 
     fn totals(&self) -> Result<Totals, Busy> {
         let guard = pin();
-        let totals = |weight: Weight| Totals {
-            objects: weight.objects,
-            bytes: weight.bytes,
-            structure: self.structure(&guard) as i64,
-        };
-        if let Some(weight) = self.stripes.glance(&guard) {
-            return Ok(totals(weight));
+        if let Some(weight) = self.stripes.glance(None, &guard) {
+            return Ok(self.totals_of(weight, &guard));
         }
-        let census = self.rare().census.get_or_init(Box::default).share(|turn| {
-            let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
-            self.stripes.census(turn, &guard).map(totals)
-        });
-        census.ok_or(Busy)
+        self.take_census(&guard).map(|(totals, _)| totals)
     }
 
     fn memory(&self) -> Memory {
@@ -312,12 +328,46 @@ impl<R: Release> Adaptive for HashTable<R> {
 }
 
 impl<R: Release> HashTable<R> {
+    fn totals_of(&self, weight: Weight, guard: &Guard) -> Totals {
+        Totals {
+            objects: weight.objects,
+            bytes: weight.bytes,
+            structure: self.structure(guard) as i64,
+        }
+    }
+
+    /// The totals, and the moment of which they are.
+    fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
+        let census = self.rare().census.get_or_init(Box::default).share(|turn| {
+            let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
+            let mut moment = 0;
+            let mut advance = || moment = self.moments.advance();
+            let weight = self.stripes.census(turn, &mut advance, guard)?;
+            Some((self.totals_of(weight, guard), moment))
+        });
+        census.ok_or(Busy)
+    }
+
+    /// Begins a query of one moment.
+    fn begin_moment(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Moment, Busy> {
+        self.moments.begin(prepare, || {
+            let guard = pin();
+            let mut moment = 0;
+            let mut advance = || moment = self.moments.advance();
+            if let Some(weight) = self.stripes.glance(Some(&mut advance), &guard) {
+                return Ok((moment, weight.objects));
+            }
+            let (totals, moment) = self.take_census(&guard)?;
+            Ok((moment, totals.objects))
+        })
+    }
+
     /// Bytes of what it takes to find records.
     fn structure(&self, guard: &Guard) -> usize {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
         // With what is made late, also before it is made: a table is not larger because it was
         // fixed once.
-        let own = size_of::<Self>() + slab::block_size(size_of::<Rare>());
+        let own = size_of::<Self>() + slab::block_size(size_of::<Rare>()) + self.moments.bytes();
         own + self.stripes.bytes(guard) + buckets
     }
 

@@ -13,6 +13,7 @@ mod change;
 pub mod forcing;
 pub mod hash;
 mod lazy;
+pub mod moments;
 mod prefetch;
 pub mod record;
 pub mod sequence;
@@ -26,5 +27,6 @@ pub use backend::{
 pub use catree::{CaTree, OnFirstSplit};
 pub use change::{BatchPlan, Busy, Change, DecideMany};
 pub use hash::HashTable;
+pub use moments::{Moment, When};
 pub use record::{Plain, Record, RecordBox, Release, Weight};
 pub use short_key::ShortKey;

@@ -44,8 +44,10 @@ mod release;
 mod simple;
 #[cfg(test)]
 mod tests;
+pub(crate) mod version;
 mod weight;
 
+pub(crate) use boxed::free_alone;
 pub use boxed::{RecordBox, retire};
 pub use published::Record;
 pub use release::{Plain, Release};

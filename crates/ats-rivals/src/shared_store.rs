@@ -24,7 +24,7 @@ use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Adaptive, Backend, Busy, Change, Direction, End, Fixable, KeyRange, Memory, NoSuchKey, Ordered,
-    ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    ScanPosition, Skipped, SlotAnswer, Slots, Totals, When,
 };
 use ats_store::successor;
 use ats_sync::{Guard, ShardedCounter, pin};
@@ -331,6 +331,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
@@ -342,6 +343,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
@@ -383,6 +385,7 @@ impl<R: Release, M: SharedMap<R>> Ordered<R> for SharedStore<R, M> {
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
@@ -396,6 +399,7 @@ impl<R: Release, M: SharedMap<R>> Ordered<R> for SharedStore<R, M> {
     fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {

@@ -12,7 +12,7 @@ use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use super::store::LockedMap;
 use ats_mem::record::{Record, Release};
-use ats_mem::{Direction, End, KeyRange, Ordered, ScanPosition, Skipped, SlotAnswer};
+use ats_mem::{Direction, End, KeyRange, Ordered, ScanPosition, Skipped, SlotAnswer, When};
 use ats_sync::Guard;
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -129,6 +129,7 @@ impl<R: Release> Ordered<R> for SingleLock<R> {
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
@@ -142,6 +143,7 @@ impl<R: Release> Ordered<R> for SingleLock<R> {
     fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {

@@ -8,7 +8,7 @@ use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Adaptive, Backend, Busy, Change, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer,
-    Slots, Totals,
+    Slots, Totals, When,
 };
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -300,6 +300,7 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
     fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
@@ -316,6 +317,7 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,

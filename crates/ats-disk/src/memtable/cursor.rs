@@ -8,7 +8,7 @@ use super::{Memtable, Reading};
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
-use ats_mem::{Backend, Ordered};
+use ats_mem::{Backend, Ordered, When};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ const MOST_VISITED: usize = 1024;
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     seq: u64,
+    /// Keys are left out of which the newest version is not above this.
+    since: u64,
     is_snapshot: bool,
     /// `true` if it stands on keys of which nothing remains but that a range was deleted.
     shows_deleted: bool,
@@ -76,6 +78,7 @@ impl MemtableCursor {
         MemtableCursor {
             memtable,
             seq,
+            since: 0,
             is_snapshot,
             shows_deleted: false,
             bounds: [None, None],
@@ -92,6 +95,12 @@ impl MemtableCursor {
     /// [`Kind::Delete`]: so that who walks knows how many there are.
     pub(crate) fn show_deleted(mut self) -> Self {
         self.shows_deleted = true;
+        self
+    }
+
+    /// Leaves out keys that were not written after this sequence number, up to that of the walk.
+    pub(crate) fn since(mut self, seq: u64) -> Self {
+        self.since = seq;
         self
     }
 
@@ -129,7 +138,7 @@ impl MemtableCursor {
             Direction::Down => low.as_deref().is_some_and(|low| key < low),
         };
         let (seq, is_snapshot, most_keys) = (self.seq, self.is_snapshot, self.keys);
-        let shows_deleted = self.shows_deleted;
+        let (since, shows_deleted) = (self.since, self.shows_deleted);
         let guard = ats_sync::pin();
         let mut visited = 0;
         let mut is_full = false;
@@ -141,8 +150,10 @@ impl MemtableCursor {
                 is_full = false;
                 return ControlFlow::Break(());
             }
-            let reading = copied.take(memtable, history, seq, is_snapshot, shows_deleted);
-            is_too_old = matches!(reading, Reading::TooOld);
+            if since == 0 || Memtable::newest_seq(history, seq) > since {
+                let reading = copied.take(memtable, history, seq, is_snapshot, shows_deleted);
+                is_too_old = matches!(reading, Reading::TooOld);
+            }
             visited += 1;
             is_full = copied.keys.len() >= most_keys
                 || copied.bytes.len() >= MOST_BYTES
@@ -157,14 +168,16 @@ impl MemtableCursor {
         let tree = &memtable.tree;
         match (self.direction, start) {
             (Direction::Up, Start::Bound(low)) => {
-                tree.scan_from(low.unwrap_or_default(), &guard, visit);
+                tree.scan_from(low.unwrap_or_default(), When::NOW, &guard, visit);
             }
-            (Direction::Down, Start::Bound(high)) => tree.scan_down(high, &guard, visit),
+            (Direction::Down, Start::Bound(high)) => tree.scan_down(high, When::NOW, &guard, visit),
             (Direction::Up, Start::Last) => {
                 // A tree walks from any key.
-                let _ = tree.scan(Some(&before), &guard, visit);
+                let _ = tree.scan(Some(&before), When::NOW, &guard, visit);
             }
-            (Direction::Down, Start::Last) => tree.scan_down(Some(&before), &guard, visit),
+            (Direction::Down, Start::Last) => {
+                tree.scan_down(Some(&before), When::NOW, &guard, visit)
+            }
         }
         if is_too_old {
             self.copied.clear();

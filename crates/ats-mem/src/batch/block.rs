@@ -2,11 +2,19 @@
 
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise};
+use crate::moments::{Moments, Tick};
 use crate::record::entry::{BatchState, Entry, Installed, State};
-use crate::record::{self, Record, RecordBox, Release, Weight};
+use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use crate::slab;
 use ats_sync::Guard;
 use std::ptr::{self, NonNull};
+
+/// The end of a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Commit,
+    Abort,
+}
 
 /// A batch being made: one block of the slab, so that its entries do not move. Ends by
 /// [`end`](Batch::end).
@@ -144,17 +152,20 @@ impl<R: Release> Batch<R> {
     /// there before takes their places again.
     pub(super) fn end<S: Stepwise<R> + ?Sized>(
         &self,
-        state: State,
+        ending: Ending,
         store: &S,
         pinning: &mut Pinning<'_>,
     ) {
         // The thread is pinned when the state changes, so readers that it makes blind for what was
         // before are no older than what is retired.
         let guard = pinning.guard();
-        match state {
-            State::Committed => self.commit(store, guard),
-            _ => self.head().shared.end(state),
-        }
+        let tick = match ending {
+            Ending::Commit => self.commit(store, guard),
+            Ending::Abort => {
+                self.head().shared.end(State::Aborted);
+                None
+            }
+        };
         for (index, entry) in self.entries().iter().enumerate() {
             if index % PIECE == PIECE - 1 {
                 pinning.pause();
@@ -164,15 +175,14 @@ impl<R: Release> Batch<R> {
             // what is installed is in the store (BATCH-5).
             unsafe {
                 let before = entry.before();
-                match (entry.load_installed(), state) {
+                match (entry.load_installed(), ending) {
                     (Installed::Nothing, _) => {}
                     (Installed::Kept(record), _) => clear(record),
-                    (Installed::Put(record), State::Committed) => {
-                        clear(record);
+                    (Installed::Put(record), Ending::Commit) => {
                         // The batch took the record before out of the store, and since the commit
-                        // no reader that pins looks through to it.
-                        if let Some(before) = before {
-                            record::retire(ptr::from_ref(before).cast_mut(), guard);
+                        // no reader that pins looks through to it, but queries that run.
+                        if let Some(before) = self.date(record, before, tick, store, guard) {
+                            record::retire(before, guard);
                         }
                     }
                     (Installed::Hold(record) | Installed::Put(record), _) => {
@@ -185,11 +195,35 @@ impl<R: Release> Batch<R> {
         self.retire(pinning.guard());
     }
 
-    fn commit<S: Stepwise<R> + ?Sized>(&self, store: &S, guard: &Guard) {
+    /// Takes the stamp of the batch from a record that it has put, or gives it that of a version.
+    /// Returns what is to be retired.
+    ///
+    /// # Safety
+    /// The record is in the store, and stamped by the batch, which has committed.
+    unsafe fn date<S: Stepwise<R> + ?Sized>(
+        &self,
+        record: *mut Record<R>,
+        before: Option<&Record<R>>,
+        tick: Option<Tick>,
+        store: &S,
+        guard: &Guard,
+    ) -> Option<*mut Record<R>> {
+        let (Some(tick), Some(moments)) = (tick, store.moments()) else {
+            // SAFETY: the caller says that the record is in the store.
+            unsafe { clear(record) };
+            return before.map(|before| ptr::from_ref(before).cast_mut());
+        };
+        // SAFETY: the caller says that the record is in the store, where it stays at least until
+        // its stamp is cleared (BATCH-5).
+        let record = unsafe { &*record };
+        let (fresh, old) = moments.date_at(tick, record, before.map(Old::Seen), guard);
+        moments.list(fresh, guard);
+        old.map(|old| old.pointer())
+    }
+
+    /// Returns the clock at the commit, if queries run.
+    fn commit<S: Stepwise<R> + ?Sized>(&self, store: &S, guard: &Guard) -> Option<Tick> {
         let head = self.head();
-        if head.weight == Weight::NONE {
-            return head.shared.end(State::Committed);
-        }
         let put = self
             .entries()
             .iter()
@@ -198,10 +232,19 @@ impl<R: Release> Batch<R> {
                 Installed::Put(record) => Some(unsafe { &*record }),
                 _ => None,
             });
-        let put = put.expect("only records that are put count");
+        let Some(put) = put else {
+            head.shared.end(State::Committed(0));
+            return None;
+        };
+        let mut tick = None;
         store.commit(put.key(), head.weight, guard, &mut || {
-            head.shared.end(State::Committed);
+            // The versions of its records bear the same time: the clock is read once.
+            tick = store.moments().and_then(Moments::tick);
+            let time = || store.moments().map_or(0, Moments::time);
+            let time = tick.map_or_else(time, Tick::time);
+            head.shared.end(State::Committed(time));
         });
+        tick
     }
 
     /// Frees the batch after a grace period, since readers may still hold its entries (BATCH-4).

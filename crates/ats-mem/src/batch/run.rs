@@ -1,10 +1,10 @@
 //! The way of a batch: its keys are decided one after the other, then it commits, or is undone.
 
-use super::block::Batch;
+use super::block::{Batch, Ending};
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise, Trip};
 use crate::change::{BatchPlan, Busy, Change};
-use crate::record::entry::{Installed, State};
+use crate::record::entry::Installed;
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ptr;
@@ -17,8 +17,13 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R> + ?Sized>(
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<(), Busy> {
     store.step(key, guard, &mut Trip::new(), &mut |current| {
-        KeyStep::of(decide(current))
+        KeyStep::of(decide(visible(current)))
     })
+}
+
+/// The record that a writer sees of what is in the slot of its key.
+fn visible<R: Release>(record: Option<&Record<R>>) -> Option<&Record<R>> {
+    record.filter(|record| !record.is_removal())
 }
 
 /// [`Backend::update_batch`](crate::Backend::update_batch) for any store that can step.
@@ -113,24 +118,21 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             ..
         } = self;
         let mut then = Then::Next;
-        store.step(
-            key,
-            pinning.guard(),
-            trip,
-            &mut |current| match plan.decide(index, current) {
-                Change::Keep if batch.is_single() => KeyStep::Keep,
-                Change::Keep => batch.keep(key, current),
-                Change::Put(record) => KeyStep::Install(batch.stamp(record, current)),
-                Change::Later => {
-                    then = Then::Build(index);
-                    KeyStep::Install(batch.hold(key, current))
-                }
-                Change::Remove | Change::Abort => {
-                    then = Then::Abort;
-                    KeyStep::Keep
-                }
-            },
-        )?;
+        store.step(key, pinning.guard(), trip, &mut |current| match plan
+            .decide(index, visible(current))
+        {
+            Change::Keep if batch.is_single() => KeyStep::Keep,
+            Change::Keep => batch.keep(key, current),
+            Change::Put(record) => KeyStep::Install(batch.stamp(record, current)),
+            Change::Later => {
+                then = Then::Build(index);
+                KeyStep::Install(batch.hold(key, current))
+            }
+            Change::Remove | Change::Abort => {
+                then = Then::Abort;
+                KeyStep::Keep
+            }
+        })?;
         Ok(then)
     }
 
@@ -144,7 +146,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             unreachable!("the key was held");
         };
         self.pinning.pause();
-        let change = plan.build(index, before);
+        let change = plan.build(index, visible(before));
         let guard = self.pinning.guard();
         // SAFETY: a record that only holds its key stays in the store until the batch takes it out
         // (BATCH-5).
@@ -170,15 +172,14 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
     fn commit(mut self) {
         self.ended = true;
         self.batch
-            .end(State::Committed, self.store, &mut self.pinning);
+            .end(Ending::Commit, self.store, &mut self.pinning);
     }
 }
 
 impl<R: Release, S: Stepwise<R> + ?Sized> Drop for Open<'_, R, S> {
     fn drop(&mut self) {
         if !self.ended {
-            self.batch
-                .end(State::Aborted, self.store, &mut self.pinning);
+            self.batch.end(Ending::Abort, self.store, &mut self.pinning);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The steps for one key that a batch needs of a store.
 
 use crate::change::{Busy, Change};
+use crate::moments::Moments;
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
@@ -52,7 +53,8 @@ impl Trip {
 /// The steps that batches are made of: all that they need of a store. [`Backend`](crate::Backend)
 /// makes of them every change of one key, and of several.
 pub trait Stepwise<R: Release> {
-    /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
+    /// Like [`Backend::update`](crate::Backend::update), one step of a batch included. `decide`
+    /// also gets a record that says that the key was [removed](crate::moments).
     fn step<'g>(
         &'g self,
         key: &[u8],
@@ -60,6 +62,11 @@ pub trait Stepwise<R: Release> {
         trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy>;
+
+    /// The moments of the store, if its queries can read one moment.
+    fn moments(&self) -> Option<&Moments<R>> {
+        None
+    }
 
     /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing
     /// unless the store does better.

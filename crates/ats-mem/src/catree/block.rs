@@ -31,7 +31,7 @@ use super::simd_search::has_avx2;
 use super::sizes::SMALL;
 use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
-use crate::record::{Record, RecordBox, Release};
+use crate::record::{Record, Release, free_alone};
 use crate::short_key::ShortKey;
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
@@ -76,6 +76,9 @@ impl<R: Release, const N: usize> Block<R, N> {
         let slots = std::array::from_fn(|place| {
             Slot::new(items.get(place).map_or(Word::UNUSED, Item::word))
         });
+        for _ in items.iter().filter(|item| item.word().is_gone()) {
+            keys.header.add_tombstone();
+        }
         SlabBox::new(Block { keys, slots })
     }
 
@@ -89,7 +92,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.keys.len()
     }
 
-    /// Number of records (pending ones included). Exact for the holder of the lock.
+    /// Number of records (pending ones included, and removals not). Exact for the holder of the
+    /// lock.
     #[inline]
     pub(super) fn live(&self) -> usize {
         self.len() - self.keys.header.tombstones()
@@ -106,6 +110,16 @@ impl<R: Release, const N: usize> Block<R, N> {
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
         // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
         unsafe { self.word(place).record() }
+    }
+
+    /// Does what [`record`](Self::record) does, and returns a removal, too.
+    pub(super) fn any_record<'g>(
+        &'g self,
+        place: usize,
+        _guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
+        unsafe { self.word(place).any_record() }
     }
 
     /// Asks for the record at a place, if there is such a place.
@@ -162,7 +176,7 @@ impl<R: Release, const N: usize> Block<R, N> {
             // The head completes the key, so only trailing zeros can make a difference.
             Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
             // SAFETY: the word is of this leaf (CATREE-6).
-            _ => match unsafe { word.record() } {
+            _ => match unsafe { word.any_record() } {
                 Some(record) => compare_behind_heads(record.key(), key, start),
                 None => unreachable!("a head completes the key of a tombstone"),
             },
@@ -194,7 +208,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
         let words = [a, b].map(|place| self.word(place));
         // SAFETY: the words are of this leaf (CATREE-6).
-        match words.map(|word| unsafe { word.record() }) {
+        match words.map(|word| unsafe { word.any_record() }) {
             [Some(record), Some(other)] => {
                 compare_behind_heads(record.key(), other.key(), self.keys.head_start())
             }
@@ -203,7 +217,7 @@ impl<R: Release, const N: usize> Block<R, N> {
                 let [a, b] = words.map(|word| {
                     // SAFETY: both words are of this leaf, which is borrowed and so outlives this
                     // use of the records (CATREE-6).
-                    let record = unsafe { word.record() };
+                    let record = unsafe { word.any_record() };
                     record.map_or_else(|| word.key_len(), |record| Some(record.key().len()))
                 });
                 a.cmp(&b)
@@ -274,8 +288,10 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[inline]
     pub(super) fn put(&self, place: usize, word: Word<R>) {
         let slot = &self.slots[place];
-        if slot.peek().is_tombstone() {
-            self.keys.header.remove_tombstone();
+        match (slot.peek().is_gone(), word.is_gone()) {
+            (true, false) => self.keys.header.remove_tombstone(),
+            (false, true) => self.keys.header.add_tombstone(),
+            _ => {}
         }
         slot.store(word);
     }
@@ -284,8 +300,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + size_of::<Head>();
         if complete {
-            self.keys.header.add_tombstone();
-            self.slots[place].store(Word::tombstone(key.len()));
+            self.put(place, Word::tombstone(key.len()));
         }
         complete
     }
@@ -366,7 +381,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         key[self.keys.skip()..].starts_with(self.keys.prefix())
     }
 
-    /// The records, ascending, without tombstones.
+    /// The records, ascending, without tombstones, but with removals.
     pub(super) fn items(&self) -> Vec<Item<'_, R>> {
         let (order, start) = (self.in_order(), self.keys.head_start());
         let mut items = Vec::with_capacity(N + 1);
@@ -380,20 +395,27 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Returns `true` if a place has a record (a pending one included).
     pub(super) fn is_live(&self, place: usize) -> bool {
+        !self.word(place).is_gone()
+    }
+
+    /// Returns `true` if a place has a record, or a removal.
+    pub(super) fn has_any(&self, place: usize) -> bool {
         !self.word(place).is_tombstone()
     }
 
     /// Frees the records. Returns how many there were.
     ///
     /// # Safety
-    /// No other code can reach them, and the leaf is not used afterwards.
+    /// No other code can reach them, and the leaf is not used afterwards. The moments of the tree
+    /// have not been dropped.
     pub(super) unsafe fn free_records(&self) -> usize {
         let mut freed = 0;
-        for place in (0..self.len()).filter(|place| self.is_live(*place)) {
+        for place in (0..self.len()).filter(|place| self.has_any(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the caller says that no other code can reach the record. It was given away to
-            // the store, so it came from a `RecordBox`, and it is freed here only (RECORD-2).
-            drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
+            // SAFETY: the caller says that no other code can reach the record, and that the moments
+            // are there. It was given away to the store, so it came from a `RecordBox`, and it is
+            // freed here only (RECORD-2).
+            unsafe { free_alone::<R>(ptr::with_exposed_provenance_mut(address)) };
             freed += 1;
         }
         freed

@@ -37,7 +37,7 @@ impl<'r, R: Release> Item<'r, R> {
         Some(Item {
             // SAFETY: the caller says that the word is of a leaf that lives as long as `'r`, which
             // is what `Word::record` asks for (CATREE-6).
-            record: unsafe { word.record() }?,
+            record: unsafe { word.any_record() }?,
             word,
             head,
             start: Some(start),

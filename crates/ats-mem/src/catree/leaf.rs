@@ -130,6 +130,14 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.record(place, guard))
     }
 
+    /// Does what [`record`](Self::record) does, and returns a removal, too.
+    pub(super) fn any_record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
+    where
+        'n: 'g,
+    {
+        each!(self, block => block.any_record(place, guard))
+    }
+
     /// The place of `key`, if the leaf has it.
     #[inline(always)]
     pub(super) fn find<C: Search>(self, key: &[u8]) -> Option<usize> {
@@ -216,7 +224,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         })
     }
 
-    /// The records, ascending, without tombstones.
+    /// The records, ascending, without tombstones, but with removals.
     pub(super) fn items(self) -> Vec<Item<'n, R>> {
         each!(self, block => block.items())
     }
@@ -231,6 +239,11 @@ impl<'n, R: Release> Leaf<'n, R> {
     #[inline(always)]
     pub(super) fn tell(self, place: usize, like: &[u8]) -> Option<ShortKey> {
         each!(self, block => block.tell(place, like))
+    }
+
+    /// Returns `true` if a place has a record, or a removal.
+    pub(super) fn has_any(self, place: usize) -> bool {
+        each!(self, block => block.has_any(place))
     }
 
     /// Returns `true` if a place has a record (a pending one included).

@@ -96,7 +96,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         let path = root.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
-        let live = (0..index).filter(|index| leaf.is_live(order.place(*index)));
+        let live = (0..index).filter(|index| leaf.has_any(order.place(*index)));
         let at = live.count();
         items.insert(at, Item::new(record));
         nodes.mark_dead(leaf.node());
@@ -161,12 +161,15 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
     pub(super) fn take_out(&mut self, at: usize, key: &[u8], root: &Root<R>, guard: &Guard) {
         let leaf = self.leaf;
         if leaf.put_tombstone(at, key) {
-            let live = leaf.live();
-            let tombstones = leaf.len() - live;
-            if live > 0 && tombstones <= 2 * live + TOMBSTONES_SPARED {
+            if !has_many_tombstones(leaf, leaf.live()) {
                 return self.base.set_last(spot(leaf, at));
             }
-            self.shrink(leaf.items(), key, root, guard);
+            // Removals are kept.
+            let items = leaf.items();
+            if !has_many_tombstones(leaf, items.len()) {
+                return self.base.set_last(spot(leaf, at));
+            }
+            self.shrink(items, key, root, guard);
         } else {
             let gone = leaf.word(at).address();
             let mut items = leaf.items();
@@ -196,6 +199,11 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
     }
+}
+
+/// Returns `true` if a leaf with so many records is to be copied without its tombstones.
+fn has_many_tombstones<R: Release>(leaf: Leaf<'_, R>, records: usize) -> bool {
+    records == 0 || leaf.len() - records > 2 * records + TOMBSTONES_SPARED
 }
 
 fn spot<R: Release>(leaf: Leaf<'_, R>, at: usize) -> Spot<'_, R> {

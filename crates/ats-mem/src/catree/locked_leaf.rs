@@ -43,6 +43,12 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
     }
 
+    /// The record at the place of the key, if there is one: also a removal.
+    #[inline(always)]
+    pub(super) fn any_record(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.leaf.any_record(self.found?, guard)
+    }
+
     /// The record of the key, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record(&self, guard: &'g Guard) -> Option<&'g Record<R>> {

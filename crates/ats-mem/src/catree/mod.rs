@@ -130,6 +130,7 @@ use crate::backend::{
     Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 use crate::change::{Busy, Change};
+use crate::moments::{Moment, When};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
@@ -149,6 +150,26 @@ impl<R: Release> Backend<R> for CaTree<R> {
             return unsafe { self.root().find_avx2(key, guard) };
         }
         self.root().find::<Baseline>(key, guard)
+    }
+
+    fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
+        if when.is_now() {
+            return self.get(key, guard);
+        }
+        let (leaf, at) = self.root().place_of(key, guard)?;
+        leaf.any_record(at, guard)?.resolve_at(when, guard)
+    }
+
+    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+        self.begin_moment(prepare).map(Some)
+    }
+
+    fn end(&self, moment: Moment) {
+        self.moments.end(moment);
+    }
+
+    fn cut(&self, budget: usize, guard: &Guard) -> bool {
+        self.moments.cut(self, budget, guard)
     }
 
     #[inline]
@@ -175,10 +196,11 @@ impl<R: Release> Backend<R> for CaTree<R> {
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
-        self.root().walk_up(&[], true, guard, &mut |record| {
-            first = Some(record);
-            ControlFlow::Break(())
-        });
+        self.root()
+            .walk_up(&[], true, When::NOW, guard, &mut |record| {
+                first = Some(record);
+                ControlFlow::Break(())
+            });
         first
     }
 
@@ -205,12 +227,13 @@ impl<R: Release> Backend<R> for CaTree<R> {
     fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
         match after {
-            None => self.root().walk_up(&[], true, guard, visit),
-            Some(key) => self.root().walk_up(key, false, guard, visit),
+            None => self.root().walk_up(&[], true, when, guard, visit),
+            Some(key) => self.root().walk_up(key, false, when, guard, visit),
         }
         Ok(())
     }
@@ -219,15 +242,16 @@ impl<R: Release> Backend<R> for CaTree<R> {
     fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         match from {
             ScanPosition::Start | ScanPosition::At(_) => {
-                self.root().walk_up(&[], true, guard, visit)
+                self.root().walk_up(&[], true, when, guard, visit)
             }
-            ScanPosition::Behind(key) => self.root().walk_up(key, false, guard, visit),
+            ScanPosition::Behind(key) => self.root().walk_up(key, false, when, guard, visit),
         }
         None
     }
@@ -257,10 +281,11 @@ impl<R: Release> Ordered<R> for CaTree<R> {
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.root().walk_up(from, true, guard, visit);
+        self.root().walk_up(from, true, when, guard, visit);
     }
 
     fn neighbour<'g>(
@@ -279,10 +304,11 @@ impl<R: Release> Ordered<R> for CaTree<R> {
     fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        self.root().walk_down(below, guard, visit);
+        self.root().walk_down(below, when, guard, visit);
     }
 
     fn skip<'g>(

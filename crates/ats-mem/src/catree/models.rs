@@ -7,14 +7,17 @@
 
 use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};
+use crate::When;
 use crate::backend::{Direction, KeyRange, Ordered, Skipped};
 use crate::change::Change;
+use crate::moments::Moment;
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
 use loom::sync::Arc;
 use loom::thread;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 
 /// Runs a model, with at most so many switches where a thread could have gone on.
 fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -69,7 +72,7 @@ fn get(tree: &CaTree<Plain>, number: u64) -> Option<u64> {
 
 fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
     let mut met = Vec::new();
-    let scanned = tree.scan(None, &pin(), &mut |record| {
+    let scanned = tree.scan(None, When::NOW, &pin(), &mut |record| {
         let number = record.key().try_into().expect("keys of eight bytes");
         met.push(u64::from_be_bytes(number));
         ControlFlow::Continue(())
@@ -600,5 +603,233 @@ fn a_leaf_becomes_a_small_one() {
         assert_eq!(get(&tree, 2), Some(2));
         writer.join().expect("no panic");
         assert_eq!(numbers(&tree), [2]);
+    });
+}
+
+/// The content that a query of a moment sees.
+fn pairs(tree: &CaTree<Plain>, when: When) -> Vec<(u64, u64)> {
+    let mut met = Vec::new();
+    let scanned = tree.scan(None, when, &pin(), &mut |record| {
+        let number = record.key().try_into().expect("keys of eight bytes");
+        met.push((u64::from_be_bytes(number), record.value()[0]));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    met
+}
+
+fn begin(tree: &CaTree<Plain>) -> Moment {
+    let moment = tree
+        .begin(&mut || Ok(()))
+        .expect("threads of models may wait");
+    moment.expect("a tree has moments")
+}
+
+/// Sees twice what `check` is content with, between the begin and the end of a query.
+fn query(tree: &CaTree<Plain>, check: impl Fn(&[(u64, u64)])) {
+    let moment = begin(tree);
+    let first = pairs(tree, moment.when());
+    check(&first);
+    assert_eq!(first.len() as i64, moment.objects, "{first:?}");
+    assert_eq!(pairs(tree, moment.when()), first);
+    tree.end(moment);
+}
+
+/// Cuts all; no query is left. Then no record leads to a version.
+fn all_is_cut(tree: &CaTree<Plain>) {
+    quietly(|| {
+        while !tree.cut(100, &pin()) {}
+        let guard = pin();
+        let scanned = tree.scan(None, When::NOW, &guard, &mut |record| {
+            assert!(record.version(&guard).is_none(), "{:?}", record.key());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(scanned, Ok(()));
+    });
+}
+
+/// A query that sees the later of two writes of one thread sees the earlier.
+fn a_query_meets_two_writes(prepare: fn(&[u64]) -> Tree) {
+    check(2, move || {
+        let tree = prepare(&[2, 6]);
+        together(
+            &tree,
+            |tree| {
+                put(tree, 2, 22);
+                put(tree, 6, 66);
+            },
+            |tree| {
+                query(tree, |met| {
+                    let expected = [[(2, 2), (6, 6)], [(2, 22), (6, 6)], [(2, 22), (6, 66)]];
+                    assert!(expected.iter().any(|pairs| pairs == met), "{met:?}");
+                });
+            },
+        );
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), [(2, 22), (6, 66)]);
+    });
+}
+
+#[test]
+fn a_query_meets_two_writes_under_one_lock() {
+    a_query_meets_two_writes(one_base);
+}
+
+#[test]
+fn a_query_meets_two_writes_under_two_locks() {
+    a_query_meets_two_writes(two_bases);
+}
+
+/// Begins a query, and goes on, in the middle of what another thread does. That one begins, so one
+/// switch is enough.
+fn begin_beside(
+    tree: &Tree,
+    go_on: fn(&CaTree<Plain>),
+    other: impl FnOnce(&CaTree<Plain>),
+) -> Moment {
+    let begun = std::sync::Arc::new(Mutex::new(None));
+    let moment = std::sync::Arc::clone(&begun);
+    let one = move |tree: &CaTree<Plain>| {
+        *moment.lock().expect("no panic") = Some(begin(tree));
+        go_on(tree);
+    };
+    together(tree, one, other);
+    let moment = begun.lock().expect("no panic").take();
+    moment.expect("it has begun")
+}
+
+/// A query that begins beside a batch sees all of it, or nothing, also when the batch has ended. An
+/// older query sees nothing of it.
+#[test]
+fn a_query_meets_a_batch() {
+    check(1, || {
+        let tree = one_base(&[2, 6]);
+        let old = quietly(|| begin(&tree));
+        let moment = begin_beside(&tree, |_| {}, |tree| put_both(tree, [2, 6], 10));
+        quietly(|| {
+            let met = pairs(&tree, moment.when());
+            let expected = [[(2, 2), (6, 6)], [(2, 10), (6, 10)]];
+            assert!(expected.iter().any(|pairs| *pairs == met[..]), "{met:?}");
+            assert_eq!(pairs(&tree, old.when()), expected[0]);
+            tree.end(moment);
+            tree.end(old);
+        });
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), [(2, 10), (6, 10)]);
+    });
+}
+
+#[test]
+fn a_query_meets_removals() {
+    check(1, || {
+        let tree = one_base(&[2, 6]);
+        together(
+            &tree,
+            |tree| {
+                remove(tree, 6);
+                remove(tree, 2);
+            },
+            |tree| {
+                query(tree, |met| {
+                    assert!([(2, 2), (6, 6)].starts_with(met), "{met:?}");
+                });
+            },
+        );
+        all_is_cut(&tree);
+        assert_eq!((pairs(&tree, When::NOW), tree.len()), (vec![], 0));
+    });
+}
+
+/// A thread that cuts may have looked for queries before there was one.
+#[test]
+fn a_query_begins_beside_a_cut() {
+    check(1, || {
+        let tree = one_base(&[2, 6]);
+        quietly(|| {
+            let moment = begin(&tree);
+            put(&tree, 6, 66);
+            tree.end(moment);
+        });
+        let cut = |tree: &CaTree<Plain>| {
+            tree.cut(100, &pin());
+        };
+        let moment = begin_beside(&tree, |tree| put(tree, 2, 22), cut);
+        assert_eq!(pairs(&tree, moment.when()), [(2, 2), (6, 66)]);
+        tree.end(moment);
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), [(2, 22), (6, 66)]);
+    });
+}
+
+/// A writer takes over a version that a thread cuts, since the query has just ended.
+fn the_last_query_ends_beside(change: fn(&CaTree<Plain>), after: &'static [(u64, u64)]) {
+    check(1, move || {
+        let tree = one_base(&[2, 6]);
+        let moment = quietly(|| {
+            let moment = begin(&tree);
+            put(&tree, 2, 22);
+            remove(&tree, 6);
+            moment
+        });
+        let end = move |tree: &CaTree<Plain>| {
+            tree.end(moment);
+            tree.cut(100, &pin());
+            collect();
+        };
+        together(&tree, end, change);
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), after);
+        assert_eq!(tree.len(), after.len());
+    });
+}
+
+#[test]
+fn the_last_query_ends_beside_a_put() {
+    the_last_query_ends_beside(|tree| put(tree, 2, 23), &[(2, 23)]);
+}
+
+#[test]
+fn the_last_query_ends_beside_a_removal() {
+    the_last_query_ends_beside(|tree| remove(tree, 2), &[]);
+}
+
+#[test]
+fn the_last_query_ends_beside_a_put_of_what_was_removed() {
+    the_last_query_ends_beside(|tree| put(tree, 6, 67), &[(2, 22), (6, 67)]);
+}
+
+#[test]
+fn the_last_query_ends_beside_a_batch() {
+    the_last_query_ends_beside(|tree| put_both(tree, [2, 6], 9), &[(2, 9), (6, 9)]);
+}
+
+/// A record between two queries goes while the older one looks through it.
+#[test]
+fn a_query_meets_a_record_that_is_passed_over() {
+    check(1, || {
+        let tree = one_base(&[2, 6]);
+        let [old, new] = quietly(|| {
+            let old = begin(&tree);
+            put(&tree, 2, 22);
+            remove(&tree, 6);
+            let new = begin(&tree);
+            put(&tree, 2, 23);
+            put(&tree, 6, 63);
+            assert!(tree.cut(100, &pin()));
+            [old, new]
+        });
+        together(
+            &tree,
+            |tree| {
+                tree.end(new);
+                tree.cut(100, &pin());
+                collect();
+            },
+            |tree| assert_eq!(pairs(tree, old.when()), [(2, 2), (6, 6)]),
+        );
+        assert_eq!(pairs(&tree, old.when()), [(2, 2), (6, 6)]);
+        tree.end(old);
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), [(2, 23), (6, 63)]);
     });
 }

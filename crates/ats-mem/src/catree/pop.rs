@@ -138,6 +138,8 @@ fn outermost<'g, R: Release>(
                 node = inner.child(outer(inner.len(), end));
                 continue;
             }
+            // While queries run, removals fill leaves that this comes to again and again.
+            Kind::Leaf(leaf) if leaf.live() == 0 => {}
             Kind::Leaf(leaf) => {
                 let order = leaf.in_order();
                 let there = |index| {
@@ -154,7 +156,8 @@ fn outermost<'g, R: Release>(
             }
             Kind::Base(_) => unreachable!("no base node is below another"),
         }
-        // The leaf is empty. Such leaves are merged away as a rule, but nothing here depends on it.
+        // The leaf has no record. Such leaves are merged away as a rule, but not while queries may
+        // look through the removals in them.
         node = loop {
             let (inner, without) = passed.last_mut()?;
             *without += 1;

@@ -44,7 +44,7 @@ struct Shared {
     joins: AtomicU64,
     /// Made by the first that does not get by with a glance. Its holder takes the lock above, and
     /// no other.
-    census: OnceLock<Box<Census<Totals>>>,
+    census: OnceLock<Box<Census<(Totals, u64)>>>,
 }
 
 /// The lock of adaptation, held: base nodes are split and joined by its holder alone.
@@ -157,8 +157,8 @@ impl<R: Release> Routes<R> {
     /// The result of a census, which callers at the same time share.
     pub(super) fn share_census(
         &self,
-        take: impl FnOnce(&mut Turn<'_>) -> Option<Totals>,
-    ) -> Result<Totals, Busy> {
+        take: impl FnOnce(&mut Turn<'_>) -> Option<(Totals, u64)>,
+    ) -> Result<(Totals, u64), Busy> {
         let census = self.shared.get_or_make().census.get_or_init(Box::default);
         census.share(take).ok_or(Busy)
     }

@@ -7,6 +7,8 @@
 //! | bytes of  | words of   | address of the record / 8      | 0 | S | 0 |
 //! | its key   | the record |                                |   |   |   |
 //! +-----------+------------+--------------------------------+---+---+---+
+//! | 0                      | address of the removal / 8     | R | 0 | 0 |
+//! +------------------------+--------------------------------+---+---+---+
 //! | bytes of the key, of which there is no record any more          | 1 |
 //! +-----------------------------------------------------------------+---+
 //! ```
@@ -16,6 +18,10 @@
 //! owns nothing, and counts one object and its own bytes. So it can be told from the word whether
 //! its key is that of a search, if the head of the key completes it; whether the record is visible;
 //! what it counts; and how it is freed.
+//!
+//! R says that the key was removed, but queries of an earlier moment may still read what was there:
+//! the record is a [removal](crate::moments), which leads to that. Readers of the present need not
+//! look at it.
 //!
 //! # Invariant
 //! - SLOT-1. A slot with a summary leads to a simple record. Only a batch stamps records that are
@@ -33,7 +39,8 @@ use std::ptr;
 
 const TOMBSTONE: u64 = 1;
 const SUMMARY: u64 = 2;
-const ADDRESS: u64 = ((1 << WORDS_SHIFT) - 1) & !(TOMBSTONE | SUMMARY);
+const REMOVED: u64 = 4;
+const ADDRESS: u64 = ((1 << WORDS_SHIFT) - 1) & !(TOMBSTONE | SUMMARY | REMOVED);
 const WORDS_SHIFT: u32 = 48;
 const KEY_SHIFT: u32 = 56;
 /// More words, or bytes of a key, do not fit.
@@ -69,6 +76,7 @@ impl<R: Release> Word<R> {
                 let key_len = record.key().len() as u64;
                 key_len << KEY_SHIFT | (words as u64) << WORDS_SHIFT | SUMMARY
             }
+            _ if record.is_removal() => REMOVED,
             _ => 0,
         };
         Word(address | summary, PhantomData)
@@ -83,6 +91,12 @@ impl<R: Release> Word<R> {
     #[inline(always)]
     pub(super) fn is_tombstone(self) -> bool {
         self.0 & TOMBSTONE != 0
+    }
+
+    /// Returns `true` if it has no record that a reader of the present, or a writer, could see.
+    #[inline(always)]
+    pub(super) fn is_gone(self) -> bool {
+        self.0 & (TOMBSTONE | REMOVED) != 0
     }
 
     #[inline(always)]
@@ -115,6 +129,19 @@ impl<R: Release> Word<R> {
     /// long as `'r` (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn record<'r>(self) -> Option<&'r Record<R>> {
+        if self.is_gone() {
+            return None;
+        }
+        // SAFETY: the caller says that the word is of a leaf that lives as long as `'r` (CATREE-6).
+        unsafe { self.any_record() }
+    }
+
+    /// The record, if there is one: also a removal.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record).
+    #[inline(always)]
+    pub(super) unsafe fn any_record<'r>(self) -> Option<&'r Record<R>> {
         if self.is_tombstone() {
             return None;
         }

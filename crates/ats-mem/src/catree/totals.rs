@@ -12,6 +12,7 @@ use super::kind::Kind;
 use super::tree::CaTree;
 use crate::backend::{Adaptation, Totals};
 use crate::change::Busy;
+use crate::moments::Moment;
 use crate::record::Release;
 use ats_sync::census::Turn;
 use ats_sync::{Guard, pin};
@@ -29,38 +30,61 @@ impl<R: Release> CaTree<R> {
     /// [`totals`](crate::Backend::totals). O(base nodes).
     pub(super) fn census(&self) -> Result<Totals, Busy> {
         let guard = pin();
-        if let Some(totals) = self.glance(&guard) {
+        if let Some(totals) = self.glance(None, &guard) {
             return Ok(totals);
         }
+        self.take_census(&guard).map(|(totals, _)| totals)
+    }
+
+    /// Begins a query, as [`census`](Self::census).
+    pub(super) fn begin_moment(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<(), Busy>,
+    ) -> Result<Moment, Busy> {
+        self.moments.begin(prepare, || {
+            let guard = pin();
+            let mut moment = 0;
+            let mut advance = || moment = self.moments.advance();
+            let (totals, moment) = match self.glance(Some(&mut advance), &guard) {
+                Some(totals) => (totals, moment),
+                None => self.take_census(&guard)?,
+            };
+            Ok((moment, totals.objects))
+        })
+    }
+
+    /// The totals, and the moment of which they are.
+    fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
         self.routes
-            .share_census(|turn| self.totals_of_all(turn, &guard))
+            .share_census(|turn| self.totals_of_all(turn, guard))
     }
 
     /// The totals, if there is one base node and no thread writes.
-    fn glance(&self, guard: &Guard) -> Option<Totals> {
+    fn glance(&self, between: Option<&mut dyn FnMut()>, guard: &Guard) -> Option<Totals> {
         let Kind::Base(base) = self.root().node(guard).kind() else {
             return None;
         };
-        let totals = self.gate.glance(|| iter::once(base), add)?;
+        let totals = self.gate.glance(|| iter::once(base), add, between)?;
         // It is not dead, so it was the only one all the time: then its lock was not held.
         (!base.header.is_dead()).then(|| self.with_routes(totals))
     }
 
-    fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Totals> {
+    fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<(Totals, u64)> {
         let _routes_held = self.routes.lock_within_limit()?;
         let mut bases = Vec::new();
         self.root().for_each_base(guard, &mut |base, _| {
             bases.push(base);
             ControlFlow::Continue(())
         });
-        let totals = self
-            .gate
-            .close_and_sum(turn, || bases.iter().copied(), add)?;
-        Some(self.with_routes(totals))
+        let mut moment = 0;
+        let mut advance = || moment = self.moments.advance();
+        let parts = || bases.iter().copied();
+        let totals = self.gate.close_and_sum(turn, parts, add, &mut advance)?;
+        Some((self.with_routes(totals), moment))
     }
 
     fn with_routes(&self, totals: Totals) -> Totals {
-        let own = size_of::<Self>() + self.routes.shared_bytes();
+        let own = size_of::<Self>() + self.routes.shared_bytes() + self.moments.bytes();
         let structure = own as i64 + self.routes.bytes();
         Totals {
             structure: totals.structure + structure,

@@ -5,6 +5,7 @@ use super::objects_per_record::ObjectsPerRecord;
 use super::root::Root;
 use super::routes::{OnFirstSplit, Routes};
 use super::teardown::Teardown;
+use crate::moments::Moments;
 use crate::record::Release;
 use ats_sync::{Gate, Held};
 use std::sync::Weak;
@@ -16,6 +17,8 @@ pub struct CaTree<R: Release> {
     /// The gate that writers pass, and a census closes.
     pub(super) gate: Gate,
     pub(super) objects: ObjectsPerRecord,
+    /// The clock, and what queries of one moment may read.
+    pub(super) moments: Moments<R>,
     /// Nodes not yet freed by `free_some`.
     teardown: Teardown<R>,
 }
@@ -56,6 +59,7 @@ impl<R: Release> CaTree<R> {
             routes: Routes::new(),
             gate: Gate::new(),
             objects,
+            moments: Moments::new(),
             teardown: Teardown::new(),
         }
     }
@@ -99,5 +103,7 @@ impl<R: Release> Drop for CaTree<R> {
         // SAFETY: no other thread has the tree any more, so no reference into it is left
         // (CATREE-6).
         unsafe { self.teardown.add(nodes) };
+        // Before the moments are dropped, to which the records lead.
+        self.teardown.free(usize::MAX);
     }
 }

@@ -16,6 +16,7 @@ use super::leaf_order::LeafOrder;
 use super::path::PathNode;
 use super::root::Root;
 use crate::backend::Neighbour;
+use crate::moments::When;
 use crate::record::{Record, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
@@ -30,9 +31,13 @@ const AHEAD: usize = 6;
 fn resolve_at<'g, R: Release>(
     leaf: Leaf<'g, R>,
     at: usize,
+    when: When,
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
-    leaf.record(at, guard)?.resolve(guard)
+    match when.is_now() {
+        true => leaf.record(at, guard)?.resolve(guard),
+        false => leaf.any_record(at, guard)?.resolve_at(when, guard),
+    }
 }
 
 /// The record that was met where no key alone will do.
@@ -80,12 +85,13 @@ impl<'g, R: Release> Place<'g, R> {
 }
 
 impl<R: Release> Root<R> {
-    /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
-    /// Not a snapshot: each record is as of the moment it is visited.
+    /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks: as
+    /// of one moment, or each as of the moment at which it is visited.
     pub(super) fn walk_up<'g>(
         &'g self,
         key: &[u8],
         inclusive: bool,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
@@ -113,7 +119,7 @@ impl<R: Release> Root<R> {
                         }
                     }
                 }
-                if let Some(record) = resolve_at(place.leaf, order.place(index), guard)
+                if let Some(record) = resolve_at(place.leaf, order.place(index), when, guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -146,6 +152,7 @@ impl<R: Release> Root<R> {
     pub(super) fn walk_down<'g>(
         &'g self,
         bound: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
@@ -159,7 +166,7 @@ impl<R: Release> Root<R> {
                 if let Some(ahead) = index.checked_sub(AHEAD) {
                     place.leaf.prefetch_record(order.place(ahead));
                 }
-                if let Some(record) = resolve_at(place.leaf, order.place(index), guard)
+                if let Some(record) = resolve_at(place.leaf, order.place(index), when, guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -348,7 +355,7 @@ impl<R: Release> Root<R> {
             cursor::remember(self.identity(), here, order, index, Some(key), guard);
             return Some(Neighbour::Key(key));
         }
-        let record = resolve_at(here.leaf, place, guard)?;
+        let record = resolve_at(here.leaf, place, When::NOW, guard)?;
         let key = ShortKey::of(record.key());
         cursor::remember(self.identity(), here, order, index, key, guard);
         Some(Neighbour::Record(record))

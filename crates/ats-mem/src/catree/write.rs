@@ -9,6 +9,7 @@ use super::slot::Word;
 use super::tree::CaTree;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
+use crate::moments::{Moments, Removal, TakeOut};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
@@ -123,7 +124,10 @@ impl<R: Release> CaTree<R> {
                 let before = old.as_ref().map_or(Weight::NONE, Old::weight);
                 locked.base.count(R::weight(&record) - before);
                 self.objects.count_put(locked.base, old.as_ref(), &record);
+                let old = old.or_else(|| locked.any_record(guard).map(Old::Seen));
+                let (fresh, old) = self.moments.date(&record, old, guard);
                 locked.put_record(record, self.root(), guard);
+                self.moments.list(fresh, guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
@@ -138,8 +142,17 @@ impl<R: Release> CaTree<R> {
                 };
                 locked.base.count(Weight::NONE - old.weight());
                 self.objects.count_removed(locked.base, key, &old);
-                locked.take_out(at, key, self.root(), guard);
-                Some(Gone::Removed(old))
+                match self.moments.remove(key, old, guard) {
+                    Removal::Plain(old) => {
+                        locked.take_out(at, key, self.root(), guard);
+                        Some(Gone::Removed(old))
+                    }
+                    Removal::By(removal, fresh, old) => {
+                        locked.put_record(removal, self.root(), guard);
+                        self.moments.list(fresh, guard);
+                        old.map(Gone::Removed)
+                    }
+                }
             }
         }
     }
@@ -178,12 +191,17 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let found = self.free_leaf(key, Wanted::Any, guard)?;
         let (locked, _) = found.expect("any key is wanted");
         // The decision is about the record, so it is looked at whatever its slot tells.
-        let here = locked.record(guard);
+        let here = locked.any_record(guard);
         if trip.comes_to(ptr::from_ref(locked.base).addr()) {
             locked.held.count(SPANNING_COST);
         }
-        self.change(locked, here.map(Old::Seen), decide(here), key, guard);
+        let there = here.filter(|record| !record.is_removal());
+        self.change(locked, there.map(Old::Seen), decide(here), key, guard);
         Ok(())
+    }
+
+    fn moments(&self) -> Option<&Moments<R>> {
+        Some(&self.moments)
     }
 
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
@@ -206,6 +224,17 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 self.objects.count_removed(locked.base, key, &old);
                 locked.take_out(at, key, self.root(), guard);
             }
+            Some(removal) if removal.is_removal() => {
+                self.objects.count_removed(locked.base, key, &old);
+                if removal.version(guard).is_some() {
+                    return locked.leaf.put(at, Word::of(removal));
+                }
+                // Its version was cut while it was not in its slot.
+                locked.take_out(at, key, self.root(), guard);
+                drop(locked);
+                // SAFETY: it was reached by the batch alone, of which this is the end for the key.
+                unsafe { record::retire(ptr::from_ref(removal).cast_mut(), guard) };
+            }
             Some(record) => {
                 self.objects.count_put(locked.base, Some(&old), record);
                 locked.leaf.put(at, Word::of(record));
@@ -217,16 +246,41 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let key = hold.key();
         let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
-        if let Some(before) = before {
-            locked.base.count(Weight::NONE - R::weight(before));
-        }
-        self.objects
-            .count_removed(locked.base, key, &Old::Seen(hold));
-        locked.take_out(at, key, self.root(), guard);
+        let Some(before) = before.filter(|before| !before.is_removal()) else {
+            drop(locked);
+            return self.exchange(hold, before, guard);
+        };
+        let held = Old::Seen(hold);
+        locked.base.count(Weight::NONE - before.weight());
+        self.objects.count_removed(locked.base, key, &held);
+        let gone = match self.moments.remove(key, Old::Seen(before), guard) {
+            Removal::Plain(before) => {
+                locked.take_out(at, key, self.root(), guard);
+                Some(before)
+            }
+            Removal::By(removal, fresh, before) => {
+                locked.put_record(removal, self.root(), guard);
+                self.moments.list(fresh, guard);
+                before
+            }
+        };
         drop(locked);
-        if let Some(before) = before {
+        if let Some(before) = gone {
             // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).
-            unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };
+            unsafe { before.retire(guard) };
         }
+    }
+}
+
+impl<R: Release> TakeOut<R> for CaTree<R> {
+    fn take_out(&self, removal: &Record<R>, guard: &Guard, is_out: &mut dyn FnMut(bool)) {
+        let key = removal.key();
+        let mut locked = self.lock_leaf(key, guard);
+        let there = locked.any_record(guard);
+        let is_there = there.is_some_and(|there| ptr::eq(there, removal));
+        if is_there && let Some(at) = locked.found {
+            locked.take_out(at, key, self.root(), guard);
+        }
+        is_out(is_there);
     }
 }

@@ -5,12 +5,14 @@
 //! ```text
 //! 63        48 47                                  1   0
 //! +-----------+------------------------------------+---+
-//! |    tag    |  address of the record             | D |     0 = empty
+//! |    tag    |  address of the record         | U | D |     0 = empty
 //! +-----------+------------------------------------+---+
 //! ```
 //!
 //! The tag is the high bits of the hash, so that nearly always only the record searched for is
-//! touched. `D` marks a record that was deleted while the table was fixed.
+//! touched. `D` marks a record that was deleted while the table was fixed, and a
+//! [removal](crate::moments), which queries of an earlier moment look through; `U` as well, if the
+//! table was not fixed then: walks of the present do not know the key.
 
 use crate::record::{Record, Release, Weight};
 use crate::slab::{self, SlabBox};
@@ -26,7 +28,8 @@ compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit s
 /// The place at which the tag begins, in a slot as in a hash.
 pub(super) const TAG_SHIFT: u32 = 48;
 const DELETED: u64 = 1;
-const ADDRESS: u64 = (1 << TAG_SHIFT) - 1 - DELETED;
+const UNKNOWN: u64 = 2;
+const ADDRESS: u64 = (1 << TAG_SHIFT) - 1 - DELETED - UNKNOWN;
 const _: () = assert!(slab::ADDRESS_LIMIT <= 1 << TAG_SHIFT);
 
 /// The content of a slot.
@@ -84,6 +87,16 @@ impl Word {
         Self(self.0 | DELETED)
     }
 
+    /// The same removal, made while the table was not fixed.
+    pub(super) fn as_unknown(self) -> Self {
+        Self(self.0 | DELETED | UNKNOWN)
+    }
+
+    /// Returns `true` if it was removed while the table was not fixed.
+    pub(super) fn is_unknown(self) -> bool {
+        self.0 & UNKNOWN != 0
+    }
+
     /// The address of the record; null for an empty slot.
     #[inline]
     pub(super) fn pointer<R: Release>(self) -> *mut Record<R> {
@@ -113,7 +126,7 @@ impl<'g, R: Release> Full<'g, R> {
 
     /// The weight of the record: of one that was deleted while the table was fixed, the bytes.
     pub(super) fn weight(self) -> Weight {
-        let weight = R::weight(self.record());
+        let weight = self.record().weight();
         Weight {
             objects: if self.is_deleted() { 0 } else { weight.objects },
             ..weight

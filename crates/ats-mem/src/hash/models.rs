@@ -9,8 +9,10 @@
 use super::seed::Seed;
 use super::stripes::Advice;
 use super::{Backend, HashTable};
+use crate::When;
 use crate::backend::Fixable;
 use crate::change::Change;
+use crate::moments::Moment;
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
@@ -22,8 +24,13 @@ type Table = HashTable<Plain>;
 
 /// Runs a model, with at most two switches where a thread could have gone on.
 fn check(model: impl Fn() + Sync + Send + 'static) {
+    check_with(2, model);
+}
+
+/// Runs a model with at most so many such switches.
+fn check_with(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(switches);
     builder.max_branches = 20_000;
     builder.check(model);
 }
@@ -55,7 +62,7 @@ fn has(table: &Table, number: u64) -> bool {
 /// The numbers that a walk meets, in ascending order.
 fn numbers(table: &Table) -> Vec<u64> {
     let mut met = Vec::new();
-    let scanned = table.scan(None, &pin(), &mut |record| {
+    let scanned = table.scan(None, When::NOW, &pin(), &mut |record| {
         met.push(record.value()[0]);
         ControlFlow::Continue(())
     });
@@ -349,5 +356,97 @@ fn a_size_beside_writers() {
             },
         );
         assert_eq!(table.totals().map(|totals| totals.objects), Ok(2));
+    });
+}
+
+/// The content that a query of a moment sees, in ascending order.
+fn numbers_at(table: &Table, when: When) -> Vec<u64> {
+    let mut met = Vec::new();
+    let scanned = table.scan(None, when, &pin(), &mut |record| {
+        met.push(record.value()[0]);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    met.sort_unstable();
+    met
+}
+
+fn begin(table: &Table) -> Moment {
+    let moment = table
+        .begin(&mut || Ok(()))
+        .expect("threads of models may wait");
+    moment.expect("a table has moments")
+}
+
+/// A query sees what one of these lists has, whatever it looks at later.
+fn query(table: &Table, expected: &[&[u64]]) {
+    let moment = begin(table);
+    let first = numbers_at(table, moment.when());
+    assert!(expected.contains(&&first[..]), "{first:?}");
+    assert_eq!(first.len() as i64, moment.objects, "{first:?}");
+    assert_eq!(numbers_at(table, moment.when()), first);
+    table.end(moment);
+}
+
+fn cut_all(table: &Table) {
+    quietly(|| while !table.cut(100, &pin()) {});
+}
+
+/// A query that sees the removal sees what was put before, and goes on to see both as they were.
+#[test]
+fn a_query_meets_writers() {
+    let [stays, goes] = [ending_in(0, 1).next(), ending_in(1, 1).next()];
+    let (stays, goes) = (stays.expect("there is one"), goes.expect("there is one"));
+    let comes = ending_in(0, 1).nth(1).expect("there are more");
+    check_with(1, move || {
+        let table = fill_table(&[stays, goes], 2);
+        together(
+            &table,
+            move |table| {
+                put(table, comes);
+                remove(table, goes);
+            },
+            move |table| {
+                let expected = [
+                    &sort(&[stays, goes])[..],
+                    &sort(&[stays, goes, comes]),
+                    &sort(&[stays, comes]),
+                ];
+                query(table, &expected);
+            },
+        );
+        cut_all(&table);
+        let after = sort(&[stays, comes]);
+        assert_eq!((numbers(&table), table.len()), (after, 2));
+    });
+}
+
+/// A removal that queries look through moves to another bucket, or is taken out there.
+#[test]
+fn a_query_and_a_cut_meet_a_split() {
+    let [goes, stays] = of_bucket_0(1, 1)[..] else {
+        unreachable!("there are two")
+    };
+    check_with(1, move || {
+        let table = fill_table(&[goes, stays], 2);
+        let [old, new] = quietly(|| {
+            let old = begin(&table);
+            remove(&table, goes);
+            let new = begin(&table);
+            remove(&table, stays);
+            [old, new]
+        });
+        let then = sort(&[goes, stays]);
+        together(&table, split, |table| {
+            assert_eq!(numbers_at(table, old.when()), then);
+            table.end(old);
+            table.cut(100, &pin());
+            assert_eq!(numbers_at(table, new.when()), [stays]);
+        });
+        assert_eq!(numbers_at(&table, new.when()), [stays]);
+        table.end(new);
+        cut_all(&table);
+        assert_eq!((numbers(&table), table.len()), (vec![], 0));
+        assert_eq!(table.memory().records, 0);
     });
 }

@@ -34,7 +34,10 @@ impl<R: Release> HashTable<R> {
     fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
         let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
         bucket.for_each(|slot, word| {
-            if word.is_deleted() {
+            // A removal that queries look through goes when its version is cut.
+            let record = word.record();
+            let is_read = record.is_removal() && record.version(guard).is_some();
+            if word.is_deleted() && !is_read {
                 bucket.clear(slot);
                 locked.add(0, Weight::NONE - word.weight());
                 retire(Some(word.record()), guard);

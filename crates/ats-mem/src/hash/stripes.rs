@@ -364,17 +364,27 @@ impl StripeSet {
     }
 
     /// The totals that readers see at one moment, if no thread writes for a while.
-    pub(super) fn glance(&self, guard: &Guard) -> Option<Weight> {
+    pub(super) fn glance(
+        &self,
+        between: Option<&mut dyn FnMut()>,
+        guard: &Guard,
+    ) -> Option<Weight> {
         let stripes = self.present(guard);
-        let weight = self.gate.glance(|| stripes.parts(), count)?;
+        let weight = self.gate.glance(|| stripes.parts(), count, between)?;
         // If this array is still in its place, it was all the time.
         std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(weight)
     }
 
     /// The totals that readers see at one moment. For the holder of the resize lock.
-    pub(super) fn census(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Weight> {
+    pub(super) fn census(
+        &self,
+        turn: &mut Turn<'_>,
+        at_rest: &mut dyn FnMut(),
+        guard: &Guard,
+    ) -> Option<Weight> {
         let stripes = self.present(guard);
-        self.gate.close_and_sum(turn, || stripes.parts(), count)
+        self.gate
+            .close_and_sum(turn, || stripes.parts(), count, at_rest)
     }
 
     /// The number of all records. If there are several stripes, that of this hash, which was not

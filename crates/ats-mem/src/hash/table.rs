@@ -7,7 +7,8 @@ use super::stripes::StripeSet;
 use crate::backend::Totals;
 use crate::forcing::Forcing;
 use crate::lazy::Lazy;
-use crate::record::{RecordBox, Release, Weight};
+use crate::moments::Moments;
+use crate::record::{Release, Weight, free_alone};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Census, Guard, Lock, pin};
 use std::sync::OnceLock;
@@ -23,6 +24,8 @@ pub struct HashTable<R: Release> {
     pub(super) stripes: StripeSet,
     pub(super) seed: Seed,
     pub(super) forcing: Forcing,
+    /// The clock, and what queries of one moment may read.
+    pub(super) moments: Moments<R>,
     /// Buckets emptied by `free_some`.
     drained: usize,
     pub(super) rare: Lazy<Rare>,
@@ -40,7 +43,7 @@ pub(super) struct Rare {
     pub(super) resizing: Lock,
     /// Made by the first that does not get by with a glance. Its holder takes the resize lock, and
     /// no stripe.
-    pub(super) census: OnceLock<Box<Census<Totals>>>,
+    pub(super) census: OnceLock<Box<Census<(Totals, u64)>>>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
     /// The place in the order of the table at which [`update_end`](crate::Backend::update_end)
@@ -70,6 +73,7 @@ impl<R: Release> HashTable<R> {
             stripes: StripeSet::new(),
             seed: Seed::random(),
             forcing: Forcing::default(),
+            moments: Moments::new(),
             drained: 0,
             rare: Lazy::new(),
         }
@@ -109,8 +113,8 @@ impl<R: Release> HashTable<R> {
             locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
             // SAFETY: the record was just taken out of its only slot (HASH-2). The exclusive borrow
             // shows that no reference to it is left: those handed out are borrowed from the table,
-            // too.
-            drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
+            // too. The moments are there as long as the table.
+            unsafe { free_alone(word.pointer::<R>()) };
             freed += 1;
         });
         // SAFETY: the exclusive borrow shows that no other thread uses the table (HASH-5).

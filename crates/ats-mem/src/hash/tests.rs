@@ -4,6 +4,7 @@ use super::directory::{MIN_BUCKETS, bucket_of};
 use super::resize::steps;
 use super::stripes::Advice;
 use super::*;
+use crate::When;
 use crate::record::{Plain, RecordBox, Weight};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -88,7 +89,7 @@ fn walk_keys(table: &Table) -> Vec<Vec<u8>> {
 
 fn scan_keys(table: &Table, after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, NoSuchKey> {
     let mut keys = Vec::new();
-    table.scan(after, &pin(), &mut |record| {
+    table.scan(after, When::NOW, &pin(), &mut |record| {
         keys.push(record.key().to_vec());
         ControlFlow::Continue(())
     })?;

@@ -12,8 +12,10 @@
 
 use super::bucket::Bucket;
 use super::directory::depth_of;
+use super::line::Word;
 use super::table::HashTable;
 use crate::backend::NoSuchKey;
+use crate::moments::When;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -46,6 +48,23 @@ impl<'k> Place<'k> {
             Self::At(here) => here <= reversed,
             Self::Behind(here, behind) => (here, behind) < (reversed, key),
         }
+    }
+}
+
+/// The record that a query of this moment sees of what is in a slot.
+#[inline(always)]
+pub(super) fn resolve_word<'g, R: Release>(
+    word: Word,
+    record: &'g Record<R>,
+    when: When,
+    guard: &'g Guard,
+) -> Option<&'g Record<R>> {
+    match (word.is_deleted(), when.is_now()) {
+        (false, true) => record.resolve(guard),
+        (false, false) => record.resolve_at(when, guard),
+        // It was removed when it was marked, except that a removal leads to what was there before.
+        (true, false) if record.is_removal() => record.resolve_at(when, guard),
+        (true, _) => None,
     }
 }
 
@@ -99,7 +118,7 @@ impl<R: Release> HashTable<R> {
         let fixed = self.is_fixed();
         let found = self.search(key, hash, guard, |word, record| {
             let known = match word.is_deleted() {
-                true => fixed,
+                true => fixed && !word.is_unknown(),
                 false => record.resolve(guard).is_some(),
             };
             known.then_some(())
@@ -124,7 +143,7 @@ impl<R: Release> HashTable<R> {
     ) -> Option<&'g Record<R>> {
         let (mut found, mut place) = (Found::new(), place);
         loop {
-            let end = self.gather(place, guard, &mut found);
+            let end = self.gather(place, When::NOW, guard, &mut found);
             match (found.first(), end) {
                 (Some((_, first)), _) => return Some(first),
                 (None, Some(end)) => place = Place::At(end),
@@ -137,10 +156,11 @@ impl<R: Release> HashTable<R> {
     pub(super) fn walk<'g>(
         &'g self,
         place: Place<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        let end = self.walk_until(place, guard, visit, &mut || ControlFlow::Continue(()));
+        let end = self.walk_until(place, when, guard, visit, &mut || ControlFlow::Continue(()));
         debug_assert_eq!(end, None);
     }
 
@@ -149,6 +169,7 @@ impl<R: Release> HashTable<R> {
     pub(super) fn walk_until<'g>(
         &'g self,
         place: Place<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
@@ -158,7 +179,7 @@ impl<R: Release> HashTable<R> {
         let mut scouts = Scouts::new(self, place.reversed_hash());
         loop {
             scouts.go_on(self, guard);
-            let end = self.gather(place, guard, &mut found);
+            let end = self.gather(place, when, guard, &mut found);
             for (_, record) in found.drain(..) {
                 if visit(record).is_break() {
                     return None;
@@ -184,7 +205,7 @@ impl<R: Release> HashTable<R> {
     ) {
         let first = (slot as u64).reverse_bits();
         let last = first | (u64::MAX >> depth_of(slot, slots));
-        self.walk(Place::At(first), guard, &mut |record| {
+        self.walk(Place::At(first), When::NOW, guard, &mut |record| {
             if self.seed.hash(record.key()).reverse_bits() > last {
                 return ControlFlow::Break(());
             }
@@ -207,6 +228,7 @@ impl<R: Release> HashTable<R> {
     fn gather<'g>(
         &'g self,
         place: Place<'_>,
+        when: When,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) -> Option<u64> {
@@ -216,7 +238,7 @@ impl<R: Release> HashTable<R> {
             let last = place.reversed_hash() | (u64::MAX >> view.depth(bucket));
             found.clear();
             if let Some(bucket) = self.directory.bucket(bucket, guard) {
-                self.collect(bucket, place, last, guard, found);
+                self.collect(bucket, (place, last), when, guard, found);
             }
             // A miss is what has to be confirmed here, as in `get`: that no record of the interval
             // was somewhere else.
@@ -237,20 +259,20 @@ impl<R: Release> HashTable<R> {
     fn collect<'g>(
         &'g self,
         bucket: Bucket<'g, R>,
-        place: Place<'_>,
-        last: u64,
+        (place, last): (Place<'_>, u64),
+        when: When,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) {
         bucket.for_each(|_, word| {
-            if word.is_deleted() {
+            if word.is_deleted() && when.is_now() {
                 return;
             }
             let record = word.record();
             let reversed = self.seed.hash(record.key()).reverse_bits();
             if reversed <= last
                 && place.is_before(reversed, record.key())
-                && let Some(record) = record.resolve(guard)
+                && let Some(record) = resolve_word(*word, record, when, guard)
             {
                 found.push((reversed, record));
             }

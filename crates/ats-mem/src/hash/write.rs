@@ -8,7 +8,8 @@ use super::stripes::Locked;
 use super::table::HashTable;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::record::{self, Record, RecordBox, Release, Weight};
+use crate::moments::{Fresh, Moments, Removal, TakeOut, Tick};
+use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -23,8 +24,7 @@ struct LockedKey<'g, R: Release> {
     hash: u64,
     /// The slot of the key's record.
     live: Option<(Slot<'g>, Full<'g, R>)>,
-    /// `true` if there is no such record, but one of the key that was deleted while the table was
-    /// fixed.
+    /// `true` if there is no such record, but one of the key that is marked as deleted.
     was_deleted: bool,
 }
 
@@ -112,11 +112,11 @@ impl<R: Release> HashTable<R> {
         &self,
         found: &LockedKey<'g, R>,
         step: KeyStep<R>,
-        guard: &Guard,
+        guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         match step {
             KeyStep::Keep => None,
-            KeyStep::Put(record) => self.put(found, record),
+            KeyStep::Put(record) => self.put(found, record, guard),
             KeyStep::Install(record) => {
                 self.install(found, record);
                 None
@@ -126,11 +126,20 @@ impl<R: Release> HashTable<R> {
     }
 
     #[inline]
-    fn put<'g>(&self, found: &LockedKey<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
+    fn put<'g>(
+        &self,
+        found: &LockedKey<'g, R>,
+        record: RecordBox<R>,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
         let weight = R::weight(&record);
         let there = match found.was_deleted {
             false => found.live,
             true => Some(expect_deleted(found, record.key())),
+        };
+        let (fresh, gone) = match self.moments.tick() {
+            None => (Fresh::NONE, there.map(|(_, old)| old.record())),
+            Some(tick) => self.date(tick, &record, there.map(|(_, old)| old), guard),
         };
         let word = Word::new(found.hash, record.into_raw());
         match there {
@@ -138,14 +147,34 @@ impl<R: Release> HashTable<R> {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
                 found.locked.add(records, weight - old.weight());
-                Some(old.record())
             }
             None => {
                 self.add_lines(found.bucket.insert(word) as i64);
                 found.locked.add(1, weight);
-                None
             }
         }
+        self.moments.list(fresh, guard);
+        gone
+    }
+
+    /// Dates a record that takes the place of what is there, while queries run. Returns what is to
+    /// be retired.
+    #[cold]
+    fn date<'g>(
+        &self,
+        tick: Tick,
+        record: &Record<R>,
+        there: Option<Full<'g, R>>,
+        guard: &'g Guard,
+    ) -> (Fresh<R>, Option<&'g Record<R>>) {
+        // No query sees what was marked as deleted while none ran.
+        let marked = there.filter(|old| old.is_deleted() && !old.record().is_removal());
+        let before = match marked {
+            Some(_) => None,
+            None => there.map(|old| Old::Seen(old.record())),
+        };
+        let (fresh, gone) = self.moments.date_at(tick, record, before, guard);
+        (fresh, marked.map(Full::record).or_else(|| seen(gone)))
     }
 
     /// Puts a record of a batch. The batch retires the record that it replaces, or puts it back.
@@ -163,9 +192,23 @@ impl<R: Release> HashTable<R> {
     }
 
     #[inline]
-    fn remove<'g>(&self, found: &LockedKey<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
+    fn remove<'g>(&self, found: &LockedKey<'g, R>, guard: &'g Guard) -> Option<&'g Record<R>> {
         let (slot, live) = found.live?;
         let record = live.record();
+        let old = Old::Seen(record);
+        if let Removal::By(removal, fresh, gone) = self.moments.remove(record.key(), old, guard) {
+            let word = Word::new(found.hash, removal.into_raw());
+            match self.is_fixed() {
+                true => {
+                    slot.replace(word.as_deleted());
+                    found.locked.remember_deleted(found.hash);
+                }
+                false => slot.replace(word.as_unknown()),
+            }
+            found.locked.add(-1, Weight::NONE - R::weight(record));
+            self.moments.list(fresh, guard);
+            return seen(gone);
+        }
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
             slot.replace(live.as_deleted());
             let gone = Weight {
@@ -182,6 +225,15 @@ impl<R: Release> HashTable<R> {
             Some(record)
         }
     }
+}
+
+/// The record to be retired, which was looked at.
+#[inline(always)]
+fn seen<R: Release>(gone: Option<Old<'_, R>>) -> Option<&Record<R>> {
+    gone.map(|old| match old {
+        Old::Seen(record) => record,
+        Old::Unseen(_) => unreachable!("a bucket does not tell what a record is"),
+    })
 }
 
 /// The record of a key that was deleted while the table was fixed, where there is one.
@@ -252,6 +304,10 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         self.step_hashed(key, self.seed.hash(key), guard, decide)
     }
 
+    fn moments(&self) -> Option<&Moments<R>> {
+        Some(&self.moments)
+    }
+
     /// First the buckets of some keys, then the records in them, so that misses of different keys
     /// overlap.
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
@@ -306,6 +362,27 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let gone = self.remove(&found, guard);
         drop(found);
         retire(gone, guard);
+    }
+}
+
+impl<R: Release> TakeOut<R> for HashTable<R> {
+    fn take_out(&self, removal: &Record<R>, guard: &Guard, is_out: &mut dyn FnMut(bool)) {
+        let hash = self.seed.hash(removal.key());
+        let locked = self.stripes.lock(hash, guard);
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
+        let slot = bucket.find(hash, |slot, word| {
+            ptr::eq(word.record(), removal).then_some(slot)
+        });
+        // A walk may go on from its key while the table is fixed: then it goes with the others that
+        // are marked.
+        let is_there = slot.is_some() && !self.is_fixed();
+        if let (Some(slot), true) = (slot, is_there) {
+            bucket.clear(slot);
+            self.add_lines(-(bucket.unlink_empty(guard) as i64));
+        } else if slot.is_some() {
+            locked.remember_deleted(hash);
+        }
+        is_out(is_there);
     }
 }
 

@@ -18,7 +18,8 @@ unsafe impl<R: Release> Send for RecordBox<R> {}
 
 impl<R: Release> RecordBox<R> {
     /// A record of these contents. `owns` says that the value holds resources for which
-    /// [`Release::release`] must be called in the end; they belong to the record from now on.
+    /// [`Release::release`] must be called in the end; they belong to the record from now on. One
+    /// that is put into a store has a value of a word at least.
     ///
     /// # Panics
     /// If the key has 4 GiB or the value 2^31 words.
@@ -197,6 +198,9 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
     // what `Guard::retire` asks for. It lives until then (RECORD-2).
     unsafe {
+        if let Some(version) = (*record).version(guard) {
+            version.detach(record);
+        }
         let bytes = (*record).header.shape().bytes();
         if (*record).owns() {
             let (value, words) = (*record).value_words();
@@ -205,6 +209,23 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
         } else {
             retire_block(record, bytes, guard);
         }
+    }
+}
+
+/// Frees a record that was just taken out of a store that the caller has alone.
+///
+/// # Safety
+/// `record` comes from [`into_raw`](RecordBox::into_raw), and no other code can reach it. The
+/// [moments](crate::moments) of the store have not been dropped.
+pub(crate) unsafe fn free_alone<R: Release>(record: *mut Record<R>) {
+    // SAFETY: the caller says that the record is a box that no other code can reach. The version
+    // that it is stamped with, if it has one, is in the list of the store, which the caller has
+    // alone, so it is not freed meanwhile (MOMENTS-3).
+    unsafe {
+        if let Some(version) = (*record).version_alone() {
+            version.detach(record);
+        }
+        drop(RecordBox::from_raw(record));
     }
 }
 

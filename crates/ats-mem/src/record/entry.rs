@@ -2,38 +2,47 @@
 //!
 //! The invariants (BATCH-1 and so on) are those of [`batch`](crate::batch).
 
-use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
+use super::version::When;
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::ptr;
 
 /// The state of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum State {
-    Open = 0,
-    Committed = 1,
-    Aborted = 2,
+    Open,
+    /// At this time of the [clock](crate::moments).
+    Committed(u64),
+    Aborted,
 }
 
-/// The part of a batch that readers look at: its state.
-pub(crate) struct BatchState(AtomicU8);
+const OPEN: u64 = u64::MAX;
+const ABORTED: u64 = u64::MAX - 1;
+
+/// The part of a batch that readers look at: the time at which it committed, or another state.
+pub(crate) struct BatchState(AtomicU64);
 
 impl BatchState {
     /// That of an open batch.
     pub(crate) fn new() -> Self {
-        BatchState(AtomicU8::new(State::Open as u8))
+        BatchState(AtomicU64::new(OPEN))
     }
 
     /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written
     /// before.
     pub(crate) fn end(&self, state: State) {
-        self.0.store(state as u8, Ordering::Release);
+        let word = match state {
+            State::Open => OPEN,
+            State::Committed(time) => time,
+            State::Aborted => ABORTED,
+        };
+        self.0.store(word, Ordering::Release);
     }
 
     fn state(&self) -> State {
         match self.0.load(Ordering::Acquire) {
-            0 => State::Open,
-            1 => State::Committed,
-            _ => State::Aborted,
+            OPEN => State::Open,
+            ABORTED => State::Aborted,
+            time => State::Committed(time),
         }
     }
 }
@@ -101,20 +110,23 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Returns `true` if readers see this record, which is stamped with the entry, and not the one
-    /// before.
-    pub(crate) fn shows(&self, stamped: &T) -> bool {
+    /// Returns `true` if a query of this moment sees this record, which is stamped with the entry,
+    /// and not the one before.
+    pub(crate) fn shows(&self, stamped: &T, when: When) -> bool {
         match self.load_installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),
-            Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(),
+            Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(when),
             Installed::Nothing | Installed::Hold(_) => false,
         }
     }
 
-    fn has_committed(&self) -> bool {
+    fn has_committed(&self, when: When) -> bool {
         // SAFETY: who made the entry has promised to `new` that the shared part of the batch
         // outlives it: the batch frees both together (BATCH-4).
-        unsafe { &*self.shared }.state() == State::Committed
+        match unsafe { &*self.shared }.state() {
+            State::Committed(time) => when.sees(time),
+            State::Open | State::Aborted => false,
+        }
     }
 
     /// The record that was there before, if there was one.

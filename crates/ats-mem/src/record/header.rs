@@ -8,6 +8,9 @@
 //! +---------------------------------------------+----------+-----------+------+
 //! ```
 //!
+//! The uppermost bit tells two kinds of stamps apart: it is 0 in the stamp of a batch, and 1 in
+//! that of a [version](crate::moments), of which the bits below are the address.
+//!
 //! The lower 16 bits, the *shape*, never change. All ones in them mean a *wide* header, two words
 //! more:
 //!
@@ -17,7 +20,7 @@
 //! ```
 //!
 //! # Addresses that do not fit
-//! 48 bits hold the address of whatever begins at a multiple of 8 and lies below 2^51. No system
+//! 47 bits hold the address of whatever begins at a multiple of 8 and lies below 2^50. No system
 //! gives a process memory beyond that unasked, as far as we know: with four levels of page tables
 //! there is none, and where there are five (x86-64), or 52 bits (AArch64), one has to ask `mmap`
 //! for it. But pointers may bear tags in their upper bits (AArch64), and other systems may have
@@ -26,9 +29,10 @@
 //! ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any. That is
 //! decided for each record by the address itself, and costs nothing where it does not happen.
 
+use crate::slab;
 use ats_sync::shim::atomic::{
     AtomicPtr, AtomicU64,
-    Ordering::{Acquire, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use ats_sync::shim::peek;
 use std::marker::PhantomData;
@@ -51,7 +55,11 @@ const WIDE: u64 = SHAPE;
 /// Entries begin at multiples of this, so the stamp need not tell the lower bits.
 const ENTRY_ALIGN: u64 = 8;
 /// Addresses from here on do not fit.
-const ADDRESS_LIMIT: u64 = ENTRY_ALIGN << (u64::BITS - STAMP_SHIFT);
+const ADDRESS_LIMIT: u64 = ENTRY_ALIGN << (u64::BITS - STAMP_SHIFT - 1);
+/// The bit of the stamp of a version.
+const VERSION: u64 = 1 << (u64::BITS - 1);
+// A version is a block of the slab, so its address fits.
+const _: () = assert!(slab::ADDRESS_LIMIT as u64 <= ADDRESS_LIMIT);
 
 /// The places of the parts of a record, as its header tells them; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +213,38 @@ impl<E> Header<E> {
         unsafe { &*ptr::from_ref(self).cast() }
     }
 
+    /// Returns `true` if there is a stamp of whatever kind.
+    #[inline(always)]
+    pub(super) fn is_stamped(&self) -> bool {
+        self.word.load(Acquire) >= STAMPED
+    }
+
+    /// The address of the version that this record is stamped with, or 0.
+    #[inline(always)]
+    pub(super) fn version(&self) -> usize {
+        let word = self.word.load(Acquire);
+        match word & VERSION {
+            0 => 0,
+            _ => (((word & !VERSION) >> STAMP_SHIFT) * ENTRY_ALIGN) as usize,
+        }
+    }
+
+    /// Stamps the header with a version, whatever stamp it has. The caller has the record alone, or
+    /// has set the stamp that is there.
+    pub(super) fn set_version(&self, address: usize) {
+        debug_assert!((address as u64) < ADDRESS_LIMIT);
+        let stamp = VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT;
+        self.word.store(stamp | self.bits(), Release);
+    }
+
+    /// Takes away the stamp of this version, if that is the stamp.
+    pub(super) fn clear_version(&self, address: usize) {
+        let bits = self.bits();
+        let stamped = VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT | bits;
+        // Whatever else is there has been put there by the holder of the key.
+        let _ = self.word.compare_exchange(stamped, bits, AcqRel, Relaxed);
+    }
+
     /// The entry this record is stamped with, or null.
     #[inline(always)]
     pub(super) fn stamp(&self) -> *mut E {
@@ -217,6 +257,9 @@ impl<E> Header<E> {
 
     #[cold]
     fn stamp_of(&self, word: u64) -> *mut E {
+        if word & VERSION != 0 {
+            return ptr::null_mut();
+        }
         if word & SHAPE == WIDE {
             // Written before the first word got its stamp. If another stamp has been given
             // meanwhile, it is that one, which is as good: it is younger, and what it leads to
@@ -228,6 +271,9 @@ impl<E> Header<E> {
 
     /// Returns `true` if this header can be stamped with an entry at this address.
     pub(super) fn has_room_for(&self, entry: *const E) -> bool {
+        if self.word.load(Acquire) & VERSION != 0 {
+            return false;
+        }
         self.shape().wide || narrow_stamp(entry.addr()).is_some()
     }
 

@@ -2,6 +2,8 @@
 
 use super::entry::Entry;
 use super::header::Header;
+use super::version::{Version, When};
+
 use crate::slab;
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -90,31 +92,85 @@ impl<R> Record<R> {
     /// belongs to a batch that has not committed, the one that was there before.
     #[inline]
     pub fn resolve<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        let entry = self.header.stamp();
-        if entry.is_null() {
+        if !self.header.is_stamped() {
             return Some(self);
         }
-        self.resolve_in_batch(entry, guard)
+        self.resolve_at(When::NOW, guard)
     }
 
+    /// Returns the record that a query of this moment sees which found this one in the store.
+    ///
+    /// For [`NOW`](When::NOW), that which a reader sees. Another moment is one that a query has
+    /// [begun](crate::Backend::begin) and not ended.
     #[cold]
-    fn resolve_in_batch<'g>(
-        &'g self,
-        entry: *const Entry<Self>,
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
+    pub fn resolve_at<'g>(&'g self, when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let mut record = self;
+        while let Some(before) = record.look_through(when, guard) {
+            record = before?;
+        }
+        (!record.is_empty()).then_some(record)
+    }
+
+    /// The record before this one, if a query of this moment does not see this one; it may be that
+    /// there was none.
+    #[inline(always)]
+    fn look_through<'g>(&'g self, when: When, guard: &'g Guard) -> Option<Option<&'g Record<R>>> {
+        let entry = self.header.stamp();
+        if entry.is_null() {
+            let version = self.version(guard)?;
+            return (!when.sees(version.time)).then(|| version.before(guard));
+        }
         // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4),
         // so an entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
-        if entry.shows(self) {
-            return Some(self);
-        }
         // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence
         // after this guard was made if the batch is seen uncommitted under it. If the record is one
         // that only holds its key, it was taken out of the store before the record before could be
         // replaced, and this guard is older than that.
-        let before = unsafe { entry.before() };
-        before.and_then(|record| record.resolve(guard))
+        (!entry.shows(self, when)).then(|| unsafe { entry.before() })
+    }
+
+    /// The version that this record is stamped with, if it is one (MOMENTS-3).
+    pub(crate) fn version<'g>(&self, _guard: &'g Guard) -> Option<&'g Version<Record<R>>> {
+        let address = self.header.version();
+        // SAFETY: a version is retired after it was taken out of every stamp of a record that is
+        // not retired (MOMENTS-3), so one that was read from a stamp under a guard lives as long.
+        unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
+    }
+
+    /// Does what [`version`](Self::version) does, for the code that has the store alone.
+    ///
+    /// # Safety
+    /// No other code uses the store of the record, and its moments have not been dropped.
+    pub(crate) unsafe fn version_alone(&self) -> Option<&Version<Record<R>>> {
+        let address = self.header.version();
+        // SAFETY: the version in the stamp of a record that is in a store is in the list of its
+        // moments (MOMENTS-3), and the caller says that no other code frees what is there.
+        unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
+    }
+
+    /// Stamps a record with a version: one that is not published, or whose batch has committed and
+    /// calls this.
+    pub(crate) fn set_version(&self, version: &Version<Record<R>>) {
+        self.header
+            .set_version(ptr::from_ref(version).expose_provenance());
+    }
+
+    /// Takes away the stamp of a version, if that is the stamp.
+    pub(crate) fn clear_version(&self, version: &Version<Record<R>>) {
+        self.header.clear_version(ptr::from_ref(version).addr());
+    }
+
+    /// Returns `true` if it has no value: it only holds its key, or says that the key was removed.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.header.shape().value_words == 0
+    }
+
+    /// Returns `true` if it says that its key was [removed](crate::moments).
+    #[inline]
+    pub(crate) fn is_removal(&self) -> bool {
+        self.is_empty() && !self.is_held()
     }
 
     /// Returns `true` if a batch holds the key of this record, which was found in a store whose

@@ -44,16 +44,25 @@ pub trait Release: Send + Sync + 'static {
 impl Weight {
     /// The change when a record comes in the place of another or of nothing.
     pub fn of_put<R: Release>(new: &Record<R>, old: Option<&Record<R>>) -> Self {
-        R::weight(new) - old.map_or(Weight::NONE, R::weight)
+        new.weight() - old.map_or(Weight::NONE, Record::weight)
     }
 }
 
 impl<R: Release> Record<R> {
+    /// The [weight](Release::weight) of the record; none if it has no value.
+    #[inline]
+    pub(crate) fn weight(&self) -> Weight {
+        match self.is_empty() {
+            true => Weight::NONE,
+            false => R::weight(self),
+        }
+    }
+
     /// The number of objects that it stands for in its place. One that only holds its key stands
     /// for those that were there before. For a record in a store of which the caller has the lock.
     pub(crate) fn objects_in_place(&self) -> u64 {
-        let objects = |record| u64::try_from(R::weight(record).objects).unwrap_or(0);
-        if self.value_words().1 > 0 {
+        let objects = |record: &Self| u64::try_from(record.weight().objects).unwrap_or(0);
+        if !self.is_empty() {
             return objects(self);
         }
         // SAFETY: a record without a value is stamped as long as it is in the store, and the entry

@@ -67,7 +67,7 @@ impl<R: Release> Record<R> {
             objects: 1,
             bytes: slab::block_size(bytes) as i64,
         };
-        let is_simple = !shape.owns && !self.is_held() && R::weight(self) == counted;
+        let is_simple = !shape.owns && !self.header.is_stamped() && R::weight(self) == counted;
         is_simple.then_some(bytes / size_of::<u64>())
     }
 }
@@ -85,7 +85,7 @@ impl<R: Release> Old<'_, R> {
     #[inline]
     pub(crate) fn weight(&self) -> Weight {
         match self {
-            Old::Seen(record) => R::weight(record),
+            Old::Seen(record) => record.weight(),
             Old::Unseen(simple) => simple.weight(),
         }
     }
@@ -95,6 +95,15 @@ impl<R: Release> Old<'_, R> {
         match self {
             Old::Seen(record) => record.objects_in_place(),
             Old::Unseen(_) => 1,
+        }
+    }
+
+    /// The record.
+    #[inline]
+    pub(crate) fn pointer(&self) -> *mut Record<R> {
+        match self {
+            Old::Seen(record) => ptr::from_ref(*record).cast_mut(),
+            Old::Unseen(simple) => ptr::with_exposed_provenance_mut(simple.address),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The promises of the tree under contention: no writer stops a reader, base nodes are split when
 //! writers contend for them, and are joined when they do not.
 
+use ats_mem::When;
 use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
 use ats_sync::pin;
 use fastrand::Rng;
@@ -66,7 +67,7 @@ fn read_everything(tree: &Tree) {
         assert_eq!(value(prev), number.checked_sub(1));
     }
     let mut met = 0;
-    let scanned = tree.scan(None, &guard, &mut |record| {
+    let scanned = tree.scan(None, When::NOW, &guard, &mut |record| {
         assert_eq!(record.value()[0], met);
         met += 1;
         ControlFlow::Continue(())
@@ -188,7 +189,7 @@ fn disjoint_batches_do_not_disturb_each_other() {
             }
         });
         let mut total = 0;
-        let scanned = tree.scan(None, &pin(), &mut |record| {
+        let scanned = tree.scan(None, When::NOW, &pin(), &mut |record| {
             total += record.value()[0];
             ControlFlow::Continue(())
         });

@@ -8,6 +8,7 @@ mod catree;
 mod claims;
 mod freeing;
 mod hash;
+mod moments;
 mod order_statistics;
 mod pop;
 #[path = "../stores/mod.rs"]

@@ -1,5 +1,6 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 
+use ats_mem::When;
 use ats_mem::{
     Adaptive, Backend, CaTree, Change, Direction, End, KeyRange, Ordered, Plain, RecordBox, Skipped,
 };
@@ -340,7 +341,7 @@ fn counts_beside_writers_keep_what_stays() {
         end.store(true, Relaxed);
     });
     let mut there = 0;
-    let scanned = tree.scan(None, &pin(), &mut |_| {
+    let scanned = tree.scan(None, When::NOW, &pin(), &mut |_| {
         there += 1;
         ControlFlow::Continue(())
     });
@@ -368,7 +369,7 @@ fn counting_is_fast() {
     (0..NUMBERS).for_each(|number| keys.put(&tree, 2 * number));
     let scan = time(|| {
         let mut met = 0;
-        let scanned = tree.scan(None, &pin(), &mut |_| {
+        let scanned = tree.scan(None, When::NOW, &pin(), &mut |_| {
             met += 1;
             ControlFlow::Continue(())
         });

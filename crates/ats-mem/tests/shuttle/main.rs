@@ -16,6 +16,7 @@
 //! | [`anything`] | random operations of any kind while the tree adapts |
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
+//! | [`moments`] | queries of one moment |
 #![cfg(shuttle)]
 
 // Before the modules that use its macro.
@@ -30,7 +31,9 @@ mod claims;
 mod hash;
 mod hashing;
 mod leaves;
+mod moments;
 
+use ats_mem::When;
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, Fixable, KeyRange, MemoryStore, Ordered,
     Plain, RecordBox, Skipped,
@@ -156,7 +159,7 @@ const LEAF: u64 = 8;
 fn structure(tree: &CaTree<Plain>) -> usize {
     let mut records = 0;
     quietly(|| {
-        let scanned = tree.scan(None, &pin(), &mut |record| {
+        let scanned = tree.scan(None, When::NOW, &pin(), &mut |record| {
             records += record.bytes();
             ControlFlow::Continue(())
         });

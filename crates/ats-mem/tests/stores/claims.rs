@@ -1,5 +1,6 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
+use ats_mem::When;
 use ats_mem::{Busy, Change, End, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer};
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -24,7 +25,7 @@ pub(crate) fn put<R: Release>(
 
 pub(crate) fn scan_all(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
-    let walked = store.scan(None, &pin(), &mut |record| {
+    let walked = store.scan(None, When::NOW, &pin(), &mut |record| {
         all.push((record.key().to_vec(), record.value()[0]));
         ControlFlow::Continue(())
     });

@@ -1,5 +1,6 @@
 //! Scenarios under a scheduler, and a store of numbers for them.
 
+use ats_mem::When;
 use ats_mem::{Busy, Change, MemoryStore, Plain, RecordBox};
 use ats_sync::pin;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -121,7 +122,7 @@ pub(crate) fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
 pub(crate) fn scan_from(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);
-    let scanned = store.scan(after.as_deref(), &pin(), &mut |record| {
+    let scanned = store.scan(after.as_deref(), When::NOW, &pin(), &mut |record| {
         met.push((number(record.key()), record.value()[0]));
         ControlFlow::Continue(())
     });

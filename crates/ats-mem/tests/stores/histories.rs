@@ -4,11 +4,12 @@
 //!
 //! The keys lie among others that no thread touches, so many that one key more or less splits a
 //! leaf, or makes the hash table grow. The tree is made to split and to join its base nodes all the
-//! time, too. Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are
-//! checked as what they promise to be: one read for each key they passed, each between the call and
-//! the return.
+//! time, too. A query of one moment is one read of all keys. Reads that are no snapshot (`next`,
+//! `prev`, `scan`, and walks by many steps) are checked as what they promise to be: one read for
+//! each key they passed, each between the call and the return.
 
 use crate::checker::{Clock, Event, linearizable};
+use ats_mem::When;
 use ats_mem::{Change, End, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use fastrand::Rng;
@@ -42,6 +43,8 @@ pub(crate) enum What {
     TakeEnd(End, Option<(usize, u64)>),
     /// Found that so many of the keys were there.
     Size(i64),
+    /// Found these values, and so many of the keys, as of one moment.
+    Query(State, i64),
 }
 
 /// The part of a key in a batch.
@@ -59,6 +62,10 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
         What::Size(size) => {
             let there = state.iter().flatten().count();
             return (*size == there as i64).then_some(after);
+        }
+        What::Query(found, size) => {
+            let there = state.iter().flatten().count();
+            return (found == state && *size == there as i64).then_some(after);
         }
         What::Read(key, value) => return (state[*key] == *value).then_some(after),
         What::Write(key, new, old) => {
@@ -179,7 +186,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         for _ in 0..CALLS {
             self.next_value += 1;
             let ends = self.place.fillers == 0;
-            match self.random.u64(..if ends { 18 } else { 15 }) {
+            match self.random.u64(..if ends { 21 } else { 18 }) {
                 0 => self.write(Some(self.next_value)),
                 1 | 2 => self.write_over(Some(self.next_value)),
                 3 => self.write(None),
@@ -193,7 +200,8 @@ impl<S: MemoryStore<Plain>> Player<S> {
                     self.store.join_idle(&pin());
                 }
                 13 | 14 => self.size(),
-                15.. => self.take_end(),
+                15..18 => self.query(),
+                18.. => self.take_end(),
                 _ => self.get(),
             }
         }
@@ -341,7 +349,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         let (store, place) = (&self.store, self.place);
         let scan = || {
             let mut state = State::default();
-            let scanned = store.scan(None, &pin(), &mut |record| {
+            let scanned = store.scan(None, When::NOW, &pin(), &mut |record| {
                 if let Some(index) = place.index(record.key()) {
                     let before = state[index].replace(record.value()[0]);
                     assert_eq!(before, None, "a scan met a key twice");
@@ -360,6 +368,62 @@ impl<S: MemoryStore<Plain>> Player<S> {
         }));
     }
 
+    /// Begins a query, sees all of it in several ways, some of it later, and ends it. Its moment is
+    /// between the call and the return of the begin.
+    pub(crate) fn query(&mut self) {
+        let store = Arc::clone(&self.store);
+        let begun = self
+            .clock
+            .record(|| store.begin(&mut || Ok(())), |moment| moment);
+        let Ok(Some(moment)) = begun.what else {
+            return;
+        };
+        let found = self.state_at(moment.when());
+        let size = moment.objects - self.base.objects;
+        self.events.push(Event {
+            what: What::Query(found, size),
+            call: begun.call,
+            end: begun.end,
+        });
+        for _ in 0..self.random.u64(..3) {
+            self.next_value += 1;
+            match self.random.u64(..5) {
+                0 => self.write(Some(self.next_value)),
+                1 => self.write_over(Some(self.next_value)),
+                2 => self.write_over(None),
+                3 => self.batch(),
+                _ => {
+                    self.store.cut(self.random.usize(..8), &pin());
+                }
+            }
+        }
+        assert_eq!(self.state_at(moment.when()), found, "the moment stays");
+        let guard = pin();
+        for (index, value) in found.iter().enumerate() {
+            let there = store.get_at(&self.place.key(index), moment.when(), &guard);
+            assert_eq!(there.map(|record| record.value()[0]), *value);
+        }
+        drop(guard);
+        store.end(moment);
+        if self.random.bool() {
+            store.cut(self.random.usize(..8), &pin());
+        }
+    }
+
+    /// What a scan of a moment meets.
+    fn state_at(&self, when: When) -> State {
+        let mut state = State::default();
+        let scanned = self.store.scan(None, when, &pin(), &mut |record| {
+            if let Some(index) = self.place.index(record.key()) {
+                let before = state[index].replace(record.value()[0]);
+                assert_eq!(before, None, "a query met a key twice");
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(scanned, Ok(()));
+        state
+    }
+
     /// Scans from behind a key on, and gives up somewhere.
     pub(crate) fn scan_part(&mut self) {
         let (from, limit) = (self.random.usize(..KEYS), 1 + self.random.u64(..30));
@@ -367,7 +431,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         let scan = || {
             let (mut met, mut last) = (Vec::new(), None);
             let mut left = limit;
-            let scanned = store.scan(Some(&place.key(from)), &pin(), &mut |record| {
+            let scanned = store.scan(Some(&place.key(from)), When::NOW, &pin(), &mut |record| {
                 met.push((record.key().to_vec(), record.value()[0]));
                 left -= 1;
                 if left == 0 {
@@ -556,6 +620,14 @@ pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, r
     let events: Vec<_> = events
         .flat_map(|events| events.expect("a player"))
         .collect();
+    let mut left = 1000;
+    while !store.cut(5, &pin()) {
+        left -= 1;
+        assert!(left > 0, "no query is left");
+    }
+    let totals = store.totals().expect("this thread may wait");
+    let (objects, bytes) = (totals.objects - base.objects, totals.bytes - base.bytes);
+    assert!((24 * objects..=40 * objects).contains(&bytes));
     // A few of the histories are too long for the checker: those of many scans.
     if events.len() <= 64 {
         let explained = linearizable(State::default(), &events, apply);

@@ -1,5 +1,6 @@
 //! Ordered stores against a model, and under many threads.
 
+use ats_mem::When;
 use ats_mem::{
     Backend, Busy, Change, Direction, KeyRange, MemoryStore, Neighbour, Ordered, Plain, Record,
     RecordBox, Release, Skipped,
@@ -55,7 +56,7 @@ pub(crate) fn pair<R: Release>(record: &Record<R>) -> (Vec<u8>, u64) {
 
 pub(crate) fn contents<R: Release>(tree: &impl Backend<R>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
-    tree.scan(None, &pin(), &mut |record| {
+    tree.scan(None, When::NOW, &pin(), &mut |record| {
         all.push(pair(record));
         std::ops::ControlFlow::Continue(())
     })
@@ -202,13 +203,15 @@ pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u6
         }
         Op::ScanFrom(key, most) => {
             let guard = pin();
-            let found = take_all(most, |visit| tree.scan_from(&key, &guard, visit));
+            let found = take_all(most, |visit| tree.scan_from(&key, When::NOW, &guard, visit));
             let expected = model.range(key..).take(most);
             assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
         }
         Op::ScanDown(key, most) => {
             let guard = pin();
-            let found = take_all(most, |visit| tree.scan_down(key.as_deref(), &guard, visit));
+            let found = take_all(most, |visit| {
+                tree.scan_down(key.as_deref(), When::NOW, &guard, visit)
+            });
             let below = key.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
             let expected = expected.rev().take(most);

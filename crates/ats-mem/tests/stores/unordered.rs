@@ -1,6 +1,7 @@
 //! Many threads on one store without order: what readers may rely on while others write and the
 //! table changes its layout under them.
 
+use ats_mem::When;
 use ats_mem::{Busy, Change, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer};
 use ats_sync::{Guard, collect, pin};
 use std::collections::HashSet;
@@ -128,7 +129,7 @@ pub(crate) fn a_scan_meets_every_key_that_stays_once<S: MemoryStore<Plain> + Def
         _ => {
             let mut met = HashSet::new();
             let guard = pin();
-            let done = table.scan(None, &guard, &mut |record| {
+            let done = table.scan(None, When::NOW, &guard, &mut |record| {
                 assert!(met.insert(record.key()), "a key twice");
                 ControlFlow::Continue(())
             });
@@ -254,7 +255,7 @@ pub(crate) fn of_two_that_insert_a_key_one_wins<S: MemoryStore<Plain> + Default>
             update(&table, &key, &pin(), |current| match current {
                 None => {
                     won.fetch_add(1, Ordering::Relaxed);
-                    Change::Put(RecordBox::new(&key, &[], false))
+                    Change::Put(RecordBox::new(&key, &[0], false))
                 }
                 Some(_) => {
                     lost.fetch_add(1, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use super::edit::Edit;
 use super::leaf::MOST;
 use super::treap::{Link, Tree};
 use super::{LockFreeTree, live};
+use ats_mem::When;
 use ats_mem::record::{Plain, Record, RecordBox, Release};
 use ats_mem::{Adaptive, Backend, Change};
 use ats_sync::pin;
@@ -374,13 +375,13 @@ fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
     let walk = || {
         let guard = pin();
         let mut up = Vec::new();
-        let scanned = tree.scan(None, &guard, &mut |record| {
+        let scanned = tree.scan(None, When::NOW, &guard, &mut |record| {
             up.push(record.key());
             ControlFlow::Continue(())
         });
         assert_eq!(scanned, Ok(()));
         let mut down = Vec::new();
-        ats_mem::Ordered::scan_down(&tree, None, &guard, &mut |record| {
+        ats_mem::Ordered::scan_down(&tree, None, When::NOW, &guard, &mut |record| {
             down.push(record.key());
             ControlFlow::Continue(())
         });

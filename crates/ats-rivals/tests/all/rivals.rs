@@ -2,6 +2,7 @@
 //! fixed, and while it is not.
 #![cfg(not(shuttle))]
 
+use ats_mem::When;
 use ats_mem::{
     Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
     RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
@@ -30,7 +31,7 @@ fn scan_keys(
     after: Option<&[u8]>,
 ) -> Result<Vec<Vec<u8>>, NoSuchKey> {
     let mut keys = Vec::new();
-    store.scan(after, &pin(), &mut |record| {
+    store.scan(after, When::NOW, &pin(), &mut |record| {
         keys.push(record.key().to_vec());
         ControlFlow::Continue(())
     })?;
@@ -232,7 +233,9 @@ fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
             keys.push(record.key().to_vec());
             ControlFlow::Continue(())
         };
-        match map.resume_scan(from, &guard, visit, &mut || ControlFlow::Break(())) {
+        match map.resume_scan(from, When::NOW, &guard, visit, &mut || {
+            ControlFlow::Break(())
+        }) {
             None => return keys,
             Some(place) => from = ScanPosition::At(place),
         }

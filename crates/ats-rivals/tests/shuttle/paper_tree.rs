@@ -2,6 +2,7 @@
 //! find that stand on a route node which is spliced out.
 
 use crate::exploring::*;
+use ats_mem::When;
 use ats_mem::{Adaptive, Backend, Change, Ordered, Plain};
 use ats_rivals::PaperTree;
 use ats_sync::pin;
@@ -39,7 +40,7 @@ fn joins(tree: &Tree) -> u64 {
 /// The numbers met from the last one below a number, or of all, down.
 fn numbers_down(tree: &Tree, below: Option<u64>) -> Vec<u64> {
     let (mut met, below) = (Vec::new(), below.map(key));
-    tree.scan_down(below.as_deref(), &pin(), &mut |record| {
+    tree.scan_down(below.as_deref(), When::NOW, &pin(), &mut |record| {
         met.push(number(record.key()));
         ControlFlow::Continue(())
     });

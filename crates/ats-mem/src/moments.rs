@@ -1,0 +1,778 @@
+//! Queries of one moment: the clock of a store, and the versions that queries may still read.
+//!
+//! A query takes a *moment*, a number, and sees of each key the newest record whose time is not
+//! above it. A store has a *clock*, a number that only queries advance; a record that is written
+//! while a query runs bears the time that the clock shows, and leads to the record before it:
+//!
+//! ```text
+//!   slot -> record ----> record before -------> record before that
+//!              |  ^          |  ^                (without stamp: older than all queries)
+//!              v  |          v  |
+//!         version: time  version: time
+//! ```
+//!
+//! A *version* is a block of its own, to which the stamp of the record leads, so a record takes as
+//! much memory as ever when the queries are gone. While no query runs, a writer looks at one word,
+//! and that is all.
+//!
+//! A removed key leaves a *removal* in its slot while queries can still see what was there: a
+//! record without value. Readers of the present see none.
+//!
+//! # The moment of a query
+//! A query begins at a moment at which no writer is inside the store, as a
+//! [census](ats_sync::census) finds it: either it has found all locks free twice with no turn
+//! between, and has advanced the clock between the two rounds; or it has closed the gate, waited
+//! until all locks were free, and has advanced the clock then. So all that was done before the
+//! moment bears a time that is not above it, and all that comes later bears a larger one. A batch
+//! commits under a lock, and takes its time there.
+//!
+//! # Cutting
+//! Each version is in a list of the store. When no query is left whose moment is below its time, it
+//! is *cut*: the record before is retired, and the stamp is taken away. That is work of the thread
+//! that ends a query, and of a background thread: see [`Backend::cut`](crate::Backend::cut). A
+//! record that no query sees, since all whose moments lie between its time and that of its
+//! successor have ended, is *passed over*, though older queries run: the version of the successor
+//! leads to what was there before it. So a long query keeps what it may read, and not what came and
+//! went since. If the clock stands still between two writes of a key, no query can tell the first
+//! one, so the second takes its version over: a key has one version for each moment that queries
+//! have begun at most.
+//!
+//! # Sources
+//! That writers share a clock which only queries advance, and that versions are lists from the
+//! newest on, is from Y. Wei, N. Ben-David, G. E. Blelloch, P. Fatourou, E. Ruppert, Y. Sun,
+//! *Constant-time snapshots with applications to concurrent data structures* (PPoPP 2021); that the
+//! record itself bears the time, so that there is no indirection while no query runs, from
+//! G. E. Blelloch, Y. Wei, *Verlib* (PPoPP 2024). Both let a write get its time after it was
+//! published, by whoever reads it first. Here writes are done under locks, and the clock is
+//! advanced while none is held, so a write knows its time before. M. Arbel-Raviv, T. Brown
+//! (*Harnessing epoch-based reclamation for efficient range queries*, PPoPP 2018) look for what
+//! was removed in the lists of what is to be freed; here the slot of the key leads to it.
+//!
+//! # Invariants
+//! - MOMENTS-1. The clock changes only while no thread that writes holds a lock of the store and
+//!   has found the gate open. A thread that holds one finds the clock, and whether queries run, as
+//!   they are until it gives the lock back; or finds more queries than there are.
+//! - MOMENTS-2. A record that a query of a moment below the time of its version could need is
+//!   reached by `before` of that version, or from there, and is not retired until the version is
+//!   cut. One thread at a time changes `before` of versions that are in the list.
+//! - MOMENTS-3. A version is freed by retiring, when it was taken out of the stamp of its record,
+//!   or that record has been retired.
+//! - MOMENTS-4. A version is put into the list once, after its record was published: so what it
+//!   leads to is not in the store any more when it is cut.
+//! - MOMENTS-5. `record` of a version is the record that bears it as its stamp and is not retired,
+//!   or null; or, marked as an heir, a record that is about to bear it, and until it does the
+//!   version is not cut. A record is detached from its version before it is retired, so a thread
+//!   that pins and then reads `record` has a record that lives as long as its guard.
+
+use crate::lazy::Lazy;
+pub use crate::record::version::When;
+use crate::record::version::{HEIR, MOVED, Version};
+use crate::record::{self, Old, Record, RecordBox, Release};
+use crate::slab::SlabBox;
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
+use ats_sync::shim::thread;
+use ats_sync::{CachePadded, Guard};
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+
+/// A moment that a query has begun at: see [`Backend::begin`](crate::Backend::begin).
+#[derive(Debug)]
+#[must_use = "a moment that is not ended keeps all that is replaced or removed from now on"]
+pub struct Moment {
+    pub(crate) when: When,
+    /// The number of objects at this moment.
+    pub objects: i64,
+}
+
+impl Moment {
+    /// The moment, for functions that read.
+    pub fn when(&self) -> When {
+        self.when
+    }
+}
+
+/// The clock as a writer finds it under its lock, while queries run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    time: u64,
+    /// The newest moment that a query reads.
+    newest: u64,
+}
+
+impl Tick {
+    pub(crate) fn time(self) -> u64 {
+        self.time
+    }
+}
+
+/// A version that is to be put into the list when its record has been published (MOMENTS-4).
+#[must_use = "a version is cut only if it is in the list"]
+pub(crate) struct Fresh<R: Release>(Option<NonNull<Version<Record<R>>>>);
+
+impl<R: Release> Fresh<R> {
+    /// None.
+    pub(crate) const NONE: Self = Fresh(None);
+}
+
+/// The way in which a key is removed.
+pub(crate) enum Removal<'g, R: Release> {
+    /// Its record is taken out, and retired.
+    Plain(Old<'g, R>),
+    /// This record takes its place. The other one, if it is given, is retired.
+    By(RecordBox<R>, Fresh<R>, Option<Old<'g, R>>),
+}
+
+/// The stores that keep versions: they take out what stands for a removed key.
+pub(crate) trait TakeOut<R: Release> {
+    /// Takes a removal out of the store under the lock of its key, if it is in its slot, and calls
+    /// `is_out` under the same lock, telling whether it was.
+    fn take_out(&self, removal: &Record<R>, guard: &Guard, is_out: &mut dyn FnMut(bool));
+}
+
+/// The moments of a store: its clock, and the versions that queries may read.
+pub struct Moments<R: Release> {
+    /// The newest moment that a query reads; 0 if there is none, and the largest number while one
+    /// begins.
+    newest: AtomicU64,
+    /// Starts at 1.
+    clock: AtomicU64,
+    shared: Lazy<Shared<R>>,
+}
+
+/// Stacks to which writers push versions that have met at one: so that they do not share a line.
+const STACKS: usize = 16;
+
+/// Versions of which the last one leads to those before.
+type Stack<R> = AtomicPtr<Version<Record<R>>>;
+
+struct Shared<R: Release> {
+    active: Mutex<Active>,
+    cutting: Mutex<Cutting<R>>,
+    stack: Stack<R>,
+    /// Made when two writers meet at the one above.
+    more: OnceLock<Box<[CachePadded<Stack<R>>]>>,
+}
+
+impl<R: Release> Shared<R> {
+    fn stacks(&self) -> impl Iterator<Item = &Stack<R>> {
+        let more = self.more.get().map_or(&[][..], |more| more);
+        std::iter::once(&self.stack).chain(more.iter().map(|stack| &stack.0))
+    }
+
+    /// The stack of a thread that has met another one.
+    #[cold]
+    fn stack_of(&self, guard: &Guard) -> &Stack<R> {
+        let new = |_| CachePadded(Stack::new(ptr::null_mut()));
+        let make = || (0..STACKS).map(new).collect();
+        &self.more.get_or_init(make)[usize::from(guard.thread_tag()) % STACKS].0
+    }
+}
+
+/// The moments that queries read.
+#[derive(Default)]
+struct Active {
+    /// The number of queries that read each.
+    moments: BTreeMap<u64, usize>,
+    /// Queries that begin.
+    beginning: usize,
+    /// `true` if one has prepared, and queries have run since.
+    is_prepared: bool,
+    /// While some do: what the clock was when the first of them began. None of them gets an older
+    /// moment.
+    first_beginning: u64,
+    /// Moments that no query reads any more, while one reads an older one.
+    ended: Vec<u64>,
+    /// Records of times from here on were kept only because queries began.
+    unsure: Option<u64>,
+}
+
+impl Active {
+    fn add(&mut self, moment: u64) {
+        *self.moments.entry(moment).or_default() += 1;
+    }
+
+    fn remove(&mut self, moment: u64) {
+        let count = self.moments.get_mut(&moment);
+        let count = count.expect("each moment is ended once");
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.moments.remove(&moment);
+        self.is_prepared &= !self.moments.is_empty();
+        match self.oldest() < moment {
+            true => self.ended.push(moment),
+            false if self.moments.is_empty() => self.ended.clear(),
+            false => {}
+        }
+    }
+
+    /// Returns `true` if a query reads a moment of this range, or may come to.
+    fn has(&mut self, range: Range<u64>) -> bool {
+        if range.is_empty() || self.moments.range(range.clone()).next().is_some() {
+            return !range.is_empty();
+        }
+        let may_come = self.beginning > 0 && self.first_beginning < range.end;
+        if may_come {
+            let unsure = self.unsure.get_or_insert(self.first_beginning);
+            *unsure = self.first_beginning.min(*unsure);
+        }
+        may_come
+    }
+
+    /// The times of versions that an ended query was the last to need, if any was: those above the
+    /// first number, up to the second.
+    fn take_ended(&mut self) -> Vec<(u64, u64)> {
+        let next = |moment: u64| {
+            let above = (Bound::Excluded(moment), Bound::Unbounded);
+            let next = self.moments.range(above).next();
+            next.map_or(u64::MAX, |(next, _)| *next)
+        };
+        let ended = std::mem::take(&mut self.ended).into_iter();
+        let mut times: Vec<_> = ended.map(|moment| (moment, next(moment))).collect();
+        if self.beginning == 0 {
+            times.extend(self.unsure.take().map(|low| (low, u64::MAX)));
+        }
+        times
+    }
+
+    fn newest(&self) -> u64 {
+        match self.beginning {
+            0 => self
+                .moments
+                .last_key_value()
+                .map_or(0, |(moment, _)| *moment),
+            _ => u64::MAX,
+        }
+    }
+
+    fn oldest(&self) -> u64 {
+        self.moments
+            .first_key_value()
+            .map_or(u64::MAX, |(moment, _)| *moment)
+    }
+}
+
+/// Versions on their way out. Used by one thread at a time.
+struct Cutting<R: Release> {
+    /// The rest of stacks that were taken.
+    rest: Vec<*mut Version<Record<R>>>,
+    /// Those that a query needed that has ended.
+    doubtful: Vec<NonNull<Version<Record<R>>>>,
+    /// Those that queries need, by their times.
+    kept: BTreeMap<u64, Kept<R>>,
+}
+
+/// Versions of one time.
+struct Kept<R: Release> {
+    versions: Vec<NonNull<Version<Record<R>>>>,
+    /// About how many of them were [passed over](Moments::pass_over).
+    passed_over: usize,
+}
+
+impl<R: Release> Default for Kept<R> {
+    fn default() -> Self {
+        let (versions, passed_over) = (Vec::new(), 0);
+        Kept {
+            versions,
+            passed_over,
+        }
+    }
+}
+
+impl<R: Release> Cutting<R> {
+    fn keep(&mut self, time: u64, version: NonNull<Version<Record<R>>>) {
+        self.kept.entry(time).or_default().versions.push(version);
+    }
+
+    /// Takes the next version out of the stacks that were taken.
+    fn next_of_rest(&mut self) -> Option<NonNull<Version<Record<R>>>> {
+        loop {
+            let Some(version) = NonNull::new(self.rest.pop()?) else {
+                continue;
+            };
+            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
+            let next = unsafe { version.as_ref() }.next.load(Ordering::Relaxed);
+            self.rest.push(next);
+            return Some(version);
+        }
+    }
+
+    /// Takes a version out that was kept for queries up to this moment.
+    fn take_up_to(&mut self, oldest: u64) -> Option<NonNull<Version<Record<R>>>> {
+        loop {
+            let mut first = self.kept.first_entry()?;
+            if *first.key() > oldest {
+                return None;
+            }
+            match first.get_mut().versions.pop() {
+                Some(version) => return Some(version),
+                None => first.remove(),
+            };
+        }
+    }
+
+    /// Doubts that versions of these times are still needed.
+    fn doubt(&mut self, (above, until): (u64, u64)) {
+        let times = (Bound::Excluded(above), Bound::Included(until));
+        let times: Vec<u64> = self.kept.range(times).map(|(time, _)| *time).collect();
+        for kept in times.iter().filter_map(|time| self.kept.remove(time)) {
+            self.doubtful.extend(kept.versions);
+        }
+    }
+
+    /// Notes that the record of a version of this time was passed over. When those of half of them
+    /// are, they are looked at again, since such a version is of no use.
+    fn note_passed_over(&mut self, time: u64) {
+        let Some(kept) = self.kept.get_mut(&time) else {
+            return;
+        };
+        kept.passed_over += 1;
+        if 2 * kept.passed_over >= kept.versions.len() {
+            self.doubtful.append(&mut kept.versions);
+            self.kept.remove(&time);
+        }
+    }
+}
+
+// SAFETY: versions and the records that they lead to may be used and freed by any thread; what
+// holds pointers to them is behind a mutex.
+unsafe impl<R: Release> Send for Cutting<R> {}
+
+impl<R: Release> Default for Shared<R> {
+    fn default() -> Self {
+        Shared {
+            active: Mutex::default(),
+            cutting: Mutex::new(Cutting {
+                rest: Vec::new(),
+                doubtful: Vec::new(),
+                kept: BTreeMap::new(),
+            }),
+            stack: AtomicPtr::new(ptr::null_mut()),
+            more: OnceLock::new(),
+        }
+    }
+}
+
+// SAFETY: see `Cutting`; the stacks are atomics.
+unsafe impl<R: Release> Send for Moments<R> {}
+// SAFETY: threads that share moments access the lists behind mutexes, and everything else by
+// atomics.
+unsafe impl<R: Release> Sync for Moments<R> {}
+
+/// Locks a mutex that is never held for long, in a way that explored runs see.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match mutex.try_lock() {
+            Ok(locked) => return locked,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => thread::yield_now(),
+        }
+    }
+}
+
+impl<R: Release> Moments<R> {
+    pub(crate) fn new() -> Self {
+        Moments {
+            newest: AtomicU64::new(0),
+            clock: AtomicU64::new(1),
+            shared: Lazy::new(),
+        }
+    }
+
+    /// Bytes of memory beside the store.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shared.bytes()
+    }
+
+    /// Begins a query: from now on no version is cut that it could need. `find` finds a moment at
+    /// which no writer is inside, and advances the clock there. If no query has run before,
+    /// `prepare` is called first: from then on [`are_read`](Self::are_read) says that one does.
+    pub(crate) fn begin<E>(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<(), E>,
+        find: impl FnOnce() -> Result<(u64, i64), E>,
+    ) -> Result<Moment, E> {
+        let shared = self.shared.get_or_make();
+        let lowest = self.clock.load(Ordering::SeqCst);
+        self.change(shared, |active| {
+            active.add(lowest);
+            if active.beginning == 0 {
+                active.first_beginning = lowest;
+            }
+            active.beginning += 1;
+        });
+        let is_prepared = lock(&shared.active).is_prepared;
+        let found = match is_prepared {
+            true => Ok(()),
+            false => prepare(),
+        };
+        let is_prepared = found.is_ok();
+        let found = found.and_then(|()| find());
+        self.change(shared, |active| {
+            active.beginning -= 1;
+            active.is_prepared |= is_prepared;
+            if let Ok((moment, _)) = found {
+                active.add(moment);
+            }
+            active.remove(lowest);
+        });
+        found.map(|(moment, objects)| Moment {
+            when: When(moment),
+            objects,
+        })
+    }
+
+    /// Ends a query.
+    pub(crate) fn end(&self, moment: Moment) {
+        self.change(self.shared.get_or_make(), |active| {
+            active.remove(moment.when.0)
+        });
+    }
+
+    fn change(&self, shared: &Shared<R>, change: impl FnOnce(&mut Active)) {
+        let mut active = lock(&shared.active);
+        change(&mut active);
+        self.newest.store(active.newest(), Ordering::SeqCst);
+    }
+
+    /// Returns `true` if a query runs. For a thread that holds a lock of the store, or that is
+    /// pinned and was prepared for.
+    #[inline]
+    pub fn are_read(&self) -> bool {
+        self.newest.load(Ordering::Relaxed) != 0
+    }
+
+    /// Advances the clock. Returns the moment that is over now (MOMENTS-1).
+    pub(crate) fn advance(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// The time, for a writer that holds a lock of the store.
+    pub(crate) fn time(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// The clock, for a writer that holds a lock of the store, if queries run.
+    #[inline(always)]
+    pub(crate) fn tick(&self) -> Option<Tick> {
+        let newest = self.newest.load(Ordering::Relaxed);
+        (newest != 0).then(|| Tick {
+            time: self.clock.load(Ordering::Relaxed),
+            newest,
+        })
+    }
+
+    /// Dates the record that is about to take the place of what is in the slot of its key, a
+    /// removal included; it has a value. Returns what is to be retired afterwards.
+    #[inline(always)]
+    pub(crate) fn date<'g>(
+        &self,
+        new: &Record<R>,
+        old: Option<Old<'g, R>>,
+        guard: &'g Guard,
+    ) -> (Fresh<R>, Option<Old<'g, R>>) {
+        debug_assert!(!new.is_empty(), "a record without value is a removal");
+        match self.tick() {
+            None => (Fresh::NONE, old),
+            Some(tick) => self.date_at(tick, new, old, guard),
+        }
+    }
+
+    /// Does what [`date`](Self::date) does, for a writer that has looked at the clock.
+    #[cold]
+    pub(crate) fn date_at<'g>(
+        &self,
+        tick: Tick,
+        new: &Record<R>,
+        old: Option<Old<'g, R>>,
+        guard: &'g Guard,
+    ) -> (Fresh<R>, Option<Old<'g, R>>) {
+        // No query can see the old one if none has begun since it was written.
+        if let Some(Old::Seen(record)) = &old
+            && let Some(version) = record.version(guard)
+            && version.time > tick.newest
+            && version.give(record, new, || new.set_version(version))
+        {
+            return (Fresh::NONE, old);
+        }
+        let before = old.as_ref().map_or(ptr::null_mut(), Old::pointer);
+        let version = SlabBox::into_raw(SlabBox::new(Version {
+            time: tick.time,
+            before: AtomicPtr::new(before),
+            record: AtomicPtr::new(ptr::from_ref(new).cast_mut()),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }));
+        // SAFETY: the version has just been made, and is freed only after it was put into the list.
+        new.set_version(unsafe { &*version });
+        (Fresh(NonNull::new(version)), None)
+    }
+
+    /// Decides in which way a key is removed.
+    #[inline(always)]
+    pub(crate) fn remove<'g>(
+        &self,
+        key: &[u8],
+        old: Old<'g, R>,
+        guard: &'g Guard,
+    ) -> Removal<'g, R> {
+        match self.tick() {
+            None => Removal::Plain(old),
+            Some(tick) => self.remove_at(tick, key, old, guard),
+        }
+    }
+
+    #[cold]
+    fn remove_at<'g>(
+        &self,
+        tick: Tick,
+        key: &[u8],
+        old: Old<'g, R>,
+        guard: &'g Guard,
+    ) -> Removal<'g, R> {
+        if let Old::Seen(record) = &old
+            && let Some(version) = record.version(guard)
+            && version.time > tick.newest
+            && version.before(guard).is_none()
+        {
+            return Removal::Plain(old);
+        }
+        let removal = RecordBox::new(key, &[], false);
+        let (fresh, old) = self.date_at(tick, &removal, Some(old), guard);
+        Removal::By(removal, fresh, old)
+    }
+
+    /// Puts a version into the list.
+    #[inline(always)]
+    pub(crate) fn list(&self, fresh: Fresh<R>, guard: &Guard) {
+        if let Fresh(Some(version)) = fresh {
+            self.push(version, guard);
+        }
+    }
+
+    #[cold]
+    fn push(&self, version: NonNull<Version<Record<R>>>, guard: &Guard) {
+        let shared = self.shared.get_or_make();
+        let mut stack = &shared.stack;
+        if shared.more.get().is_some() {
+            stack = shared.stack_of(guard);
+        }
+        let mut top = stack.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the version is ours until it is in the list.
+            unsafe { version.as_ref() }
+                .next
+                .store(top, Ordering::Relaxed);
+            let (new, order) = (version.as_ptr(), Ordering::Relaxed);
+            match stack.compare_exchange(top, new, Ordering::Release, order) {
+                Ok(_) => return,
+                Err(_) => {
+                    stack = shared.stack_of(guard);
+                    top = stack.load(Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Cuts up to about `budget` versions that no query needs any more. Returns `true` if none is
+    /// left of those that there were when this was called.
+    pub(crate) fn cut(&self, store: &impl TakeOut<R>, budget: usize, guard: &Guard) -> bool {
+        let Some(shared) = self.shared.get() else {
+            return true;
+        };
+        let mut cutting = match shared.cutting.try_lock() {
+            Ok(locked) => locked,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another thread is about it.
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        for stack in shared.stacks() {
+            if !stack.load(Ordering::Relaxed).is_null() {
+                let top = stack.swap(ptr::null_mut(), Ordering::Acquire);
+                cutting.rest.push(top);
+            }
+        }
+        // Not before: a query that begins after this look has a moment that is not below the time
+        // of any version that was in the list before it.
+        let (oldest, ended) = {
+            let mut active = lock(&shared.active);
+            (active.oldest(), active.take_ended())
+        };
+        ended.into_iter().for_each(|times| cutting.doubt(times));
+        let mut left = budget;
+        while left > 0 {
+            let next = self.next_to_cut(shared, &mut cutting, oldest, &mut left, guard);
+            let Some(version) = next else {
+                return cutting.rest.is_empty() && cutting.doubtful.is_empty();
+            };
+            self.cut_one(&mut cutting, version, store, guard);
+            left = left.saturating_sub(1);
+        }
+        false
+    }
+
+    /// A version that no query needs. Those from the stacks that one needs are kept.
+    fn next_to_cut(
+        &self,
+        shared: &Shared<R>,
+        cutting: &mut Cutting<R>,
+        oldest: u64,
+        left: &mut usize,
+        guard: &Guard,
+    ) -> Option<NonNull<Version<Record<R>>>> {
+        while *left > 0 {
+            let Some(version) = cutting.next_of_rest().or_else(|| cutting.doubtful.pop()) else {
+                break;
+            };
+            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
+            let found = unsafe { version.as_ref() };
+            if found.time <= oldest {
+                return Some(version);
+            }
+            while self.pass_over(shared, cutting, found, guard) {
+                *left = left.saturating_sub(1);
+            }
+            if found.is_passed_over() {
+                return Some(version);
+            }
+            cutting.keep(found.time, version);
+            *left = left.saturating_sub(1);
+        }
+        cutting.take_up_to(oldest)
+    }
+
+    /// Takes the record before a version out of the chain if no query sees it: the version leads to
+    /// what was there before that. Queries that have come to it go on from there as ever.
+    fn pass_over(
+        &self,
+        shared: &Shared<R>,
+        cutting: &mut Cutting<R>,
+        version: &Version<Record<R>>,
+        guard: &Guard,
+    ) -> bool {
+        let before = version.owned_before();
+        // SAFETY: the version leads to the record, so it is not retired (MOMENTS-2).
+        let Some(other) = (unsafe { before.as_ref() }).and_then(|before| before.version(guard))
+        else {
+            return false;
+        };
+        if lock(&shared.active).has(other.time..version.time) {
+            return false;
+        }
+        let next = other.before.load(Ordering::Acquire);
+        version.before.store(next, Ordering::Release);
+        let moved = next.map_addr(|address| address | MOVED);
+        other.before.store(moved, Ordering::Release);
+        // SAFETY: the version was the only one that led to the record, which is in no slot
+        // (MOMENTS-4), so no thread that pins from now on finds it.
+        unsafe { record::retire(before, guard) };
+        cutting.note_passed_over(other.time);
+        true
+    }
+
+    /// Cuts a version that was taken out of the list.
+    fn cut_one(
+        &self,
+        cutting: &mut Cutting<R>,
+        taken: NonNull<Version<Record<R>>>,
+        store: &impl TakeOut<R>,
+        guard: &Guard,
+    ) {
+        // SAFETY: the version was in the list, so it lives until it is retired below.
+        let version = unsafe { taken.as_ref() };
+        let record = version.record.load(Ordering::Acquire);
+        if record.addr() & HEIR != 0 {
+            return self.keep(cutting, taken);
+        }
+        // SAFETY: a record is detached before it is retired, and this thread was pinned before it
+        // read that it is not (MOMENTS-5).
+        if let Some(found) = unsafe { record.as_ref() } {
+            if found.is_empty() {
+                let mut was_there = false;
+                store.take_out(found, guard, &mut |is_out| {
+                    was_there = is_out;
+                    found.clear_version(version);
+                });
+                version.detach(record);
+                if was_there {
+                    // SAFETY: it was just taken out of its slot under the lock of its key, so no
+                    // thread that pins from now on finds it.
+                    unsafe { record::retire(record, guard) };
+                }
+            } else {
+                version.detach(record);
+                found.clear_version(version);
+            }
+            // A writer has just given it to the successor, for which it was not taken out.
+            if !version.record.load(Ordering::Acquire).is_null() {
+                return self.keep(cutting, taken);
+            }
+        }
+        let before = version.owned_before();
+        if !before.is_null() {
+            // SAFETY: the record before was taken out of its slot before the version was put into
+            // the list (MOMENTS-4), and no query is left that looks for it (MOMENTS-2), so no
+            // thread that pins from now on finds it. This is the only version that leads to it.
+            unsafe { record::retire(before, guard) };
+        }
+        unsafe fn free<R: Release>(raw: *mut u8) {
+            // SAFETY: `cut_one` hands over a version, which came from a box, after its grace
+            // period.
+            drop(unsafe { SlabBox::from_raw(raw.cast::<Version<Record<R>>>()) });
+        }
+        // SAFETY: the version is in no stamp of a record that is in the store, nor in the list, so
+        // no thread that pins from now on finds it (MOMENTS-3).
+        unsafe {
+            guard.retire(
+                taken.as_ptr().cast(),
+                size_of::<Version<Record<R>>>(),
+                free::<R>,
+            )
+        };
+    }
+}
+
+impl<R: Release> Moments<R> {
+    /// Keeps a version that a writer gives to the successor of its record, for which it is cut
+    /// later.
+    fn keep(&self, cutting: &mut Cutting<R>, version: NonNull<Version<Record<R>>>) {
+        cutting.keep(self.clock.load(Ordering::Relaxed), version);
+    }
+}
+
+impl<R: Release> Drop for Moments<R> {
+    fn drop(&mut self) {
+        let Some(shared) = self.shared.get() else {
+            return;
+        };
+        let free = |version: *mut Version<Record<R>>| {
+            // SAFETY: no other thread has the store any more. A version is in the list once, came
+            // from a box, and is the only one that leads to the record before.
+            unsafe {
+                let version = SlabBox::from_raw(version);
+                let before = version.owned_before();
+                if !before.is_null() {
+                    drop(RecordBox::from_raw(before));
+                }
+                version.next.load(Ordering::Relaxed)
+            }
+        };
+        let mut cutting = lock(&shared.cutting);
+        let tops = shared.stacks();
+        let tops = tops.map(|stack| stack.load(Ordering::Relaxed));
+        let tops: Vec<_> = tops.chain(std::mem::take(&mut cutting.rest)).collect();
+        for mut top in tops {
+            while !top.is_null() {
+                top = free(top);
+            }
+        }
+        let kept = std::mem::take(&mut cutting.kept);
+        let kept = kept.into_values().flat_map(|kept| kept.versions);
+        let doubtful = std::mem::take(&mut cutting.doubtful);
+        for version in kept.chain(doubtful) {
+            free(version.as_ptr());
+        }
+    }
+}

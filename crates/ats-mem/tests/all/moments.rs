@@ -1,0 +1,556 @@
+//! Queries of one moment, beside writers.
+
+use ats_mem::{
+    Backend, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore, Ordered, Plain,
+    RecordBox, Skipped, When,
+};
+use ats_sync::pin;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+type Content = BTreeMap<u64, u64>;
+
+fn put(store: &impl Backend<Plain>, key: u64, value: u64) {
+    let bytes = key.to_be_bytes();
+    let guard = pin();
+    while store
+        .put(&bytes, RecordBox::new(&bytes, &[value], false), &guard)
+        .is_err()
+    {}
+}
+
+fn remove(store: &impl Backend<Plain>, key: u64) {
+    while store.remove(&key.to_be_bytes(), &pin()).is_err() {}
+}
+
+/// Writes the values of several keys, ascending, as one.
+fn put_all(store: &impl Backend<Plain>, pairs: &[(u64, u64)]) -> bool {
+    let keys: Vec<_> = pairs.iter().map(|(key, _)| key.to_be_bytes()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let done = store.update_many(&keys, &pin(), &mut |at, _| {
+        Change::Put(RecordBox::new(keys[at], &[pairs[at].1], false))
+    });
+    done.is_ok()
+}
+
+fn read(store: &impl MemoryStore<Plain>, when: When) -> Content {
+    let mut content = Content::new();
+    let scanned = store.scan(None, when, &pin(), &mut |record| {
+        let key = u64::from_be_bytes(record.key().try_into().expect("a key of this test"));
+        let other = content.insert(key, record.value()[0]);
+        assert_eq!(other, None, "a key is met once");
+        ControlFlow::Continue(())
+    });
+    scanned.expect("a scan of all keys");
+    content
+}
+
+fn cut_all(store: &impl Backend<Plain>) {
+    while !store.cut(100, &pin()) {}
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// One thread writes at random, begins and ends queries, and finds in each what was there when it
+/// began.
+fn a_query_sees_what_was_there(store: &(impl MemoryStore<Plain> + Sync), seed: u64) {
+    let mut random = Random(seed);
+    let mut content = Content::new();
+    let mut queries = Vec::new();
+    let mut fixed = false;
+    for step in 0..3000 {
+        let key = random.below(80);
+        match random.below(20) {
+            0..8 => {
+                put(store, key, step);
+                content.insert(key, step);
+            }
+            8..13 => {
+                remove(store, key);
+                content.remove(&key);
+            }
+            13 => {
+                let pairs: Vec<_> = (key..key + 5).map(|key| (key, step)).collect();
+                assert!(put_all(store, &pairs));
+                content.extend(pairs);
+            }
+            14 if queries.len() < 6 => {
+                let moment = store.begin(&mut || Ok(())).expect("no thread is inside");
+                let moment = moment.expect("the store has moments");
+                assert_eq!(moment.objects, content.len() as i64);
+                queries.push((moment, content.clone()));
+            }
+            15 if !queries.is_empty() => {
+                let at = random.below(queries.len() as u64) as usize;
+                let (moment, _) = queries.swap_remove(at);
+                store.end(moment);
+            }
+            16 => {
+                store.cut(random.below(30) as usize, &pin());
+            }
+            17 if fixed => {
+                fixed = false;
+                store.unfix();
+                while !store.tidy(100, &pin()) {}
+            }
+            17 => {
+                fixed = true;
+                store.fix();
+            }
+            _ => {
+                for (moment, then) in &queries {
+                    assert_eq!(read(store, moment.when()), *then);
+                    let bytes = key.to_be_bytes();
+                    let guard = pin();
+                    let found = store.get_at(&bytes, moment.when(), &guard);
+                    assert_eq!(
+                        found.map(|record| record.value()[0]),
+                        then.get(&key).copied()
+                    );
+                }
+                assert_eq!(read(store, When::NOW), content);
+                assert_eq!(store.len(), content.len());
+                let found = store
+                    .get(&key.to_be_bytes(), &pin())
+                    .map(|record| record.value()[0]);
+                assert_eq!(found, content.get(&key).copied());
+            }
+        }
+    }
+    if fixed {
+        store.unfix();
+        while !store.tidy(100, &pin()) {}
+    }
+    for (moment, then) in queries {
+        assert_eq!(read(store, moment.when()), then);
+        store.end(moment);
+    }
+    cut_all(store);
+    assert_eq!(read(store, When::NOW), content);
+    for key in 0..100 {
+        remove(store, key);
+    }
+    assert_eq!(store.len(), 0);
+    assert_eq!(store.memory().records, 0, "all that was kept has gone");
+}
+
+#[test]
+fn a_query_of_a_tree_sees_what_was_there() {
+    for seed in 0..8 {
+        a_query_sees_what_was_there(&CaTree::new(), seed);
+        a_query_sees_what_was_there(&CaTree::of_many_objects(), seed);
+    }
+}
+
+#[test]
+fn a_query_of_a_hash_table_sees_what_was_there() {
+    for seed in 0..8 {
+        a_query_sees_what_was_there(&HashTable::new(), seed);
+    }
+}
+
+const ACCOUNTS: u64 = 500;
+const BALANCE: u64 = 1000;
+
+/// Writers move money between two accounts each time, and put and remove accounts whose balances
+/// count for nothing; queries always find the same sum.
+fn sums_stay(store: &(impl MemoryStore<Plain> + Sync)) {
+    for account in 0..ACCOUNTS {
+        put(store, 2 * account, BALANCE);
+    }
+    let over = AtomicBool::new(false);
+    let queries = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let over = &over;
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                while !over.load(Ordering::Relaxed) {
+                    transfer(store, &mut random);
+                    let key = 2 * random.below(ACCOUNTS) + 1;
+                    match random.below(2) {
+                        0 => put(store, key, 0),
+                        _ => remove(store, key),
+                    }
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let Ok(moment) = store.begin(&mut || Ok(())) else {
+                        continue;
+                    };
+                    let moment = moment.expect("the store has moments");
+                    for _ in 0..2 {
+                        let content = read(store, moment.when());
+                        let sum: u64 = content.values().sum();
+                        assert_eq!(sum, ACCOUNTS * BALANCE);
+                        assert_eq!(moment.objects, content.len() as i64);
+                        last += 1;
+                    }
+                    store.end(moment);
+                    store.cut(1000, &pin());
+                }
+                queries.fetch_add(last, Ordering::Relaxed);
+            });
+        }
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        over.store(true, Ordering::Relaxed);
+    });
+    cut_all(store);
+    assert!(queries.into_inner() > 0);
+}
+
+/// Moves money, unless another thread is at it.
+fn transfer(store: &impl Backend<Plain>, random: &mut Random) {
+    let from = random.below(ACCOUNTS - 1);
+    let to = from + 1 + random.below(ACCOUNTS - 1 - from);
+    let keys = [from, to].map(|account| (2 * account).to_be_bytes());
+    let keys = [&keys[0][..], &keys[1][..]];
+    let amount = random.below(5);
+    let mut moved = 0;
+    let _busy = store.update_many(&keys, &pin(), &mut |at, current| {
+        let balance = current.expect("accounts stay").value()[0];
+        let new = match at {
+            0 => {
+                moved = amount.min(balance);
+                balance - moved
+            }
+            _ => balance + moved,
+        };
+        Change::Put(RecordBox::new(keys[at], &[new], false))
+    });
+}
+
+#[test]
+fn sums_in_a_tree_stay() {
+    sums_stay(&CaTree::new());
+}
+
+#[test]
+fn sums_in_a_hash_table_stay() {
+    sums_stay(&HashTable::new());
+}
+
+#[test]
+fn sums_in_a_tree_that_adapts_stay() {
+    let tree = CaTree::new();
+    ats_mem::Adaptive::force_adaptation(&tree, 20, 20);
+    sums_stay(&tree);
+}
+
+#[test]
+fn sums_in_a_hash_table_that_adapts_stay() {
+    let table = HashTable::new();
+    ats_mem::Adaptive::force_adaptation(&table, 20, 20);
+    sums_stay(&table);
+}
+
+fn begin(store: &impl Backend<Plain>) -> ats_mem::Moment {
+    let moment = store.begin(&mut || Ok(())).expect("no thread is inside");
+    moment.expect("the store has moments")
+}
+
+/// A walk of a fixed table goes on from a key that was removed since, and from no other.
+#[test]
+fn a_key_that_was_removed_before_a_fixation_is_not_known() {
+    use ats_mem::{Fixable, NoSuchKey};
+    let table = HashTable::new();
+    (0..3).for_each(|key| put(&table, key, key));
+    let moment = begin(&table);
+    let next = |key: u64| table.next(&key.to_be_bytes(), &pin()).map(|_| ());
+    remove(&table, 0);
+    table.fix();
+    remove(&table, 1);
+    assert_eq!([0, 1, 2].map(next), [Err(NoSuchKey), Ok(()), Ok(())]);
+    table.end(moment);
+    cut_all(&table);
+    assert_eq!([0, 1, 2].map(next), [Err(NoSuchKey), Ok(()), Ok(())]);
+    table.unfix();
+    while !table.tidy(1, &pin()) {}
+    assert_eq!(
+        [0, 1, 2].map(next),
+        [Err(NoSuchKey), Err(NoSuchKey), Ok(())]
+    );
+}
+
+/// A query may come after more versions of a key than a stack has room for.
+#[test]
+fn a_query_goes_back_a_long_way() {
+    fn go_back(store: &(impl MemoryStore<Plain> + Sync)) {
+        put(store, 1, 0);
+        let first = begin(store);
+        let mut moments = Vec::new();
+        for value in 1..20_000 {
+            put(store, 1, value);
+            moments.push(begin(store));
+        }
+        let found = std::thread::scope(|scope| {
+            let small = std::thread::Builder::new().stack_size(128 << 10);
+            let read = || read(store, first.when());
+            let reader = small.spawn_scoped(scope, read).expect("a thread");
+            reader.join().expect("the reader")
+        });
+        assert_eq!(found, Content::from([(1, 0)]));
+        moments.into_iter().for_each(|moment| store.end(moment));
+        store.end(first);
+        cut_all(store);
+    }
+    go_back(&CaTree::new());
+    go_back(&HashTable::new());
+}
+
+/// What is kept for queries goes with the store, in slices or at once, and may be cut between.
+#[test]
+fn a_store_is_freed_while_queries_run() {
+    fn fill(store: &impl Backend<Plain>) {
+        (0..200).for_each(|key| put(store, key, key));
+        let moment = begin(store);
+        (0..100).for_each(|key| put(store, key, 0));
+        (50..150).for_each(|key| remove(store, key));
+        (120..130).for_each(|key| put(store, key, 1));
+        let _endless = std::mem::ManuallyDrop::new(moment);
+    }
+    for slices in 0..3 {
+        let mut tree = CaTree::<Plain>::new();
+        fill(&tree);
+        for _ in 0..slices {
+            tree.free_some(30);
+            tree.cut(20, &pin());
+        }
+        let mut table = HashTable::<Plain>::new();
+        fill(&table);
+        for _ in 0..slices {
+            table.free_some(30);
+            table.cut(20, &pin());
+        }
+    }
+}
+
+/// No query is left when slices are freed, so what a thread cuts leads to records that went before.
+#[test]
+fn what_is_cut_between_slices_leads_to_no_freed_record() {
+    fn fill(store: &impl Backend<Plain>) {
+        (0..200).for_each(|key| put(store, key, key));
+        let moment = begin(store);
+        (0..100).for_each(|key| put(store, key, 0));
+        (50..150).for_each(|key| remove(store, key));
+        store.end(moment);
+    }
+    let reuse = || (0..300).map(|key| RecordBox::<Plain>::new(&u64::to_be_bytes(key), &[7], false));
+    let mut tree = CaTree::<Plain>::new();
+    fill(&tree);
+    tree.free_some(usize::MAX);
+    let reused: Vec<_> = reuse().collect();
+    cut_all(&tree);
+    assert!(reused.iter().all(|record| record.value() == [7]));
+    let mut table = HashTable::<Plain>::new();
+    fill(&table);
+    table.free_some(usize::MAX);
+    let reused: Vec<_> = reuse().collect();
+    cut_all(&table);
+    assert!(reused.iter().all(|record| record.value() == [7]));
+}
+
+/// Values of which is counted how many there are.
+struct Counted;
+
+static LIVE: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(0);
+
+impl ats_mem::Release for Counted {
+    unsafe fn release(_: &[u64]) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until there are at most so many values.
+fn at_most(count: i64) {
+    for _ in 0..10_000 {
+        ats_sync::collect();
+        if LIVE.load(Ordering::Relaxed) <= count {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} values are left", LIVE.load(Ordering::Relaxed));
+}
+
+/// What only short queries need goes when they end, although a query runs that is older than all of
+/// them, and one that began between.
+fn short_queries_beside_a_long_one(store: impl MemoryStore<Counted>) {
+    const KEYS: u64 = 10;
+    let guarded = |key: u64, value: Option<u64>| {
+        let (bytes, guard) = (key.to_be_bytes(), pin());
+        let done = match value {
+            None => store.remove(&bytes, &guard),
+            Some(value) => {
+                LIVE.fetch_add(1, Ordering::Relaxed);
+                store.put(&bytes, RecordBox::new(&bytes, &[value], true), &guard)
+            }
+        };
+        assert!(done.is_ok());
+    };
+    let begin = || {
+        store
+            .begin(&mut || Ok(()))
+            .expect("no writer")
+            .expect("it has moments")
+    };
+    let see = |when: When| {
+        let mut met = Content::new();
+        let scanned = store.scan(None, when, &pin(), &mut |record| {
+            let key = u64::from_be_bytes(record.key().try_into().expect("a key"));
+            met.insert(key, record.value()[0]);
+            ControlFlow::Continue(())
+        });
+        assert!(scanned.is_ok());
+        met
+    };
+    let cut = || while !store.cut(7, &pin()) {};
+    (0..KEYS).for_each(|key| guarded(key, Some(key)));
+    let mut long = vec![(begin(), see(When::NOW))];
+    let mut short = Vec::new();
+    for round in 0..300 {
+        if round == 150 {
+            long.push((begin(), see(When::NOW)));
+        }
+        short.push((begin(), see(When::NOW)));
+        for key in 0..KEYS {
+            guarded(key, (round % 3 > 0 || key % 2 > 0).then_some(round));
+        }
+        if short.len() == 4 {
+            // The first one, one between, and so on.
+            for at in [1, 0, 0] {
+                let (moment, then) = short.remove(at);
+                assert_eq!(see(moment.when()), then);
+                store.end(moment);
+                cut();
+                long.iter().chain(&short).for_each(|(moment, then)| {
+                    assert_eq!(see(moment.when()), *then);
+                });
+            }
+        }
+    }
+    // Now, and for each query, one of each key at most, and what the last query ends with.
+    at_most((KEYS * (1 + long.len() + short.len()) as u64) as i64);
+    for (moment, then) in long.into_iter().chain(short) {
+        assert_eq!(see(moment.when()), then);
+        store.end(moment);
+        cut();
+    }
+    at_most(KEYS as i64);
+    drop(store);
+    at_most(0);
+}
+
+#[test]
+fn a_long_query_keeps_only_what_it_may_read() {
+    short_queries_beside_a_long_one(CaTree::new());
+    short_queries_beside_a_long_one(HashTable::new());
+}
+
+/// What a count of a range, and a look for the record at a place, find while removals are kept.
+fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
+    ats_mem::Adaptive::force_adaptation(tree, adapts, adapts);
+    let mut random = Random(seed);
+    let mut content = Content::new();
+    let mut queries = Vec::new();
+    let skip = |from: u64, direction, most: usize| {
+        let (low, guard) = (from.to_be_bytes(), pin());
+        let range = KeyRange {
+            low: Some(&low),
+            high: None,
+        };
+        let go_on = &mut || ControlFlow::Continue(());
+        match tree.skip(range, direction, most, &guard, go_on) {
+            Skipped::At(record, 0) => Ok(record.value()[0]),
+            Skipped::All(count) => Err(count),
+            _ => panic!("each record is one object, and no thread pauses"),
+        }
+    };
+    for step in 0..2000 {
+        let key = random.below(200);
+        match random.below(12) {
+            0..4 => {
+                put(tree, key, step);
+                content.insert(key, step);
+            }
+            4..7 => {
+                remove(tree, key);
+                content.remove(&key);
+            }
+            7 => {
+                let pairs: Vec<_> = (key..key + 4).map(|key| (key, step)).collect();
+                assert!(put_all(tree, &pairs));
+                content.extend(pairs);
+            }
+            8 => {
+                // A batch that is undone puts removals back.
+                let keys = [key, key + 1].map(u64::to_be_bytes);
+                let keys = [&keys[0][..], &keys[1][..]];
+                let done = tree.update_many(&keys, &pin(), &mut |at, _| match at {
+                    0 => Change::Put(RecordBox::new(keys[at], &[step], false)),
+                    _ => Change::Abort,
+                });
+                assert_eq!(done, Ok(false));
+            }
+            9 => {
+                let (end, outermost) = match random.below(2) {
+                    0 => (End::First, content.pop_first()),
+                    _ => (End::Last, content.pop_last()),
+                };
+                let mut taken = None;
+                let done = tree.update_end(end, &pin(), &mut |current| {
+                    taken = current.map(|record| record.value()[0]);
+                    current.map_or(Change::Keep, |_| Change::Remove)
+                });
+                assert_eq!((done, taken), (Ok(()), outermost.map(|(_, value)| value)));
+            }
+            10 if queries.len() < 3 => queries.push((begin(tree), content.clone())),
+            10 => {
+                let (moment, _) = queries.remove(random.below(3) as usize);
+                tree.end(moment);
+                tree.cut(random.below(60) as usize, &pin());
+            }
+            _ => {
+                let above = content.range(key..).count();
+                assert_eq!(skip(key, Direction::Up, usize::MAX), Err(above));
+                let place = random.below(40) as usize;
+                let there = content.range(key..).nth(place);
+                let there = there.map_or(Err(above), |(_, value)| Ok(*value));
+                assert_eq!(skip(key, Direction::Up, place), there);
+                let there = content.range(key..).nth_back(place);
+                let there = there.map_or(Err(above), |(_, value)| Ok(*value));
+                assert_eq!(skip(key, Direction::Down, place), there);
+                let first = tree.first(&pin()).map(|record| record.value()[0]);
+                assert_eq!(first, content.first_key_value().map(|(_, value)| *value));
+                for (moment, then) in &queries {
+                    assert_eq!(read(tree, moment.when()), *then);
+                }
+            }
+        }
+    }
+    queries.into_iter().for_each(|(moment, _)| tree.end(moment));
+    cut_all(tree);
+    assert_eq!(read(tree, When::NOW), content);
+    assert_eq!(skip(0, Direction::Up, usize::MAX), Err(content.len()));
+}
+
+#[test]
+fn places_in_a_tree_do_not_count_removals() {
+    for seed in 0..6 {
+        let adapts = 20 * (seed as u32 % 2);
+        places_do_not_count_removals(&CaTree::new(), seed, adapts);
+        places_do_not_count_removals(&CaTree::of_many_objects(), seed, adapts);
+    }
+}

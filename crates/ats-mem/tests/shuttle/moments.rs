@@ -1,0 +1,145 @@
+//! Queries of one moment, beside writers, batches and threads that cut.
+
+use crate::*;
+use ats_mem::{HashTable, Moment};
+
+fn begin(store: &impl MemoryStore<Plain>) -> Moment {
+    loop {
+        match store.begin(&mut || Ok(())) {
+            Ok(moment) => return moment.expect("the store has moments"),
+            Err(Busy) => thread::yield_now(),
+        }
+    }
+}
+
+/// What a query sees, by number.
+fn content(store: &impl MemoryStore<Plain>, when: When) -> Vec<(u64, u64)> {
+    let mut met = Vec::new();
+    let scanned = store.scan(None, when, &pin(), &mut |record| {
+        met.push((number(record.key()), record.value()[0]));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    met.sort_unstable();
+    met
+}
+
+fn cut_all(store: &impl MemoryStore<Plain>) {
+    while !store.cut(4, &pin()) {
+        thread::yield_now();
+    }
+}
+
+/// Batches put one value under three keys, another thread puts two keys in a row and removes them
+/// in the same order, and queries find all of that as of one moment, as often as they look.
+fn queries_against_writers<S: MemoryStore<Plain> + Default + 'static>(
+    keys: u64,
+    splits: u32,
+    joins: u32,
+) {
+    let equal = [0, keys + 1, 2 * keys - 2];
+    let [first, second] = [keys + 3, 1];
+    explore(move || {
+        let store = fill::<S>(evens(keys));
+        quietly(|| put_all(&*store, &equal, 100));
+        store.force_adaptation(splits, joins);
+        let others = keys as usize - 2;
+        together! {
+            store => {
+                put_all(&*store, &equal, 101);
+                put_all(&*store, &equal, 102);
+            }
+            store => {
+                put(&*store, first, 1);
+                put(&*store, second, 2);
+                remove(&*store, first);
+                remove(&*store, second);
+                store.cut(2, &pin());
+            }
+            store => {
+                for _ in 0..2 {
+                    let moment = begin(&*store);
+                    let met = content(&*store, moment.when());
+                    assert_eq!(met.len() as i64, moment.objects);
+                    let value = |number| {
+                        let found = met.iter().find(|(met, _)| *met == number);
+                        found.map(|(_, value)| *value)
+                    };
+                    let found = equal.map(value);
+                    assert!(found[0].is_some() && found == [found[0]; 3], "{found:?}");
+                    let rest = met.len() - equal.len();
+                    let there = [first, second].map(|number| usize::from(value(number).is_some()));
+                    assert_eq!(rest, others + there[0] + there[1]);
+                    assert_eq!(content(&*store, moment.when()), met);
+                    let guard = pin();
+                    for number in equal.into_iter().chain([first, second]) {
+                        let seen = store.get_at(&key(number), moment.when(), &guard);
+                        assert_eq!(seen.map(|record| record.value()[0]), value(number));
+                    }
+                    drop(guard);
+                    store.end(moment);
+                    store.cut(3, &pin());
+                }
+            }
+        }
+        cut_all(&*store);
+        assert_eq!(store.len() as u64, keys + 1);
+        let met = content(&*store, When::NOW);
+        assert_eq!(met.len() as u64, keys + 1);
+        assert!(equal.iter().all(|number| met.contains(&(*number, 102))));
+    });
+}
+
+#[test]
+fn queries_of_the_tree() {
+    queries_against_writers::<CaTree<Plain>>(LEAF, 0, 0);
+}
+
+#[test]
+fn queries_of_a_tree_that_adapts() {
+    queries_against_writers::<CaTree<Plain>>(3 * LEAF, 2, 3);
+}
+
+#[test]
+fn queries_of_the_hash_table() {
+    queries_against_writers::<HashTable<Plain>>(hash::FULL, 0, 0);
+}
+
+#[test]
+fn queries_of_a_hash_table_that_adapts() {
+    queries_against_writers::<HashTable<Plain>>(hash::FULL, 2, 3);
+}
+
+/// A writer goes on to write one key while the last query ends, and what was kept for it is cut.
+fn the_last_query_ends<S: MemoryStore<Plain> + Default + 'static>() {
+    explore(|| {
+        let store = fill::<S>(evens(4));
+        let moment = begin(&*store);
+        quietly(|| {
+            put(&*store, 2, 20);
+            remove(&*store, 4);
+        });
+        together! {
+            store => { put(&*store, 2, 21); put(&*store, 4, 41); put(&*store, 2, 22) }
+            store => { put_all(&*store, &[2, 4], 50); remove(&*store, 4) }
+            store => { store.end(moment); store.cut(9, &pin()); ats_sync::collect(); }
+        }
+        cut_all(&*store);
+        ats_sync::collect();
+        let met = content(&*store, When::NOW);
+        assert_eq!(store.len(), met.len());
+        let moment = begin(&*store);
+        assert_eq!(content(&*store, moment.when()), met);
+        store.end(moment);
+    });
+}
+
+#[test]
+fn the_last_query_of_a_tree_ends() {
+    the_last_query_ends::<CaTree<Plain>>();
+}
+
+#[test]
+fn the_last_query_of_a_hash_table_ends() {
+    the_last_query_ends::<HashTable<Plain>>();
+}
