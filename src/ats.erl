@@ -662,9 +662,8 @@ safe_fixtable(Table, Fix) ->
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
 
-%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show, and of
-%% a list that is inserted meanwhile some objects may show and others not. Of each key the objects
-%% are those of one moment, unless there are many.
+%% @doc Returns all objects that the table has at one moment between the begin and the end of the
+%% call. Writers go on meanwhile; what they replace or remove stays in memory until then.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
     ?WITH_ERROR_INFO(ats_select:objects(Table), [Table]).
@@ -709,11 +708,12 @@ foldr(Function, Acc, Table) ->
 %% Match specifications
 %%
 %% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
-%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. None of
-%% the functions looks at the table at one moment, however small it is, but each object is read,
-%% deleted or replaced as a whole. Of a list that is inserted meanwhile some objects may be met and
-%% others not. Objects that are there throughout are met once. Long calls let other processes run.
-%%--------------------------------------------------------------------------------------------
+%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. Functions
+%% that read, and have no limit, see the table as it was at one moment. The others go from key to
+%% key: each object is read, deleted or replaced as a whole, but of a list that is inserted
+%% meanwhile some objects may be met and others not. Objects that are there throughout are met once.
+%% Long calls let other processes run.
+%% --------------------------------------------------------------------------------------------
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
 %% the keys of an `ordered_set'.
@@ -1010,9 +1010,9 @@ fun2ms(ShellFun) ->
 %%
 %% These functions do not exist in `ets'. They read the objects with keys between two others, which
 %% need not be in the table, in O(log size of the table + number of these objects). Keys are
-%% compared as the table does it: 1 and 1.0 are one key. None of the functions looks at the table at
-%% one moment, but each object is read or deleted as a whole, and objects that are there throughout
-%% are met once. Long calls let other processes run.
+%% compared as the table does it: 1 and 1.0 are one key. Functions that read, and have no limit, see
+%% the table as it was at one moment. The others read or delete each object as a whole, and meet
+%% objects once that are there throughout. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Table, Low, High, [])

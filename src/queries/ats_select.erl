@@ -79,7 +79,7 @@ objects(Table) ->
             Objects;
         Selected ->
             %% An object takes about as much room in a table as on a heap, often a little more.
-            ats_collect:list(more(objects), words(Selected), resolve_pending(Selected))
+            ats_collect:list(more(objects), words(Table), resolve_pending(Selected))
     end.
 
 -spec more(up | down | take | objects) -> ats_collect:more().
@@ -96,9 +96,9 @@ resolve_pending({pending, Id, Compiled, Place, SoFar}) ->
 resolve_pending(Selected) ->
     Selected.
 
--spec words(ats_nif:selected()) -> non_neg_integer() | unknown.
-words({_, Id, _, _, _}) ->
-    case ats_info:item(memory, Id) of
+-spec words(ats:table()) -> non_neg_integer() | unknown.
+words(Table) ->
+    case ats_info:item(memory, Table) of
         undefined -> unknown;
         Words -> Words
     end.

@@ -135,6 +135,8 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<ProcessMonitor<Handle>>(env)?;
     #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::TakenObjects>(env)?;
+    #[cfg(not(feature = "test-nifs"))]
+    resource::open::<crate::functions::Reading>(env)?;
     resource::open::<Compiled>(env)
 }
 

@@ -19,6 +19,12 @@
 //! moment. An object with several counters that are changed in turn is replaced whenever another
 //! one's turn comes.
 //!
+//! # Queries of an earlier moment
+//! While [queries](crate::Moment) run a counter is changed like any other element, by a new record.
+//! A thread that is about to change one in place is pinned before it finds that none runs, and
+//! until it has changed it; so the first query waits until those threads are gone that were pinned
+//! before.
+//!
 //! # Invariants
 //! - COUNTER_CELL-1. The cell of a published record is accessed atomically only.
 //! - COUNTER_CELL-2. It holds the word of a small integer; without the bit [`RUNNING`] it is
@@ -33,7 +39,8 @@
 
 use crate::counter_word::{self, RUNNING};
 use crate::value::{Rec, Values};
-use ats_mem::RecordBox;
+use ats_mem::{Busy, RecordBox};
+use ats_sync::Backoff;
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 use ats_term::image::{Built, Form, Host, SMALL_MAX, SMALL_MIN, counted_word, small_word};
 
@@ -113,6 +120,20 @@ impl Drop for Stopped<'_> {
             cell.fetch_or(RUNNING, Ordering::AcqRel);
         }
     }
+}
+
+/// Waits until no thread is left that was about to change a counter when this was called. For a
+/// thread that is not pinned. [`Busy`] if it must not wait for so long.
+#[cold]
+pub(crate) fn wait_for_changes() -> Result<(), Busy> {
+    let grace = ats_sync::pin().grace();
+    let mut backoff = Backoff::new();
+    while !grace.is_over() {
+        if !backoff.wait() {
+            return Err(Busy);
+        }
+    }
+    Ok(())
 }
 
 /// Copies the image of a counted object as of one moment.

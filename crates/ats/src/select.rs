@@ -72,6 +72,7 @@
 //!             environment: &NoProcess,
 //!             slice: &Slice::new(),
 //!             guard: &ats::pin(),
+//!             moment: None,
 //!         },
 //!         &mut |_| {
 //!             results += 1;

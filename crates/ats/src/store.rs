@@ -14,10 +14,12 @@ use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
+use ats_mem::batch::Stepwise;
+use ats_mem::moments::Moments;
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
-    Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShortKey, Skipped, Slots,
+    Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, CaTree, Change, Fixable, HashTable,
+    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShortKey, Skipped, Slots, When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -95,6 +97,8 @@ pub(crate) struct Store<H: Host> {
 const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or tidied up in one go.
 pub(crate) const SLICE: usize = 2_000;
+/// Most slices of what was kept for queries that a visit gives back.
+const CUTS: usize = 100;
 
 /// The records, in the store that was chosen when the table was made. An enum and not a `dyn` of
 /// one trait, so that the way of a lookup in memory is known to the compiler.
@@ -181,6 +185,47 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
     ) -> Result<Option<&'g Rec<H>>, Error> {
         read!(&self.records, backend => backend.get(key, guard))
+    }
+
+    /// The record of a key that a query of a moment sees.
+    pub(crate) fn get_at<'g>(
+        &'g self,
+        key: &[u8],
+        when: When,
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        in_memory!(
+            &self.records,
+            backend => Ok(backend.get_at(key, when, guard)),
+            self.get(key, guard)
+        )
+    }
+
+    /// See [`Backend::begin`].
+    pub(crate) fn begin(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<(), Busy>,
+    ) -> Result<Option<ats_mem::Moment>, Error> {
+        in_memory!(&self.records, backend => Ok(backend.begin(prepare)?), Ok(None))
+    }
+
+    /// See [`Backend::end`].
+    pub(crate) fn end(&self, moment: ats_mem::Moment) {
+        in_memory!(&self.records, backend => backend.end(moment), ());
+    }
+
+    /// Gives back up to about `budget` records that were kept for queries; true if none is left.
+    pub(crate) fn cut(&self, budget: usize) -> bool {
+        let guard = ats_sync::pin();
+        in_memory!(&self.records, backend => backend.cut(budget, &guard), true)
+    }
+
+    /// Returns `true` if a query of an earlier moment runs, or none does and this thread holds no
+    /// lock of the store.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        let moments = in_memory!(&self.records, backend => backend.moments(), None);
+        moments.is_some_and(Moments::are_read)
     }
 
     /// Does what [`get`](Store::get) does, for a key that the process has likely asked for shortly
@@ -388,38 +433,42 @@ impl<H: Host> Store<H> {
     pub(crate) fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<Result<(), NoSuchKey>, Error> {
-        read!(&self.records, backend => backend.scan(after, guard, visit))
+        read!(&self.records, backend => backend.scan(after, when, guard, visit))
     }
 
     pub(crate) fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        when: When,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<(), Error> {
-        read_ordered!(&self.records, backend => backend.scan_from(from, guard, visit))
+        read_ordered!(&self.records, backend => backend.scan_from(from, when, guard, visit))
     }
 
     pub(crate) fn scan_down<'g>(
         &'g self,
         below: Option<&[u8]>,
+        when: When,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<(), Error> {
-        read_ordered!(&self.records, backend => backend.scan_down(below, guard, visit))
+        read_ordered!(&self.records, backend => backend.scan_down(below, when, guard, visit))
     }
 
     pub(crate) fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        when: When,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<u64>, Error> {
-        read!(&self.records, backend => backend.resume_scan(from, guard, visit, pause))
+        read!(&self.records, backend => backend.resume_scan(from, when, guard, visit, pause))
     }
 
     pub(crate) fn slot<'g>(
@@ -563,8 +612,9 @@ impl<H: Host> JoinIdle for Store<H> {
     }
 
     fn join_idle(&self) -> bool {
+        let is_cut = (0..CUTS).any(|_| self.cut(SLICE));
         let guard = ats_sync::pin();
-        in_memory!(&self.records, backend => backend.join_idle(&guard), true)
+        in_memory!(&self.records, backend => backend.join_idle(&guard), true) && is_cut
     }
 
     /// The last reference frees the store: at once if it is small, else in the background. It is

@@ -22,6 +22,7 @@ use ats_term::{TermRef, Zeros, exact};
 use current_store::CurrentStore;
 use keys::Keys;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub use table_type::TableType;
 
 /// A table of objects of host `H`. See the [crate].
@@ -54,6 +55,8 @@ pub struct Table<H: Host> {
     compressed: bool,
     /// `true` if values are bytes in the end, so that nothing can be shared by versions of a key.
     pub(crate) has_byte_store: bool,
+    /// `true` once an object has a counter that changes in place.
+    counts_in_place: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) store: CurrentStore<H>,
 }
@@ -141,6 +144,7 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             has_byte_store,
+            counts_in_place: AtomicBool::new(false),
             keys: Keys::new(table_type.is_ordered(), exact),
             store: CurrentStore::new(Store::new(records)),
         }
@@ -191,12 +195,27 @@ impl<H: Host> Table<H> {
         pack_for_store(built, packer, self.packs())
     }
 
-    /// The rule of bags of this table for equal objects.
-    pub(crate) fn bag_rules(&self) -> Rules {
+    /// The rules of bags of this table. `keeps_old` says that the objects that were there may be
+    /// read after they have been replaced.
+    pub(crate) fn bag_rules(&self, keeps_old: bool) -> Rules {
         Rules {
             distinct: self.table_type.is_distinct_bag(),
             zeros: self.zeros,
             grows: !self.has_byte_store,
+            keeps_old,
+        }
+    }
+
+    /// Returns `true` if an object may have a counter that changes in place. Then the first query
+    /// of one moment [waits](Table::begin) for threads that are pinned.
+    pub fn counts_in_place(&self) -> bool {
+        self.counts_in_place.load(Ordering::SeqCst)
+    }
+
+    /// Says that an object is about to get such a counter.
+    pub(crate) fn set_counts_in_place(&self) {
+        if !self.counts_in_place.load(Ordering::Relaxed) {
+            self.counts_in_place.store(true, Ordering::SeqCst);
         }
     }
 
@@ -223,6 +242,7 @@ impl<H: Host> Table<H> {
             zeros: self.zeros,
             compressed: self.compressed,
             has_byte_store: self.has_byte_store,
+            counts_in_place: AtomicBool::new(false),
             keys: self.keys.for_taken_objects(),
             store,
         }

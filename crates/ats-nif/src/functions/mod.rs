@@ -13,6 +13,7 @@ mod disk;
 mod forcing;
 mod info;
 mod merge;
+mod moment;
 mod object_terms;
 mod objects;
 mod order_statistics;
@@ -27,6 +28,7 @@ mod take_all;
 mod unprotected;
 mod walks;
 
+pub(crate) use moment::Reading;
 pub(crate) use take_all::TakenObjects;
 
 use crate::sys;

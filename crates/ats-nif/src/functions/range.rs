@@ -1,15 +1,18 @@
 //! Ranges of keys, given by their ends.
 
-use super::slices::{Operation, Work, find_for};
+use super::moment::{self, AtMoment};
+use super::slices::{Operation, Work, find_for, is_of_one_moment};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
+use crate::handle::Shared;
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
 use crate::{nif, otp_release, sys};
 use ats::select::Query;
+use ats_sync::Guard;
 use ats_term::order::{self, Prefix};
 use ats_term::term_ref::{has_part, is_larger};
 use ats_term::{Kind, TermRef};
@@ -47,7 +50,18 @@ fn range_start<'e>(
     let query = Arc::new(Query::within(program, table, from, to));
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared { query, compiled };
-    Work::new(env, operation, VmWord::NIL).go_on(shared, &prepared, operation.start(), &guard)
+    let start = |shared: &Shared, moment, guard: &Guard| {
+        let work = Work::new(env, operation, VmWord::NIL);
+        work.go_on(shared, &prepared, operation.start(), moment, guard)
+    };
+    if !is_of_one_moment(shared, &prepared, operation) {
+        return start(shared, AtMoment::None, &guard);
+    }
+    // The query is begun by a thread that is not pinned.
+    let shared = shared.to_arc();
+    drop(guard);
+    let moment = moment::begin(&shared)?;
+    start(&shared, moment, &ats_sync::pin())
 }
 
 /// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.

@@ -1,7 +1,8 @@
 //! Match specifications.
 
 use super::access::find_readable;
-use super::slices::{Operation, Work, cursor_of, find_for};
+use super::moment::{self, AtMoment, Reading};
+use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -12,6 +13,7 @@ use crate::resource::{self, ResourceRef};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats_match::plan::Access;
+use ats_sync::Guard;
 use std::time::Instant;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -56,7 +58,8 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
     if spec.is_nil() {
         return Ok(Work::new(env, operation, VmWord::NIL).result());
     }
-    query::with_prepared(&shared.table, spec, |prepared, _known| {
+    let mut later = None;
+    let result = query::with_prepared(&shared.table, spec, |prepared, _known| {
         let is_full = prepared.query.access() == Access::Everything;
         if is_full
             && !operation.is_meant_to_be_full()
@@ -67,8 +70,36 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
         if matches!(operation, Operation::Replace) && !keeps_key(shared, prepared) {
             return Err(KnownAtom::None.into());
         }
-        Work::new(env, operation, VmWord::NIL).go_on(shared, prepared, operation.start(), &guard)
-    })
+        if !is_of_one_moment(shared, prepared, operation) {
+            return start(env, operation, shared, prepared, AtMoment::None, &guard);
+        }
+        if shared.table.counts_in_place() {
+            // The query is begun by a thread that is not pinned.
+            later = Some((shared.to_arc(), prepared.clone()));
+            return Ok(VmWord::NIL);
+        }
+        let moment = moment::begin(shared)?;
+        start(env, operation, shared, prepared, moment, &guard)
+    })?;
+    let Some((shared, prepared)) = later else {
+        return Ok(result);
+    };
+    drop(guard);
+    let moment = moment::begin(&shared)?;
+    start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
+}
+
+/// Does the first slice.
+fn start<'e>(
+    env: Env<'e>,
+    operation: Operation,
+    shared: &Shared,
+    prepared: &Prepared,
+    moment: AtMoment<'_>,
+    guard: &Guard,
+) -> NifResult<'e> {
+    let work = Work::new(env, operation, VmWord::NIL);
+    work.go_on(shared, prepared, operation.start(), moment, guard)
 }
 
 fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
@@ -77,14 +108,19 @@ fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
 }
 
 /// `select_more(Table, Compiled, Position, Operation, Result)`, of which the last is what there is
-/// so far: goes on.
+/// so far: goes on. In the place of the table stands the moment that is read, if it is one.
 fn select_more<'e>(
     env: Env<'e>,
     [table, compiled, position, operation, so_far]: [VmTerm<'e>; 5],
 ) -> NifResult<'e> {
     let operation = Operation::of(env, operation)?;
     let guard = ats_sync::pin();
-    let shared = find_for(env, table, operation, &guard)?;
+    let reading = resource::get::<Reading>(table);
+    let shared = match reading {
+        Some(reading) => reading.id.get(&guard).ok_or(KnownAtom::Id)?,
+        None => find_for(env, table, operation, &guard)?,
+    };
+    let moment = reading.map_or(Ok(AtMoment::None), AtMoment::of)?;
     if resource::get::<Compiled>(compiled).is_none() {
         return Err(KnownAtom::None.into());
     }
@@ -96,7 +132,7 @@ fn select_more<'e>(
         let again = [table.word(), compiled.word()];
         Work::new(env, operation, so_far.word())
             .with_call_terms(again)
-            .go_on(shared, prepared, cursor, &guard)
+            .go_on(shared, prepared, cursor, moment, &guard)
     })
 }
 

@@ -7,6 +7,7 @@
 
 use super::access::{find_readable, find_writable};
 use super::arguments::{direction, direction_word};
+use super::moment::AtMoment;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -18,7 +19,7 @@ use crate::vm_host::VmHost;
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use ats::select::{At, Cursor, Progress, Selection, Slice};
-use ats::{Direction, Table};
+use ats::{Direction, Moment, Table};
 use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -68,6 +69,14 @@ impl Operation {
         })
     }
 
+    /// Returns `true` if it reads all that it is about in one query, and changes nothing.
+    fn reads_all(self) -> bool {
+        matches!(
+            self,
+            Operation::List(_) | Operation::Objects | Operation::Count | Operation::Rows
+        )
+    }
+
     fn writes(self) -> bool {
         matches!(
             self,
@@ -100,6 +109,12 @@ impl Operation {
             _ => Direction::Up,
         })
     }
+}
+
+/// Returns `true` if a query shall read one moment of the table: it reads several keys of a table
+/// in memory, and gives one result.
+pub(super) fn is_of_one_moment(shared: &Shared, prepared: &Prepared, operation: Operation) -> bool {
+    operation.reads_all() && !shared.table.has_byte_store() && !prepared.query.reads_one_key()
 }
 
 /// A table that the caller may do this with.
@@ -167,11 +182,16 @@ impl<'e> Work<'e> {
         shared: &Shared,
         prepared: &Prepared,
         cursor: Cursor,
+        moment: AtMoment<'_>,
         guard: &Guard,
     ) -> NifResult<'e> {
         let env = self.env;
-        let terms = || [shared.id.term(env), prepared.compiled.term(env)];
-        self.go_on_with(&shared.table, &terms, prepared, cursor, guard)
+        let terms = |moment: AtMoment<'_>| {
+            let what = moment.keep(env, shared);
+            let what = what.unwrap_or_else(|| shared.id.term(env));
+            [what, prepared.compiled.term(env)]
+        };
+        self.go_on_with(&shared.table, &terms, prepared, cursor, moment, guard)
     }
 
     /// Does what [`go_on`](Work::go_on) does, for objects to which another term leads: makes that
@@ -179,16 +199,18 @@ impl<'e> Work<'e> {
     pub(super) fn go_on_with(
         mut self,
         table: &Table<VmHost>,
-        terms: &dyn Fn() -> [VmWord<'e>; 2],
+        terms: &dyn Fn(AtMoment<'_>) -> [VmWord<'e>; 2],
         prepared: &Prepared,
         mut cursor: Cursor,
+        moment: AtMoment<'_>,
         guard: &Guard,
     ) -> NifResult<'e> {
         let (env, slice) = (self.env, Slice::new());
         #[cfg(feature = "forcing")]
         let slice = super::forcing::forced_slice().unwrap_or(slice);
         let progress = scratch::with_select_buffers(|selecting| {
-            self.run(table, prepared, &mut cursor, &slice, selecting, guard)
+            let reading = (prepared, moment.get(), guard);
+            self.run(table, reading, &mut cursor, &slice, selecting)
         })?;
         // All of the caller's time is about two slices.
         process::consume(env, u128::from(slice.percent() / 2));
@@ -200,7 +222,10 @@ impl<'e> Work<'e> {
             matches!(self.operation, Operation::Chunk { most, .. } if self.found.len() > most);
         let tag = match progress {
             Progress::Done if is_too_much => KnownAtom::Done,
-            Progress::Done => return Ok(self.result()),
+            Progress::Done => {
+                moment.end();
+                return Ok(self.result());
+            }
             Progress::More if is_part => KnownAtom::Part,
             Progress::More => KnownAtom::More,
             Progress::Pending => KnownAtom::Pending,
@@ -214,7 +239,7 @@ impl<'e> Work<'e> {
         if is_part {
             result = env.tuple(&[env.list(&of_key), result]);
         }
-        let [what, compiled] = self.again.unwrap_or_else(terms);
+        let [what, compiled] = self.again.unwrap_or_else(|| terms(moment));
         let position = position(env, &cursor);
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
@@ -247,11 +272,10 @@ impl<'e> Work<'e> {
     fn run(
         &mut self,
         table: &Table<VmHost>,
-        prepared: &Prepared,
+        (prepared, moment, guard): (&Prepared, Option<&Moment<VmHost>>, &Guard),
         cursor: &mut Cursor,
         slice: &Slice,
         selecting: &mut SelectBuffers<VmWord<'e>>,
-        guard: &Guard,
     ) -> Result<Progress, NoReply> {
         let SelectBuffers { runner, results } = selecting;
         let selection = &mut Selection {
@@ -261,6 +285,7 @@ impl<'e> Work<'e> {
             environment: &Caller(self.env),
             slice,
             guard,
+            moment,
         };
         let table_type = table.table_type();
         let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());

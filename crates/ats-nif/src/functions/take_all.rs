@@ -5,10 +5,11 @@
 //! or not.
 
 use super::access::find_writable;
+use super::moment::AtMoment;
 use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::env::{Env, VmWord};
+use crate::env::Env;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
@@ -60,7 +61,8 @@ fn take_all_more<'e>(
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
     query::with_prepared(table, spec, |prepared, _known| {
-        let terms = || -> [VmWord<'e>; 2] { [taken_term.word(), prepared.compiled.term(env)] };
-        Work::new(env, operation, so_far.word()).go_on_with(table, &terms, prepared, cursor, &guard)
+        let terms = |_: AtMoment<'_>| [taken_term.word(), prepared.compiled.term(env)];
+        let work = Work::new(env, operation, so_far.word());
+        work.go_on_with(table, &terms, prepared, cursor, AtMoment::None, &guard)
     })
 }

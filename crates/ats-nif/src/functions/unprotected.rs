@@ -1,6 +1,7 @@
 //! Reading a table whatever its protection, for a report about it.
 
 use super::access::find_table;
+use super::moment::AtMoment;
 use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
@@ -27,6 +28,12 @@ fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) 
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
     query::with_prepared(&shared.table, spec, |prepared, _known| {
-        Work::new(env, operation, VmWord::NIL).go_on(shared, prepared, cursor, &guard)
+        Work::new(env, operation, VmWord::NIL).go_on(
+            shared,
+            prepared,
+            cursor,
+            AtMoment::None,
+            &guard,
+        )
     })
 }

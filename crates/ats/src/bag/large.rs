@@ -20,18 +20,20 @@
 //!   entries, left by batches that were undone; so what the index says is verified against the
 //!   version.
 //! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it
-//!   cannot come back; one that was replaced in a batch was not, since it can.
+//!   cannot come back; one that was replaced in a batch was not, since it can, nor was one that
+//!   queries of an earlier moment may read.
 
 use super::buffers::{Buffers, KEEP_BYTES};
+use super::decided::{Decided, put};
 use super::rules::{Rules, TooMany};
 use crate::background::{self, FreeInSlices};
 use crate::unpack::UnpackBuffer;
-use crate::value::{Elsewhere, Rec, Values, elsewhere, form, value_of};
-use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
-use ats_mem::{RecordBox, Weight};
+use crate::value::{Elsewhere, Rec, Values, elsewhere, form, list as list_of, value_of};
+use ats_mem::sequence::{Edit, Remains, Sequence};
+use ats_mem::{Change, RecordBox, Weight};
 use ats_store::Direction;
 use ats_term::exact;
-use ats_term::image::{Built, Form, Host, Object, Stored, image_eq, retain_all};
+use ats_term::image::{Built, Form, Host, Object, ObjectList, Stored, image_eq, retain_all};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
@@ -53,6 +55,21 @@ pub(crate) struct Large<H: Host> {
     elsewhere: Elsewhere,
     objects: Sequence<Values<H>>,
     index: Arc<Index>,
+}
+
+/// The objects of a record of a bag.
+pub(super) enum Objects<'a, H: Host> {
+    List(ObjectList<'a, H>),
+    Large(&'a Large<H>),
+}
+
+impl<'a, H: Host> Objects<'a, H> {
+    pub(super) fn of(record: &'a Rec<H>) -> Self {
+        match form(record) {
+            Form::Large => Objects::Large(Large::of(record)),
+            _ => Objects::List(list_of(record)),
+        }
+    }
 }
 
 /// The places of objects, by their content.
@@ -367,12 +384,15 @@ impl<H: Host> Draft<'_, H> {
         Large::new(self.edit.finish(), Arc::clone(self.index))
     }
 
-    /// The new version, which takes the place of the old one for good, and what is left of that.
+    /// Puts the new version in the place of the old one for good.
     ///
     /// # Safety
-    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision
-    /// is to put a record of the result in its place.
-    pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
+    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and this is the
+    /// decision.
+    pub(super) unsafe fn put(mut self, key: &[u8], rules: Rules) -> Decided<H> {
+        if rules.keeps_old {
+            return put(self.finish().into_record(key));
+        }
         self.drop_stale_entries();
         // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds
         // the old version; readers that found it before hold guards. The decision runs under the
@@ -380,8 +400,8 @@ impl<H: Host> Draft<'_, H> {
         // writer edits the version. No writer will edit it later, as it does not come back
         // (LARGE-3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
-        let index = Arc::clone(self.index);
-        (Large::new(objects, index), leftovers)
+        let large = Large::new(objects, Arc::clone(self.index));
+        (Change::Put(large.into_record(key)), Some(leftovers))
     }
 
     /// Looks for entries without object, if there must be any: at two for each change, so that

@@ -1,8 +1,8 @@
 //! Adding objects to those of a key, and removing them.
 
 use super::buffers::{Buffers, NewObject};
-use super::decided::{Decided, Objects, keep, put, put_with_leftovers, remove};
-use super::large::Large;
+use super::decided::{Decided, keep, put, remove};
+use super::large::{Large, Objects};
 use super::rules::{Rules, TooMany};
 use crate::lock_budget::{SHORT_OBJECTS, SHORT_WORDS};
 use crate::unpack::UnpackBuffer;
@@ -93,8 +93,7 @@ impl Rules {
         draft.push(hash, new.take());
         // SAFETY: the draft was made of the objects of `current`, and the decision, which the
         // caller says this is, puts the result in the place of those (LARGE-3).
-        let (large, leftovers) = unsafe { draft.take_over() };
-        put_with_leftovers(large.into_record(key), leftovers)
+        unsafe { draft.put(key, self) }
     }
 
     /// Adds copies of several objects to those of a key. The change can be undone.
@@ -176,8 +175,7 @@ impl Rules {
             _ => {
                 // SAFETY: the draft was made of the objects of `current`, and the decision, which
                 // the caller says this is, puts the result in the place of those (LARGE-3).
-                let (large, leftovers) = unsafe { draft.take_over() };
-                put_with_leftovers(large.into_record(key), leftovers)
+                unsafe { draft.put(key, self) }
             }
         })
     }

@@ -10,6 +10,9 @@ pub(crate) struct Rules {
     pub(crate) zeros: Zeros,
     /// `true` if a key with many objects becomes a [large bag](super::large).
     pub(crate) grows: bool,
+    /// `true` if the objects that were there may be read after they have been replaced: by queries
+    /// of an earlier moment.
+    pub(crate) keeps_old: bool,
 }
 
 /// There is more to change than the caller has time for. Nothing has changed.

@@ -1,8 +1,8 @@
 //! Changing those objects of a key that the caller selects.
 
 use super::buffers::{Buffers, NewObject};
-use super::decided::{Decided, Objects, keep, put, put_with_leftovers, remove};
-use super::large::Large;
+use super::decided::{Decided, keep, put, remove};
+use super::large::{Large, Objects};
 use super::rules::Rules;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
@@ -146,8 +146,7 @@ impl Rules {
         }
         // SAFETY: the draft was made of the objects of `current`, and the decision, which the
         // caller says this is, puts the result in the place of those (LARGE-3).
-        let (large, leftovers) = unsafe { draft.take_over() };
-        put_with_leftovers(large.into_record(key), leftovers)
+        unsafe { draft.put(key, self) }
     }
 
     /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed,
@@ -215,8 +214,7 @@ impl Rules {
                 }
                 // SAFETY: the draft was made of the objects of `current`, and the decision, which
                 // the caller says this is, puts the result in the place of those (LARGE-3).
-                let (large, leftovers) = unsafe { draft.take_over() };
-                return put_with_leftovers(large.into_record(key), leftovers);
+                return unsafe { draft.put(key, self) };
             }
         };
         let Buffers { list, unpacked, .. } = buffers;

@@ -185,7 +185,10 @@ impl<H: Host> Table<H> {
                 Ok(Becomes::New { counter }) => {
                     let built = image.take();
                     let new = match counter {
-                        Some(index) => counter_cell::record(key, built, index),
+                        Some(index) => {
+                            self.set_counts_in_place();
+                            counter_cell::record(key, built, index)
+                        }
                         None => self.record(key, built, packer),
                     };
                     if let Some(stopped) = stopped {

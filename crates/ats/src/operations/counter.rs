@@ -168,8 +168,13 @@ impl<H: Host> Table<H> {
         if self.has_byte_store {
             return None;
         }
+        let store = self.store(guard);
+        // Queries of an earlier moment read what is there.
+        if store.is_read() {
+            return None;
+        }
         // Reading memory does not fail.
-        let record = self.store(guard).get_again(key, guard).ok()??;
+        let record = store.get_again(key, guard).ok()??;
         Counter::of(record).filter(|counter| counter.index == index)
     }
 

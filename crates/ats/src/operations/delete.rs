@@ -135,7 +135,8 @@ impl<H: Host> Table<H> {
             true => end,
             false => End::First,
         };
-        self.store(guard).update_end(end, guard, &mut |current| {
+        let store = self.store(guard);
+        store.update_end(end, guard, &mut |current| {
             let Some(record) = current else {
                 return bag::keep();
             };
@@ -150,7 +151,7 @@ impl<H: Host> Table<H> {
             match is_bag {
                 // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
                 true => unsafe {
-                    let rules = self.bag_rules();
+                    let rules = self.bag_rules(store.is_read());
                     rules.delete_end(record.key(), record, of_key, &mut work.bag)
                 },
                 false => bag::remove(),
@@ -248,8 +249,9 @@ impl<H: Host> Table<H> {
                 };
                 // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
                 // answers with the result (LARGE-1).
-                let decided =
-                    unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
+                let decided = unsafe {
+                    (self.bag_rules(store.is_read())).delete_object(key, current, unwanted, bag)
+                };
                 decided.unwrap_or_else(|TooMany| {
                     is_quick = false;
                     bag::keep()
@@ -261,7 +263,7 @@ impl<H: Host> Table<H> {
             drop(guard);
             let store = self.store.reference();
             let mut deleting = Deleting {
-                rules: self.bag_rules(),
+                rules: self.bag_rules(true),
                 key,
                 unwanted,
                 most,

@@ -178,7 +178,8 @@ impl<H: Host> Table<H> {
             return self.insert_slowly(work, existing);
         };
         let mut is_quick = true;
-        self.store(&guard).update_bag(key, &guard, &mut |current| {
+        let store = self.store(&guard);
+        store.update_bag(key, &guard, &mut |current| {
             if existing == ExistingKey::Refused && current.is_some() {
                 done = false;
                 return bag::keep();
@@ -189,7 +190,7 @@ impl<H: Host> Table<H> {
             }
             // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
             // answers with the result (LARGE-1).
-            unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }
+            unsafe { (self.bag_rules(store.is_read())).insert(key, current, &mut object, bag) }
         })?;
         if !is_quick {
             drop(guard);
@@ -201,7 +202,7 @@ impl<H: Host> Table<H> {
     /// The rule by which objects are added to keys of a bag.
     pub(crate) fn add_rule(&self, existing: ExistingKey) -> AddRule {
         AddRule {
-            distinct: self.bag_rules().distinct,
+            distinct: self.table_type.is_distinct_bag(),
             only_to_new_keys: existing == ExistingKey::Refused,
         }
     }

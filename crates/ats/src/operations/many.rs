@@ -164,7 +164,7 @@ impl<H: Host> Table<H> {
         };
         let mut writing = Writing {
             is_bag: self.table_type.is_bag(),
-            rules: self.bag_rules(),
+            rules: self.bag_rules(true),
             keys,
             objects,
             groups,

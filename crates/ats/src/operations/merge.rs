@@ -455,7 +455,10 @@ impl<H: Host> Making<'_, H> {
         let (is_absent, result) = (merge.is_absent(value), read(value));
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
-            (false, true) => Change::Put(counter_cell::record(self.key, lent.take(), index)),
+            (false, true) => {
+                self.table.set_counts_in_place();
+                Change::Put(counter_cell::record(self.key, lent.take(), index))
+            }
             (false, false) => {
                 let stored = self.table.pack_for_store(lent.take(), self.packer);
                 Change::Put(record(self.key, stored))

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::value::Rec;
-use ats_mem::{Neighbour, NoSuchKey, ShortKey};
+use ats_mem::{Neighbour, NoSuchKey, ShortKey, When};
 use ats_store::{Direction, SlotAnswer};
 use ats_sync::Guard;
 use ats_term::image::Host;
@@ -156,7 +156,9 @@ impl<H: Host> Table<H> {
         visit: &mut dyn FnMut(LookupResult<'g, H>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let store = self.store(guard);
-        match store.scan(after, guard, &mut |record| visit(LookupResult::new(record)))? {
+        match store.scan(after, When::NOW, guard, &mut |record| {
+            visit(LookupResult::new(record))
+        })? {
             Ok(()) => Ok(()),
             Err(NoSuchKey) => self.store.walk_of_lost_key(),
         }

@@ -22,7 +22,7 @@ use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, form};
 use ats_match::{Environment, Outcome};
-use ats_mem::Change;
+use ats_mem::{Change, When};
 use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::image::{Form, Host, Object};
@@ -192,13 +192,15 @@ impl<H: Host> Table<H> {
             environment,
             slice,
             guard,
+            ..
         } = selection;
         let (slice, guard): (&Slice, &'g Guard) = (slice, guard);
         let Runner {
             machine, unpacked, ..
         } = &mut **runner;
         let mut gathered = 0;
-        let progress = walk(self.store(guard), query, cursor, slice, guard, |spot| {
+        let source = (self.store(guard), When::NOW);
+        let progress = walk(source, query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
             if spot.from.is_none() {
                 slice.count_key();
@@ -320,13 +322,13 @@ impl<H: Host> Table<H> {
             }
             return Ok(changed);
         }
-        let rules = self.bag_rules();
         let positions = candidate.positions.as_deref();
         let mut places = Vec::new();
         store.update_bag(key, guard, &mut |current| {
             let Some(current) = current else {
                 return bag::keep();
             };
+            let rules = self.bag_rules(store.is_read());
             match action {
                 // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
                 // answers with the result (LARGE-1).

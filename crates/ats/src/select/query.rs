@@ -84,6 +84,12 @@ impl<H: Host> Query<H> {
         self.plan.as_ref().map_or(Access::Ranges, Plan::access)
     }
 
+    /// Returns `true` if at most one key is read, which is done at one moment in any case.
+    #[must_use]
+    pub fn reads_one_key(&self) -> bool {
+        matches!(&self.steps[..], [] | [Step::Point(_)])
+    }
+
     /// The plan as text, one line for each step, in Erlang's syntax.
     #[must_use]
     pub fn show_plan(&self) -> String {

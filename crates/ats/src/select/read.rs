@@ -5,9 +5,12 @@ use super::query::Query;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::bag::Buffers;
 use crate::error::Error;
+use crate::moment::Moment;
+use crate::store::Store;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use ats_match::{Environment, Machine, Outcome, RunTerm};
+use ats_mem::When;
 use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::Zeros;
@@ -63,17 +66,32 @@ pub struct Selection<'a, H: Host, E> {
     pub slice: &'a Slice,
     /// The guard that keeps objects which others remove meanwhile.
     pub guard: &'a Guard,
+    /// The moment that is read, if it is one. All slices take the same.
+    pub moment: Option<&'a Moment<H>>,
+}
+
+impl<'a, H: Host, E> Selection<'a, H, E> {
+    /// The store that is read, and the moment.
+    pub(super) fn source<'g>(&self, table: &'g Table<H>) -> (&'g Store<H>, When)
+    where
+        'a: 'g,
+    {
+        match self.moment {
+            Some(moment) => (moment.store(), moment.when()),
+            None => (table.store(self.guard), When::NOW),
+        }
+    }
 }
 
 impl<H: Host> Table<H> {
     /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which
     /// gets the results, breaks. Of a key that has few objects all are read, even so.
     ///
-    /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table
-    /// throughout all slices is met exactly once; the objects of a key come oldest first, or if an
-    /// ordered table is read downwards, newest first. [`Slice::key`] tells, while `each` runs, the
-    /// objects of one key from those of the next. A slice whose cursor is among the objects of a
-    /// key ends with the last of them.
+    /// Shows the table as of one moment, if one is given; else each key as of the moment at which
+    /// it is visited. An object that is in the table throughout all slices is met exactly once; the
+    /// objects of a key come oldest first, or if an ordered table is read downwards, newest first.
+    /// [`Slice::key`] tells, while `each` runs, the objects of one key from those of the next. A
+    /// slice whose cursor is among the objects of a key ends with the last of them.
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but
@@ -86,6 +104,7 @@ impl<H: Host> Table<H> {
         selection: &mut Selection<'_, H, E>,
         each: &mut dyn FnMut(&Outcome<'_, H>) -> ControlFlow<()>,
     ) -> Result<Progress, Error> {
+        let source = selection.source(self);
         let Selection {
             query,
             cursor,
@@ -93,13 +112,14 @@ impl<H: Host> Table<H> {
             environment,
             slice,
             guard,
+            ..
         } = selection;
         query.check_fits(self);
         let Runner {
             machine, unpacked, ..
         } = &mut **runner;
         let program = query.program();
-        walk(self.store(guard), query, cursor, slice, guard, |spot| {
+        walk(source, query, cursor, slice, guard, |spot| {
             let mut stop = false;
             if spot.from.is_none() {
                 slice.count_key();

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lookup_result::LookupResult;
 use crate::store::Store;
 use crate::value::Rec;
+use ats_mem::When;
 use ats_store::{Direction, ScanPosition};
 use ats_sync::Guard;
 use ats_term::image::Host;
@@ -194,7 +195,7 @@ fn is_pending(error: Error) -> bool {
 /// but this key is visited, so that what is made of its objects can be joined with what was made of
 /// those before.
 pub(super) fn walk<'g, H: Host>(
-    store: &'g Store<H>,
+    (store, when): (&'g Store<H>, When),
     query: &Query<H>,
     cursor: &mut Cursor,
     slice: &Slice,
@@ -203,13 +204,13 @@ pub(super) fn walk<'g, H: Host>(
 ) -> Result<Progress, Error> {
     if let At::Within(key, from) = &mut cursor.at {
         let (key, from) = (std::mem::take(key), *from);
-        go_on_within(store, query, cursor, key, from, guard, &mut visit)?;
+        go_on_within((store, when), query, cursor, key, from, guard, &mut visit)?;
         return Ok(progress(query, cursor));
     }
     while let Some(step) = query.step(cursor) {
         let stops = match step {
             Step::Point(key) => {
-                let next = match visit_point(store, query, cursor, key, guard, &mut visit) {
+                let next = match visit_point((store, when), query, cursor, key, guard, &mut visit) {
                     Err(error) if is_pending(error) => return Ok(Progress::Pending),
                     next => next?,
                 };
@@ -221,7 +222,15 @@ pub(super) fn walk<'g, H: Host>(
             }
             Step::Range { from, to } => {
                 let range = (&from[..], to.as_deref());
-                match walk_range(store, query, cursor, range, slice, guard, &mut visit)? {
+                match walk_range(
+                    (store, when),
+                    query,
+                    cursor,
+                    range,
+                    slice,
+                    guard,
+                    &mut visit,
+                )? {
                     Walked::Through => false,
                     Walked::Stopped => true,
                     Walked::Pending => return Ok(Progress::Pending),
@@ -244,7 +253,7 @@ fn progress<H: Host>(query: &Query<H>, cursor: &Cursor) -> Progress {
 
 /// Visits the rest of the objects of a key.
 fn go_on_within<'g, H: Host>(
-    store: &'g Store<H>,
+    (store, when): (&'g Store<H>, When),
     query: &Query<H>,
     cursor: &mut Cursor,
     key: Vec<u8>,
@@ -254,7 +263,7 @@ fn go_on_within<'g, H: Host>(
 ) -> Result<(), Error> {
     // If the objects have no positions now, the key was removed meanwhile, and with it all that
     // were not visited; those that it has now need not be met.
-    let found = store.get(&key, guard)?.map(LookupResult::new);
+    let found = store.get_at(&key, when, guard)?.map(LookupResult::new);
     let next = match found.filter(LookupResult::is_large) {
         Some(found) => visit(Spot {
             found,
@@ -273,27 +282,29 @@ fn go_on_within<'g, H: Host>(
 }
 
 fn visit_point<'g, H: Host>(
-    store: &'g Store<H>,
+    (store, when): (&'g Store<H>, When),
     query: &Query<H>,
     cursor: &Cursor,
     key: &[u8],
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<Next, Error> {
-    Ok(match store.get(key, guard)?.map(LookupResult::new) {
-        Some(found) => visit(Spot {
-            found,
-            from: None,
-            step: cursor.step,
-            direction: query.direction(cursor),
-        }),
-        None => Next::Go,
-    })
+    Ok(
+        match store.get_at(key, when, guard)?.map(LookupResult::new) {
+            Some(found) => visit(Spot {
+                found,
+                from: None,
+                step: cursor.step,
+                direction: query.direction(cursor),
+            }),
+            None => Next::Go,
+        },
+    )
 }
 
 /// Visits keys of a range from the cursor on.
 fn walk_range<'g, H: Host>(
-    store: &'g Store<H>,
+    (store, when): (&'g Store<H>, When),
     query: &Query<H>,
     cursor: &mut Cursor,
     (from, to): (&[u8], Option<&[u8]>),
@@ -332,13 +343,15 @@ fn walk_range<'g, H: Host>(
     };
     let mut paused = None;
     let walked = match (query.is_ordered(), direction, behind) {
-        (true, Direction::Up, None) => store.scan_from(from, guard, &mut visit_record),
+        (true, Direction::Up, None) => store.scan_from(from, when, guard, &mut visit_record),
         (true, Direction::Up, Some(key)) => {
-            let walked = store.scan(Some(key), guard, &mut visit_record);
+            let walked = store.scan(Some(key), when, guard, &mut visit_record);
             walked.map(|known| debug_assert_eq!(known, Ok(()), "an ordered store accepts any key"))
         }
-        (true, Direction::Down, None) => store.scan_down(to, guard, &mut visit_record),
-        (true, Direction::Down, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
+        (true, Direction::Down, None) => store.scan_down(to, when, guard, &mut visit_record),
+        (true, Direction::Down, Some(key)) => {
+            store.scan_down(Some(key), when, guard, &mut visit_record)
+        }
         (false, ..) => {
             let position = match at {
                 At::Behind(key) => ScanPosition::Behind(key),
@@ -349,7 +362,7 @@ fn walk_range<'g, H: Host>(
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             };
-            let walked = store.resume_scan(position, guard, &mut visit_record, &mut pause);
+            let walked = store.resume_scan(position, when, guard, &mut visit_record, &mut pause);
             walked.map(|place| paused = place)
         }
     };

@@ -15,7 +15,7 @@ use crate::lookup_result::LookupResult;
 use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
-use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
+use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, When};
 use ats_store::{
     Bags, Change, Direction, End, KeyRange, MayBlock, ScanPosition, SlotAnswer, Store, StoreHandle,
     successor,
@@ -394,6 +394,7 @@ impl<H: Host> ByteStore<H> {
     pub(crate) fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,
     ) -> Result<Result<(), NoSuchKey>, Error> {
@@ -411,6 +412,7 @@ impl<H: Host> ByteStore<H> {
     pub(crate) fn scan_from<'g>(
         &'g self,
         from: &[u8],
+        _when: When,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), Error> {
@@ -420,6 +422,7 @@ impl<H: Host> ByteStore<H> {
     pub(crate) fn scan_down<'g>(
         &'g self,
         high: Option<&[u8]>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), Error> {
@@ -430,6 +433,7 @@ impl<H: Host> ByteStore<H> {
     pub(crate) fn resume_scan<'g>(
         &'g self,
         from: ScanPosition<'_>,
+        _when: When,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,
         _pause: &mut dyn FnMut() -> ControlFlow<()>,

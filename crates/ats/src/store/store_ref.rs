@@ -1,7 +1,7 @@
 //! Working on a store beyond one guard.
 
 use super::Store;
-use super::idle_joiner::JoinIdle;
+use super::idle_joiner::{self, JoinIdle};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::sync::Arc;
@@ -31,6 +31,15 @@ impl<H: Host> StoreRef<H> {
         // The end of the guard publishes this.
         store.references.fetch_add(1, Ordering::Relaxed);
         StoreRef { store: Some(store) }
+    }
+}
+
+impl<H: Host> StoreRef<H> {
+    /// Has what was kept for queries given back in the background.
+    pub(crate) fn cut_in_background(&self) {
+        if let Some(store) = &self.store {
+            idle_joiner::notice(store);
+        }
     }
 }
 

@@ -210,6 +210,7 @@ fn delete_a_slice(
         environment: &Nowhere,
         slice: &Slice::new(),
         guard: &ats::pin(),
+        moment: None,
     })
 }
 
@@ -330,6 +331,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
                 environment: &Nowhere,
                 slice: &Slice::new(),
                 guard: &ats::pin(),
+                moment: None,
             },
             &mut |_| {
                 objects += 1;
@@ -540,6 +542,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     environment: &Nowhere,
                     slice: &Slice::new(),
                     guard: &ats::pin(),
+                    moment: None,
                 };
                 let progress = table.select(&mut selection, &mut |_| {
                     objects += 1;
