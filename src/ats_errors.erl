@@ -28,6 +28,9 @@
       | too_long                                      % for the store of the table
       | pending                                % a module has to merge the values of a key first
       | snapshot_expired
+      | snapshot | no_snapshot | other_table         % of snapshots of `dats'
+      | {snapshot_ended, Why :: atom()}
+      | {second, cause()}                            % the second argument is to blame
       | {merge_failed, Key :: term(), Failure :: term()}
       | {merge_mismatch, Key :: term(), Versions :: term()}
       | {key_format | value_format | format_failed, Failure :: term()}
@@ -123,6 +126,8 @@ messages(new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);
 messages(whereis, [Name], _Cause) ->
     [table_name(Name)];
+messages(_Continue, [{Snapshot, _What, _Continuation}], {snapshot_ended, _Why} = Cause) ->
+    [table(Snapshot, Cause)];
 messages(Continue, [_Continuation], _Cause)
   when Continue =:= select; Continue =:= select_reverse;
        Continue =:= match; Continue =:= match_object ->
@@ -176,6 +181,21 @@ table(_Table, access) ->
     <<"the table identifier refers to an ATS table with insufficient access rights">>;
 table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
+table(_Table, snapshot) ->
+    <<"the table is a snapshot, which can only be read">>;
+table(_Table, no_snapshot) ->
+    <<"not a snapshot of a table">>;
+table(_Table, {snapshot_ended, released}) ->
+    <<"the snapshot was released">>;
+table(_Table, {snapshot_ended, owner_ended}) ->
+    <<"the snapshot has ended with the process that made it">>;
+table(_Table, {snapshot_ended, max_age}) ->
+    <<"the snapshot has ended: it is older than its option `max_age' says">>;
+table(_Table, {snapshot_ended, memory}) ->
+    <<"the snapshot has ended: it was the oldest when snapshots held more memory than the option "
+      "`snapshot_memory' of the table says">>;
+table(_Table, {snapshot_ended, closed}) ->
+    <<"the snapshot has ended: its table was closed">>;
 table(_Table, row) ->
     <<"the table has an object that is no pair of a key and a value">>;
 table(_Table, _Cause) ->
@@ -223,6 +243,10 @@ further_messages(_Function, _Arguments, _Cause) ->
 
 %% The table is in order here, so one of the other arguments is not.
 -spec other_messages(atom(), table(), [term()], cause()) -> [message()].
+other_messages(diff, _Table, [Second | _], {second, Cause}) ->
+    [table(Second, Cause)];
+other_messages(diff, _Table, [_Second | _], other_table) ->
+    [<<"a snapshot of another table">>];
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
@@ -280,7 +304,7 @@ other_messages(give_away, _Table, [_Pid, _Gift], not_owner) ->
 other_messages(give_away, _Table, [Pid, _Gift], _Cause) ->
     [first_of([pid(Pid), <<"the pid refers to a terminated process">>])];
 other_messages(Function, _Table, [_Options], _Cause)
-  when Function =:= setopts; Function =:= table ->
+  when Function =:= setopts; Function =:= table; Function =:= snapshot ->
     [<<"invalid options">>];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];

@@ -34,6 +34,7 @@
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
+-export([disk_moment/2, disk_moment_state/1, disk_moments/1, disk_release/1, disk_diff/3]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -59,6 +60,7 @@
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
+-nifs([disk_moment/2, disk_moment_state/1, disk_moments/1, disk_release/1, disk_diff/3]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 %% Only in the build for tests.
@@ -68,7 +70,7 @@
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
--export_type([disk_read/0, disk_change/0, tried/1]).
+-export_type([disk_read/0, disk_change/0, disk_ending/0, tried/1]).
 -export_type([direction/0, options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -105,7 +107,8 @@
           memory := default | pos_integer(),
           memtable_keys := default | pos_integer(),
           compressed := boolean(),
-          snapshot_age := infinity | (Milliseconds :: pos_integer())}.
+          snapshot_age := infinity | (Milliseconds :: pos_integer()),
+          snapshot_memory := non_neg_integer()}.
 
 %% The reason why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
@@ -113,9 +116,12 @@
 %% A key and its value, as the store has them.
 -type disk_record() :: {Key :: binary(), Value :: binary()}.
 
+%% The reason why a snapshot has ended.
+-type disk_ending() :: released | owner_ended | max_age | memory | closed.
+
 %% The functions that {@link disk_try/3} can call.
 -type disk_read() ::
-        member | lookup_element | lookup_elements
+        lookup | member | lookup_element | lookup_elements
       | first | last | next | prev | first_lookup | last_lookup | next_lookup | prev_lookup | slot.
 -type disk_change() ::
         insert | insert_new | delete_object | take | take_first | take_last
@@ -463,6 +469,32 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 %% longest.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
+
+%% Makes a snapshot that the caller holds, as a table that each process may read.
+-spec disk_moment(ats:tid(), MaxAge :: default | pos_integer()) -> ats:tid().
+disk_moment(_Table, _MaxAge) -> ?NOT_LOADED.
+
+%% The table, the owner and the age in milliseconds of such a snapshot, or why it has ended; `none'
+%% of what is none.
+-spec disk_moment_state(term()) ->
+          {ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | disk_ending().
+disk_moment_state(_Term) -> ?NOT_LOADED.
+
+%% The number of such snapshots of a table, the age of the oldest in milliseconds, and the bytes in
+%% memory and of files that only they read.
+-spec disk_moments(ats:tid()) ->
+          {Number :: non_neg_integer(), Oldest :: non_neg_integer(), Memory :: non_neg_integer(),
+           FileBytes :: non_neg_integer()}.
+disk_moments(_Table) -> ?NOT_LOADED.
+
+-spec disk_release(Snapshot :: ats:tid()) -> true.
+disk_release(_Snapshot) -> ?NOT_LOADED.
+
+%% The objects of some keys that two such snapshots have differently: as the external term format of
+%% a list of pairs of lists.
+-spec disk_diff(ats:tid(), ats:tid(), start | (Last :: binary())) ->
+          {more | done, Pairs :: binary(), NewLast :: binary()}.
+disk_diff(_First, _Second, _Last) -> ?NOT_LOADED.
 
 %% Calls a native function of all tables, with the arguments behind the table.
 -spec disk_try(ats:tid(), disk_read() | disk_change(), Arguments :: [term()]) -> tried(term()).

@@ -7,7 +7,7 @@
 %% @doc Makes a checkpoint in a directory. The options may name the directory of an earlier one.
 -spec make(dats:tab_name(), To :: term(), Options :: term()) -> ok | {error, term()}.
 make(Name, To, Options) ->
-    Table = ats_disk_tables:find(Name),
+    Table = ats_disk_tables:find_table(Name),
     Source = ats_disk_tables:directory(Name),
     Earlier = earlier(Options),
     case ats_disk_info:item(access, Name) of

@@ -6,22 +6,52 @@
 
 %% As `dets' has them.
 -define(ITEMS, [type, keypos, size, file_size, filename]).
+-define(OF_SNAPSHOT, [type, keypos, size, filename, snapshot_of, owner, age]).
 
 -spec all(dats:tab_name()) -> [{atom(), term()}] | undefined.
 all(Name) ->
-    case ats_disk_tables:options(Name) of
-        undefined -> undefined;
+    case {ats_disk_tables:options(Name), ats_nif:disk_moment_state(Name)} of
+        {undefined, {_Table, _Owner, _Age}} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
+        {undefined, _NoSnapshot} -> undefined;
         _ -> [{Item, item(Item, Name)} || Item <- ?ITEMS]
     end.
 
 -spec item(term(), dats:tab_name()) -> term() | undefined.
 item(Item, Name) ->
     case ats_disk_tables:options(Name) of
-        undefined -> undefined;
-        Options -> item(Item, Name, Options)
+        undefined ->
+            case ats_nif:disk_moment_state(Name) of
+                {_Table, _Owner, _Age} = Moment -> item_of_snapshot(Item, Name, Moment);
+                _ -> undefined
+            end;
+        Options ->
+            item(Item, Name, Options)
     end.
 
--spec item(term(), dats:tab_name(), ats_disk_options:parsed()) -> term() | undefined.
+-spec item_of_snapshot(term(), ats:tid(), {ats:tid(), pid(), non_neg_integer()}) ->
+          term() | undefined.
+item_of_snapshot(snapshot_of, _Snapshot, {Table, _Owner, _Age}) ->
+    case ats_disk_tables:name(Table) of
+        {ok, Name} -> Name;
+        none -> undefined
+    end;
+item_of_snapshot(owner, _Snapshot, {_Table, Owner, _Age}) ->
+    Owner;
+item_of_snapshot(age, _Snapshot, {_Table, _Owner, Age}) ->
+    Age;
+item_of_snapshot(filename, Snapshot, _Moment) ->
+    ats_disk_tables:directory(Snapshot);
+item_of_snapshot(access, _Snapshot, _Moment) ->
+    read;
+item_of_snapshot(Item, Snapshot, _Moment)
+  when Item =:= type; Item =:= keypos; Item =:= size; Item =:= no_objects; Item =:= no_keys;
+       Item =:= fixed; Item =:= safe_fixed; Item =:= safe_fixed_monotonic_time;
+       Item =:= bchunk_format ->
+    item(Item, Snapshot, #{});
+item_of_snapshot(_OfTables, _Snapshot, _Moment) ->
+    undefined.
+
+-spec item(term(), dats:tab_name(), ats_disk_options:parsed() | #{}) -> term() | undefined.
 item(filename, _Name, #{file := File}) ->
     File;
 item(auto_save, _Name, #{auto_save := AutoSave}) ->
@@ -34,6 +64,11 @@ item(durability, _Name, #{durability := Durability}) ->
     Durability;
 item(compressed, _Name, #{compressed := Compressed}) ->
     Compressed;
+item(snapshot_memory, _Name, #{snapshot_memory := Bytes}) ->
+    Bytes;
+item(snapshots, Name, _Options) ->
+    {Number, Oldest, Memory, FileBytes} = ats_nif:disk_moments(ats_disk_tables:find(Name)),
+    #{number => Number, oldest => Oldest, memory => Memory, file_size => FileBytes};
 item(users, Name, _Options) ->
     Times = ats_disk_tables:users(Name),
     lists:append([lists:duplicate(N, Pid) || {Pid, N} <- Times]);

@@ -30,6 +30,7 @@
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
           snapshot_age := infinity | pos_integer(),
+          snapshot_memory := non_neg_integer(),
           compressed := boolean(),
           max_memory_entries := default | pos_integer(),
           max_selects := default | pos_integer()}.
@@ -49,6 +50,8 @@
 
 %% A snapshot that nobody reads for an hour was forgotten. Osmos has the same limit.
 -define(SNAPSHOT_AGE, 3600000).
+%% Memory that snapshots of programs hold besides that of the table.
+-define(SNAPSHOT_MEMORY, (256 bsl 20)).
 
 %% @doc Sets the memory that tables share, which is a parameter of the application.
 -spec set_shared_memory(Bytes :: term()) -> ok | {error, {bad_parameter, term()}}.
@@ -100,6 +103,7 @@ defaults() ->
       block_size => default,
       memory => default,
       snapshot_age => ?SNAPSHOT_AGE,
+      snapshot_memory => ?SNAPSHOT_MEMORY,
       compressed => false,
       max_memory_entries => default,
       max_selects => default,
@@ -168,6 +172,9 @@ option({snapshot_age, infinity}, Read) ->
     Read#{snapshot_age := infinity};
 option({snapshot_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
     Read#{snapshot_age := Ms};
+option({snapshot_memory, Bytes}, Read)
+  when is_integer(Bytes), Bytes >= 0, Bytes =< ?MAX_SMALL_INTEGER ->
+    Read#{snapshot_memory := Bytes};
 option({compressed, Compressed}, Read) when is_boolean(Compressed) ->
     Read#{compressed := Compressed};
 option({Limit, N}, Read)
@@ -306,7 +313,7 @@ repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos,
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->
     Same = maps:with([create, access, type, keypos, durability, block_size, memory, snapshot_age,
-                      compressed], Parsed),
+                      snapshot_memory, compressed], Parsed),
     {native_name(Directory),
      Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 

@@ -16,7 +16,8 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([start_link/0, ensure_started/0]).
--export([is_being_closed/1, open/2, close/1, set_merge/2, find/1, directory/1, options/1]).
+-export([is_being_closed/1, open/2, close/1, set_merge/2, find/1, find_table/1, name/1]).
+-export([directory/1, options/1]).
 -export([max_selects/1, names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -96,12 +97,38 @@ is_being_closed(Directory) ->
 set_merge(Name, Merge) ->
     gen_server:call(?MODULE, {set_merge, Name, Merge}, infinity).
 
-%% @doc The table of that name. Fails if none is open.
+%% @doc The table of that name, or a snapshot. Fails if none is open.
 -spec find(name()) -> ats:tid().
 find(Name) ->
     try ets:lookup_element(?NAMES, Name, 2)
     catch
-        error:badarg -> erlang:error({ats_error, id})
+        error:badarg -> find_snapshot(Name)
+    end.
+
+-spec find_snapshot(term()) -> ats:tid().
+find_snapshot(Term) ->
+    case ats_nif:disk_moment_state(Term) of
+        none -> erlang:error({ats_error, id});
+        {_Table, _Owner, _Age} -> Term;
+        Why -> erlang:error({ats_error, {snapshot_ended, Why}})
+    end.
+
+%% @doc The table of that name, which must be no snapshot.
+-spec find_table(name()) -> ats:tid().
+find_table(Name) ->
+    case find(Name) of
+        Name -> erlang:error({ats_error, snapshot});
+        Table -> Table
+    end.
+
+%% @doc The name of an open table.
+-spec name(ats:tid()) -> {ok, name()} | none.
+name(Id) ->
+    try ets:select(?NAMES, [{{'$1', Id, '_'}, [], ['$1']}]) of
+        [Name | _] -> {ok, Name};
+        [] -> none
+    catch
+        error:badarg -> none
     end.
 
 -spec options(name()) -> ats_disk_options:parsed() | undefined.
@@ -111,13 +138,23 @@ options(Name) ->
         error:badarg -> undefined
     end.
 
-%% @doc Returns the directory of a table as the process that opened it has spelled it.
+%% @doc Returns the directory of a table as the process that opened it has spelled it. That of a
+%% snapshot is the directory of its table.
 -spec directory(name()) -> file:filename_all() | undefined.
 directory(Name) ->
     case options(Name) of
-        undefined -> undefined;
-        #{file := File} -> File
+        undefined ->
+            case ats_nif:disk_moment_state(Name) of
+                {Table, _Owner, _Age} -> directory_of(name(Table));
+                _ -> undefined
+            end;
+        #{file := File} ->
+            File
     end.
+
+-spec directory_of({ok, name()} | none) -> file:filename_all() | undefined.
+directory_of({ok, Name}) -> directory(Name);
+directory_of(none) -> undefined.
 
 %% @doc The most selects that a table continues.
 -spec max_selects(name()) -> default | pos_integer().

@@ -41,13 +41,20 @@
 -export([shared_memory/0]).
 -export([bchunk/2, is_compatible_bchunk_format/2]).
 -export([destroy/1, rename_table/2, copy_table/2, checkpoint/2, checkpoint/3]).
+-export([snapshot/1, snapshot/2, release/1, diff/2, diff/4]).
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
--export_type([chunk_continuation/0]).
+-export_type([chunk_continuation/0, snapshot/0, snapshot_option/0, difference/0]).
 
 -type tab_name() :: term().
-%% The name of an open table.
+%% The name of an open table; for functions that only read, also a {@type snapshot()}.
+-type snapshot() :: ats:tid().
+%% A table that is what another one was at a moment, and can only be read.
+-type snapshot_option() :: {max_age, infinity | (Milliseconds :: pos_integer())}.
+-type difference() :: {insert, tuple()} | {delete, tuple()}
+                    | {change, Old :: tuple(), New :: tuple()}.
+%% A difference of two snapshots.
 -type durability() :: sync | {interval, Milliseconds :: pos_integer()} | system.
 -type option() ::
         {file, Directory :: file:name_all()}
@@ -61,6 +68,7 @@
       | {compressed, boolean()}
       | {memory, Bytes :: pos_integer()}
       | {snapshot_age, infinity | Milliseconds :: pos_integer()}
+      | {snapshot_memory, Bytes :: non_neg_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
       | {ram_file, false} | {repair, boolean() | force}.
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
@@ -78,10 +86,10 @@
 -define(OTHERWISE(Call, Name, Arguments, Cause, Failed),
         try Call
         catch error:{ats_error, Cause} ->
-                case ats_disk_failure:of_cause(Cause, ats_disk_tables:directory(Name)) of
-                    refused ->
-                        erlang:error(ats_errors:reason(Cause), Arguments,
-                                     ats_errors:options(Cause));
+                case ats_disk_moment:failure(Cause, Name) of
+                    {refused, FilesRefusal} ->
+                        erlang:error(ats_errors:reason(FilesRefusal), Arguments,
+                                     ats_errors:options(FilesRefusal));
                     Failed
                 end
         end).
@@ -93,13 +101,15 @@
 -define(DONE(Call, Name, Arguments),
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
+%% A table that is changed.
+-define(CHANGED(Name), (ats_disk_tables:find_table(Name))).
 
 %% A native function reads, or changes, a table whose values may have to be merged by a module
 %% first; see {@link ats_merge_access}.
 -define(READ(Function, Arguments, Name),
         ats_merge_access:read(?TABLE(Name), Function, Arguments)).
 -define(CHANGE(Function, Arguments, Name),
-        ats_merge_access:change(?TABLE(Name), Function, Arguments)).
+        ats_merge_access:change(?CHANGED(Name), Function, Arguments)).
 
 -define(FOLDED_AT_ONCE, 100).
 
@@ -152,7 +162,9 @@ open_file(Directory) ->
 %% <dt>`{snapshot_age, Ms}'</dt><dd>what the table was at a moment is kept for a call that reads
 %% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
-%% never</dd>
+%% never. It does not concern those of {@link snapshot/1}</dd>
+%% <dt>`{snapshot_memory, Bytes}'</dt><dd>how much memory snapshots of {@link snapshot/1} hold at
+%% most besides that of the table. If it is more, the oldest of them end; 256 MiB</dd>
 %% <dt>`{repair, true}'</dt><dd>if files are damaged so that the table cannot be opened, what can
 %% be read is written to new files, and the table is opened. The damaged files are kept in a
 %% directory beside, and a warning is logged that says what was lost</dd>
@@ -202,7 +214,11 @@ maybe_ok({error, _} = Failed, _Answer) -> Failed.
 %% fixed by the caller any more, as in `dets'.
 -spec close(tab_name()) -> ok | {error, reason()}.
 close(Name) ->
-    Table = try ?TABLE(Name)
+    ?ANSWER(close_found(Name), Name, [Name]).
+
+-spec close_found(tab_name()) -> ok | {error, reason()}.
+close_found(Name) ->
+    Table = try ?CHANGED(Name)
             catch error:{ats_error, id} -> none
             end,
     Closed = ats_disk_tables:close(Name),
@@ -325,6 +341,106 @@ checkpoint(Name, To) ->
 checkpoint(Name, To, Options) ->
     ?ANSWER(ats_disk_checkpoint:make(Name, To, Options), Name, [Name, To, Options]).
 
+%% @equiv snapshot(Name, [])
+-spec snapshot(tab_name()) -> snapshot().
+snapshot(Name) ->
+    ?ANSWER(ats_disk_moment:make(Name, []), Name, [Name]).
+
+%% @doc Makes a table that is what an open table is at this moment, and can only be read. O(1),
+%% however large the table is; nobody waits for it.
+%%
+%% All functions that read take it in the place of a name, {@link table/1} and continuations
+%% included, and {@link info/2}; other processes may read it, too. Functions that change a table, or
+%% its files, fail with `badarg'. It has all that was written before the call, and each list of
+%% objects whole or not at all.
+%%
+%% It ends with {@link release/1}, with the process that made it, when the table is closed, and when
+%% it is older than the option `{max_age, Ms}' says; the default is `infinity'. Functions that read
+%% it fail with `badarg' then, which says why it has ended; {@link info/1} returns `undefined'.
+%%
+%% While it is there, what it shows is kept: versions of objects in memory that were replaced since,
+%% and files that were. `info(Name, snapshots)' tells of that. If all snapshots of a table hold more
+%% memory than its option `snapshot_memory' says, the oldest end.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Before = dats:snapshot(prices, [{max_age, 60000}]),
+%%    dats:delete_all_objects(prices).
+%% ok
+%% 3> dats:select(Before, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
+%% [pear,plum]
+%% 4> dats:info(Before, snapshot_of).
+%% prices
+%% 5> dats:release(Before).
+%% ok
+%% '''
+-spec snapshot(tab_name(), [snapshot_option()]) -> snapshot().
+snapshot(Name, Options) ->
+    ?ANSWER(ats_disk_moment:make(Name, Options), Name, [Name, Options]).
+
+%% @doc Ends a snapshot, whichever process has made it: what only it has kept is given back at once.
+%% A snapshot that has ended otherwise may be released, too. A second time is `badarg'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    Snapshot = dats:snapshot(prices),
+%%    maps:get(number, dats:info(prices, snapshots)).
+%% 1
+%% 2> dats:release(Snapshot).
+%% ok
+%% '''
+-spec release(snapshot()) -> ok.
+release(Snapshot) ->
+    ?DONE(ats_disk_moment:release(Snapshot), Snapshot, [Snapshot]).
+
+%% @doc Returns what differs between two snapshots of a table, as a list. See {@link diff/4}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Before = dats:snapshot(prices),
+%%    dats:insert(prices, [{apple, 4}, {fig, 9}]),
+%%    dats:delete(prices, plum).
+%% ok
+%% 3> dats:diff(Before, dats:snapshot(prices)).
+%% [{change,{apple,3},{apple,4}},{insert,{fig,9}},{delete,{plum,7}}]
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()] | {error, reason()}.
+diff(First, Second) ->
+    ?ANSWER(lists:reverse(ats_disk_moment:diff(First, Second, fun(D, All) -> [D | All] end, [])),
+            First, [First, Second]).
+
+%% @doc Folds a function over what differs between two snapshots of a table: what has to be done to
+%% get from the first to the second. Either may be the older.
+%%
+%% A difference is `{insert, Object}', `{delete, Object}', or, of a `set' and an `ordered_set',
+%% `{change, Old, New}'. The order is that of the keys of an ordered table. A key of a bag has all
+%% its deletes before its inserts; the order of the objects of a key is no difference.
+%%
+%% What both snapshots have in files is not read. The time is that of reading what was written
+%% between the two, besides a look at the keys that are in memory; but a file that a compaction made
+%% between the two counts as written, as do those that it has replaced, and so do objects in ranges
+%% that were deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or
+%% those of a key.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    Before = dats:snapshot(prices),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Insert = fun({insert, {_Key, Price}}, Sum) -> Price + Sum end,
+%%    dats:diff(Before, dats:snapshot(prices), Insert, 0).
+%% 14
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) ->
+          Acc | {error, reason()}.
+diff(First, Second, Function, Acc) ->
+    ?ANSWER(ats_disk_moment:diff(First, Second, Function, Acc),
+            First, [First, Second, Function, Acc]).
+
 %% @doc The names of all open tables of this node.
 %%
 %% ```
@@ -362,8 +478,21 @@ info(Name) ->
 %% <dt>`tree_entries', `file_entries', `files'</dt><dd>the number of keys in memory, of entries in
 %% sorted files, and of those, as in osmos</dd>
 %% <dt>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</dt><dd>as in `ets:info/2'</dd>
+%% <dt>`snapshots'</dt><dd>of snapshots made by {@link snapshot/1}, as a map: their `number'; the
+%% age of the `oldest' in milliseconds; the bytes that only they keep, in `memory' of what is in
+%% files meanwhile, and `file_size' of files that were replaced</dd>
+%% <dt>`snapshot_memory'</dt><dd>as it was opened</dd>
 %% <dt>`stats'</dt><dd>what the store has done since it was opened, as a map; see
 %% `docs/use/operating.md'</dd>
+%% </dl>
+%%
+%% A snapshot has the items `type', `keypos', `size', `no_objects', `no_keys', `filename', `access',
+%% `fixed', `safe_fixed' and `safe_fixed_monotonic_time', all of its moment, and besides:
+%%
+%% <dl>
+%% <dt>`snapshot_of'</dt><dd>the name of the table</dd>
+%% <dt>`owner'</dt><dd>the process that has made it</dd>
+%% <dt>`age'</dt><dd>its age in milliseconds</dd>
 %% </dl>
 %%
 %% ```
@@ -388,7 +517,7 @@ info(Name, Item) ->
 %% '''
 -spec sync(tab_name()) -> ok | {error, reason()}.
 sync(Name) ->
-    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_sync(?TABLE(Name)),
+    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_sync(?CHANGED(Name)),
                                      ats_disk_tables:directory(Name)),
             Name, [Name]).
 
@@ -441,7 +570,7 @@ compact(Name) ->
 -spec write_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
           ok | {error, reason()}.
 write_runs(Name, Write) ->
-    Table = ?TABLE(Name),
+    Table = ?CHANGED(Name),
     Written = ats_disk_failure:of_call(Write(Table), ats_disk_tables:directory(Name)),
     ok = ats_merge_background:pending(Table),
     Written.
@@ -463,7 +592,8 @@ write_runs(Name, Write) ->
 %% is the answer, and the table has the version that it had. It takes as long as to read all of it.
 -spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
-    ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
+    ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?CHANGED(Name), How)),
+            Name, [Name, How]).
 
 -spec finish_upgrade(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
                      | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
@@ -520,7 +650,7 @@ insert_new(Name, Objects) ->
 %% @doc Removes all objects with a key, also if what was written to it cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
 delete(Name, Key) ->
-    ?DONE(ats_nif:disk_delete(?TABLE(Name), Key), Name, [Name, Key]).
+    ?DONE(ats_nif:disk_delete(?CHANGED(Name), Key), Name, [Name, Key]).
 
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
 %%
@@ -554,7 +684,7 @@ delete_object(Name, Object) ->
 %% '''
 -spec delete_all_objects(tab_name()) -> ok | {error, reason()}.
 delete_all_objects(Name) ->
-    ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name]).
+    ?DONE(ats_nif:delete_all_objects(?CHANGED(Name)), Name, [Name]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
 %%
@@ -583,7 +713,7 @@ take(Name, Key) ->
 %% '''
 -spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
 take_first(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), take_first, up), Name, [Name]).
+    ?ANSWER(take_end(?CHANGED(Name), take_first, up), Name, [Name]).
 
 %% @doc Like {@link take_first/1}, with the last key.
 %%
@@ -596,7 +726,7 @@ take_first(Name) ->
 %% '''
 -spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
 take_last(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), take_last, down), Name, [Name]).
+    ?ANSWER(take_end(?CHANGED(Name), take_last, down), Name, [Name]).
 
 %% In a table whose values a module merges these are two steps: another process may insert an object
 %% between them that would have been the first.
@@ -640,7 +770,7 @@ take_found(Table, Function, Direction) ->
                      | {Pos :: pos_integer(), number()}) ->
           number() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp) ->
-    ?ANSWER(ats_disk_number:add(?TABLE(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
+    ?ANSWER(ats_disk_number:add(?CHANGED(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
 -spec update_counter(tab_name(), Key :: term(),
@@ -1030,9 +1160,9 @@ select_count(Name, MatchSpec) ->
 %% '''
 -spec select_delete(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_delete(Name, [{'_', [], [true]}] = MatchSpec) ->
-    ?ANSWER(ats_nif:clear(?TABLE(Name)), Name, [Name, MatchSpec]);
+    ?ANSWER(ats_nif:clear(?CHANGED(Name)), Name, [Name, MatchSpec]);
 select_delete(Name, MatchSpec) ->
-    ?ANSWER(delete_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+    ?ANSWER(delete_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
 
 -spec delete_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
 delete_selected(_Table, []) ->
@@ -1057,7 +1187,7 @@ delete_selected(Table, MatchSpec) ->
 %% '''
 -spec select_replace(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_replace(Name, MatchSpec) ->
-    ?ANSWER(replace_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+    ?ANSWER(replace_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
 
 -spec replace_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace_selected(Table, MatchSpec) ->
@@ -1078,7 +1208,7 @@ replace_selected(Table, MatchSpec) ->
 %% '''
 -spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
 select_take(Name, MatchSpec) ->
-    ?ANSWER(take_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+    ?ANSWER(take_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
 
 -spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
 take_selected(Table, MatchSpec) ->
@@ -1152,9 +1282,9 @@ match_object(Continuation) ->
 %% '''
 -spec match_delete(tab_name(), ats:match_pattern()) -> ok | {error, reason()}.
 match_delete(Name, '_') ->
-    ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name, '_']);
+    ?DONE(ats_nif:delete_all_objects(?CHANGED(Name)), Name, [Name, '_']);
 match_delete(Name, Pattern) ->
-    ?DONE(is_integer(delete_selected(?TABLE(Name), pattern(Pattern, [true]))),
+    ?DONE(is_integer(delete_selected(?CHANGED(Name), pattern(Pattern, [true]))),
           Name, [Name, Pattern]).
 
 %% A pattern that no tuple can match matches none, which only `ets' takes for an error.
@@ -1336,7 +1466,7 @@ count_range(Name, Low, High, Bounds) ->
 -spec range_delete(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
 range_delete(Name, Low, High) ->
-    ?ANSWER(delete_range(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
+    ?ANSWER(delete_range(?CHANGED(Name), Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Deletes the objects with a key from `Low' to `High', each atomically, and returns how many.
 %%
@@ -1350,7 +1480,7 @@ range_delete(Name, Low, High) ->
 -spec range_delete(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_delete(Name, Low, High, Bounds) ->
-    ?ANSWER(delete_range(?TABLE(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+    ?ANSWER(delete_range(?CHANGED(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
 
 -spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 delete_range(Table, Low, High, Bounds) ->
@@ -1441,8 +1571,8 @@ init_table(Name, InitFun, Options) ->
 -spec init(tab_name(), term(), term()) -> ok | {error, term()}.
 init(Name, InitFun, Options) when is_function(InitFun) ->
     case ats_disk_options:of_init(Options) of
-        term -> unless_fixed(Name, ats_disk_transfer:init(?TABLE(Name), InitFun));
-        bchunk -> unless_fixed(Name, init_by_chunks(?TABLE(Name), InitFun));
+        term -> unless_fixed(Name, ats_disk_transfer:init(?CHANGED(Name), InitFun));
+        bchunk -> unless_fixed(Name, init_by_chunks(?CHANGED(Name), InitFun));
         badarg -> erlang:error({ats_error, none})
     end;
 init(_Name, _InitFun, _Options) ->
@@ -1641,7 +1771,7 @@ from_dets(Name, DetsTable, Options) ->
 -spec in(tab_name(), {ets | ats | dets, term()}, [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, term()}.
 in(Name, From, Options) ->
-    unless_fixed(Name, ats_disk_transfer:in(?TABLE(Name), From, progress(Options))).
+    unless_fixed(Name, ats_disk_transfer:in(?CHANGED(Name), From, progress(Options))).
 
 -spec progress(term()) -> ats_disk_transfer:progress().
 progress([]) -> fun(_, _) -> ok end;
@@ -1731,7 +1861,7 @@ read(Name, Key) ->
 %% atom `delete' deletes the key then. In a table without merge the value replaces that of the key.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
-    ?DONE(ats_osmos:write(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).
+    ?DONE(ats_osmos:write(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).
 
 %% @doc Returns the first `N' rows of a range that a function selects.
 %%

@@ -67,6 +67,8 @@ the_stack_begins_with_the_call(Config) ->
         {destroy, [1]}, {rename_table, [1, "t"]}, {copy_table, ["t", 1]},
         {checkpoint, [none, "t"]}, {checkpoint, [none, "t", []]}, {checkpoint, [T, 1]},
         {checkpoint, [T, "t", [{since, 1}]]}, {checkpoint, [T, "t", x]},
+        {snapshot, [none]}, {snapshot, [none, []]}, {snapshot, [T, x]}, {release, [none]},
+        {diff, [none, none]}, {diff, [T, T]}, {diff, [none, none, Yes, 0]},
         {bchunk, [none, start]}, {bchunk, [T, x]}, {is_compatible_bchunk_format, [none, x]},
         {read, [none, 1]}, {write, [none, 1, 1]},
         {select_range, [none, unbounded, unbounded, Yes, 1]},

@@ -119,9 +119,11 @@ impl Worker {
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
     fn release_unneeded(&self) {
+        let now = self.core.file_system.now();
         if let Some(age) = self.core.options.snapshot_age {
-            self.core.expiry.expire(self.core.file_system.now(), age);
+            self.core.expiry.expire(now, age);
         }
+        self.core.expiry.end_old(now);
         self.core.obsolete.free();
     }
 
@@ -147,6 +149,8 @@ impl Worker {
 
     /// The time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
+        let until_deadline = self.core.expiry.until_deadline(self.core.file_system.now());
+        let until_deadline = until_deadline.map(|time| time.max(PINNED_RETRY));
         if self.core.obsolete.has_pinned() {
             return Ok(Turn::After(PINNED_RETRY));
         }
@@ -174,6 +178,7 @@ impl Worker {
             has_logs.then_some(IDLE_AFTER),
             is_untold.then_some(UNTOLD),
             age.map(|age| (age / 4).clamp(TICK, UNTOLD)),
+            until_deadline,
         ];
         let first = times.into_iter().flatten().min();
         Ok(first.map_or(Turn::Idle, Turn::After))

@@ -375,6 +375,23 @@ pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &
     }
 }
 
+/// The key and the values of a record that a [`BagStore`] has written.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it has not.
+pub fn values_of_record<'a>(
+    key: &'a [u8],
+    bytes: &'a [u8],
+) -> Result<(&'a [u8], Vec<&'a [u8]>), Error> {
+    match Record::read(key, bytes)? {
+        Record::Alone { key, value, .. } => Ok((key, vec![value])),
+        Record::Shared { key, values } => {
+            let values: Result<_, _> = split_values(values).collect();
+            Ok((key, values?))
+        }
+    }
+}
+
 /// Removes all values of a key. Returns the number of records by which they become more.
 fn remove_all(batch: &mut Batch, key: &[u8], group: &KeyValues) -> Result<i64, Error> {
     let records = match group.is_shared() {

@@ -38,7 +38,7 @@ pub enum Error {
     /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to
     /// be opened again.
     ReadOnly(String),
-    /// The snapshot is older than the store allows.
+    /// The snapshot has ended: see [`Ending`](crate::Ending).
     Expired,
     /// An operand was given to a store without a merge operator.
     NoOperator,
@@ -116,7 +116,7 @@ impl fmt::Display for Error {
                 write!(f, "the store is read-only until it is opened again: {why}")
             }
             Error::Expired => {
-                f.write_str("the snapshot was not read for longer than the store allows")
+                f.write_str("the snapshot was not read for longer than the store allows, or ended")
             }
             Error::NoOperator => f.write_str("the store has no merge operator"),
             Error::Merge => f.write_str("the values of a key cannot be merged"),

@@ -105,6 +105,8 @@ impl Flusher {
 
     fn flush_and_free(&self) -> Result<bool, Error> {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
+        let most = self.core.options.snapshot_memory;
+        self.core.expiry.bound_memory(most);
         // It has let go of the memtable now.
         self.core.obsolete.free();
         self.core.tell_memory(&self.core.versions.current());

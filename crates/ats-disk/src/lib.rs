@@ -98,7 +98,8 @@
 //!   in the batch come after earlier ones.
 //! - **A scan and a snapshot.** A [`Scan`] and a [`Snapshot`] see the whole store as of the moment
 //!   at which they were made, whatever is written meanwhile. They keep files and memtables until
-//!   they are dropped; [`Options::snapshot_age`] bounds that, by [`Error::Expired`].
+//!   they are dropped; [`Options::snapshot_age`] bounds that, by [`Error::Expired`]. Snapshots that
+//!   are [kept](DiskStore::keep_snapshot) have bounds of their own.
 //! - **Operands.** The operands of a key are merged in the order of their writes. An operand that
 //!   cannot be merged is found out by a read of its key, which gives [`Error::Merge`]; other keys
 //!   are not concerned.
@@ -225,13 +226,13 @@ mod write;
 
 pub use atomic_store::AtomicStore;
 pub use ats_store::MayBlock;
-pub use bag_store::{BagStore, one_of_several};
+pub use bag_store::{BagStore, one_of_several, values_of_record};
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
 pub use memory::{SharedMemory, set_shared_memory, shared_memory};
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
-pub use read::{Record, Scan, Snapshot};
+pub use read::{Diff, Difference, Ending, KeptSnapshots, Record, Scan, Snapshot};
 pub use store::{DiskStore, Info, RunInfo};
 pub use write::Batch;

@@ -313,6 +313,27 @@ impl Memtable {
         self.range_deletes.set(seq)
     }
 
+    /// The keys of ranges that were deleted after `after` and up to `seq`. O(n log n).
+    pub(crate) fn range_deletes_between(&self, after: u64, seq: u64) -> RangeSet {
+        self.range_deletes.set_between(after, seq)
+    }
+
+    /// The sequence number of the newest version of a key up to `seq`; 0 if there is none.
+    fn newest_seq(history: History<'_>, seq: u64) -> u64 {
+        // SAFETY: the newest link is one of the list of this key, whose nodes live as long as the
+        // guard of `history` (MEMTABLE-4).
+        let mut next = unsafe { history.at(history.newest()) };
+        while let Some(version) = next {
+            if version.stamp.seq() <= seq {
+                return version.stamp.seq();
+            }
+            // SAFETY: the link was loaded from a version of this list, whose nodes live as long as
+            // the guard of `history` (MEMTABLE-4).
+            next = unsafe { history.at(version.older()) };
+        }
+        0
+    }
+
     /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if
     /// there is nothing. O(1).
     pub(crate) fn deletes_in_older(&self, seq: u64) -> Option<Deleted> {

@@ -100,6 +100,10 @@ pub struct Options {
     /// fails, and it keeps nothing. `None` is never. It is noticed up to a quarter later, and half
     /// a second at least.
     pub snapshot_age: Option<Duration>,
+    /// Bytes of memory that [kept](crate::DiskStore::keep_snapshot) snapshots hold together: of
+    /// memtables that are in runs already. If it is more, the oldest of them end. It is looked at
+    /// when a memtable was written to a run.
+    pub snapshot_memory: usize,
 }
 
 impl Default for Options {
@@ -120,6 +124,7 @@ impl Default for Options {
             fan_in: 4,
             background: true,
             snapshot_age: None,
+            snapshot_memory: 256 << 20,
         }
     }
 }

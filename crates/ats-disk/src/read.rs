@@ -3,6 +3,7 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what
 //! is older does not matter, and merges that.
 
+mod diff;
 pub(crate) mod expiry;
 mod median;
 mod pinned;
@@ -12,6 +13,8 @@ pub(crate) mod snapshot_list;
 mod snapshot_store;
 pub(crate) mod tombstone_gaps;
 
+pub use diff::{Diff, Difference};
+pub use expiry::{Ending, KeptSnapshots};
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;

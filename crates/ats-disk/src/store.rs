@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fs::Sharing;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
-use crate::read::{self, Scan, Snapshot};
+use crate::read::{self, KeptSnapshots, Scan, Snapshot};
 use crate::write::Batch;
 use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
 use std::cell::{Cell, RefCell};
@@ -335,6 +335,40 @@ impl DiskStore {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.core())
+    }
+
+    /// The store as it is at this moment, until the snapshot and its clones are dropped, or are so
+    /// old; or until the kept snapshots hold more than [`Options::snapshot_memory`], and it is the
+    /// oldest of them. [`Snapshot::ending`] tells which. It need not be read. O(1).
+    ///
+    /// ```
+    /// # use ats_disk::{DiskStore, Options};
+    /// # use ats_store::KeyRange;
+    /// # let directory = std::env::temp_dir().join(format!("ats-disk-keep-{}", std::process::id()));
+    /// # let store = DiskStore::open(&directory, Options::default())?;
+    /// let before = store.keep_snapshot(None);
+    /// store.put(b"pear", b"40")?;
+    /// let after = store.keep_snapshot(None);
+    /// store.put(b"plum", b"7")?;
+    ///
+    /// let mut diff = before.diff(&after, KeyRange::default())?.expect("they are of one store");
+    /// let pear = diff.next()?.expect("there is a difference");
+    /// assert_eq!((pear.key, pear.first, pear.second), (&b"pear"[..], None, Some(&b"40"[..])));
+    /// assert!(diff.next()?.is_none());
+    /// # drop((before, after, diff, store));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keep_snapshot(&self, age: Option<Duration>) -> Snapshot {
+        Snapshot::keep(self.core(), age)
+    }
+
+    /// The figures of the snapshots that are [kept](DiskStore::keep_snapshot). O(snapshots).
+    #[must_use]
+    pub fn kept_snapshots(&self) -> KeptSnapshots {
+        let core = self.core();
+        core.expiry.figures(core.file_system.now())
     }
 
     /// Number of records at one moment. O(1) if it is [known](crate::write::count::RecordCount),

@@ -123,6 +123,18 @@ known_atoms! {
     Compressed = "compressed",
     /// `snapshot_age`
     SnapshotAge = "snapshot_age",
+    /// `snapshot_memory`
+    SnapshotMemory = "snapshot_memory",
+    /// `snapshot`: the table is a snapshot, which cannot be changed.
+    Snapshot = "snapshot",
+    /// `released`: a snapshot was given back.
+    Released = "released",
+    /// `owner_ended`: the owner of a snapshot has ended.
+    OwnerEnded = "owner_ended",
+    /// `max_age`: a snapshot was as old as it was to become.
+    MaxAge = "max_age",
+    /// `other_table`: two snapshots are not of the same table.
+    OtherTable = "other_table",
     /// `infinity`
     Infinity = "infinity",
     /// `interval`

@@ -1,8 +1,9 @@
 //! A table as processes know it: its identifier, its name, its owner, and its protection.
 //!
-//! A table identifier is a reference to a [`Handle`], a resource of one word that leads to the
+//! A table identifier is a reference to a [`Handle`], a resource with a word that leads to the
 //! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one
-//! moment for all processes. Operations that are under way finish on what they have.
+//! moment for all processes. Operations that are under way finish on what they have. The handle of
+//! a snapshot of a table on disk tells later why the snapshot has ended.
 //!
 //! # Invariants
 //! - HANDLE-1. `Handle::shared` goes from null to the table to null again, once. Only the thread
@@ -15,6 +16,7 @@
 //! - HANDLE-3. `Shared::id` keeps the resource alive as long as the table exists, even if no
 //!   process knows the identifier any more.
 
+use crate::atoms::KnownAtom;
 use crate::disk::{OpenTable, Pending};
 use crate::env::{Env, VmWord};
 use crate::full_scan;
@@ -34,6 +36,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The table that an identifier refers to.
 pub struct Handle {
     shared: AtomicPtr<Shared>,
+    /// Of a snapshot the place in [`ENDINGS`] of the reason why it ends, from 1.
+    ending: AtomicU8,
+}
+
+/// The reasons why a snapshot ends. The first holds unless another one is known.
+const ENDINGS: [KnownAtom; 5] = [
+    KnownAtom::OwnerEnded,
+    KnownAtom::Released,
+    KnownAtom::Closed,
+    KnownAtom::MaxAge,
+    KnownAtom::Memory,
+];
+
+/// The place of the first of [`ENDINGS`].
+const FIRST_ENDING: u8 = 1;
+
+#[cfg(not(feature = "test-nifs"))]
+fn place_of(why: KnownAtom) -> u8 {
+    let place = ENDINGS.iter().position(|ending| *ending == why);
+    place.map_or(0, |place| place as u8) + FIRST_ENDING
+}
+
+fn ending_at(place: u8) -> Option<KnownAtom> {
+    let place = usize::from(place).checked_sub(usize::from(FIRST_ENDING))?;
+    ENDINGS.get(place).copied()
+}
+
+/// The moment of a table on disk that a table shows, which a program holds.
+pub struct Moment {
+    /// The moment. It ends with the table.
+    pub snapshot: Snapshot,
+    /// The identifier of the table that has changed since.
+    pub source: ResourceRef<Handle>,
 }
 
 /// The processes that may read and write.
@@ -96,6 +131,8 @@ pub struct Shared {
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
+    /// The moment that it shows, if it is a snapshot that a program holds.
+    pub moment: Option<Moment>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// `true` if users know it by its name.
@@ -148,6 +185,8 @@ pub struct Recipe {
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
+    /// The moment that it shows, if it is a snapshot that a program holds.
+    pub moment: Option<Moment>,
     /// The word of its name.
     pub name: Word,
     /// `true` if the name shall lead to it.
@@ -169,7 +208,41 @@ impl Handle {
     pub(crate) fn new() -> ResourceRef<Self> {
         ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
+            ending: AtomicU8::new(0),
         })
+    }
+
+    #[cfg(not(feature = "test-nifs"))]
+    /// Says that the table is a snapshot, which ends with its owner unless it ends otherwise.
+    pub(crate) fn begin_snapshot(&self) {
+        let _ended_already =
+            self.ending
+                .compare_exchange(0, FIRST_ENDING, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    #[cfg(not(feature = "test-nifs"))]
+    /// Says why the snapshot ends, unless that is known. Before it does, so that a process that
+    /// finds no table any more finds the reason.
+    pub(crate) fn set_ending(&self, why: KnownAtom) {
+        let _known_already =
+            self.ending
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |known| {
+                    (known <= FIRST_ENDING).then_some(place_of(why))
+                });
+    }
+
+    #[cfg(not(feature = "test-nifs"))]
+    /// Says that the snapshot is released, whatever was said before. Returns what that was, if it
+    /// is a snapshot.
+    pub(crate) fn set_released(&self) -> Option<KnownAtom> {
+        let before = self.ending()?;
+        let place = place_of(KnownAtom::Released);
+        ending_at(self.ending.swap(place, Ordering::AcqRel)).or(Some(before))
+    }
+
+    /// The reason why the snapshot ends, if it is one.
+    pub fn ending(&self) -> Option<KnownAtom> {
+        ending_at(self.ending.load(Ordering::Acquire))
     }
 
     /// The table, unless it has been deleted.
@@ -217,6 +290,7 @@ impl Shared {
             disk: recipe.disk,
             pending_snapshot: recipe.pending_snapshot,
             limited_snapshot: recipe.limited_snapshot,
+            moment: recipe.moment,
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),

@@ -70,7 +70,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
         shared.stop_monitoring();
-        if let Some(snapshot) = &shared.limited_snapshot {
+        let kept = shared.moment.as_ref().map(|moment| &moment.snapshot);
+        if let Some(snapshot) = shared.limited_snapshot.as_ref().or(kept) {
             snapshot.end();
         }
     }

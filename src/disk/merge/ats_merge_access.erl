@@ -82,7 +82,7 @@ shorten(Table, Key) ->
 %% @doc The objects with a key.
 -spec lookup(ats:tid(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
-    case ats_nif:disk_lookup(Table, Key) of
+    try ats_nif:disk_lookup(Table, Key) of
         {pending, Record} ->
             case ats_merge_pending:read(Table, ats_merge_pending:program(Table), Record) of
                 {ok, Value} -> ats_merge_operands:objects(Value);
@@ -91,6 +91,9 @@ lookup(Table, Key) ->
             end;
         Objects ->
             Objects
+    catch
+        %% Nothing is replaced in a snapshot.
+        error:{ats_error, pending} -> ats_disk_snapshot:of_key(Table, lookup, [Key])
     end.
 
 %% @doc Has a native function read a key of a table, or of a snapshot of it if it is pending.

@@ -130,6 +130,24 @@ impl RangeDeletes {
         self.forest.load().set(seq)
     }
 
+    /// The keys that are in a range above `after` and up to `seq`. O(n log n).
+    pub(crate) fn set_between(&self, after: u64, seq: u64) -> RangeSet {
+        let forest = self.forest.load_full();
+        let mut trees: Vec<_> = forest.trees.iter().map(|tree| &**tree).collect();
+        let mut ranges = Vec::new();
+        while let Some(tree) = trees.pop() {
+            if tree.first > after && tree.last <= seq {
+                ranges.extend(tree.ranges());
+            } else if let Some(halves) = &tree.halves
+                && tree.last > after
+                && tree.first <= seq
+            {
+                trees.extend(halves.iter().map(|half| &**half));
+            }
+        }
+        ranges.into_iter().collect()
+    }
+
     /// The ranges up to `seq`, to be searched as they are; `None` if there are none. O(1).
     pub(crate) fn as_of(&self, seq: u64) -> Option<AsOf> {
         if self.is_empty() {

@@ -1,35 +1,95 @@
-//! The snapshots of a store, so that they can expire and be counted.
+//! The snapshots of a store, so that they can end and be counted.
 
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The resources that keep a moment readable until it expires. Times are nanoseconds.
+/// The reason why a snapshot has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// It was not read for longer than [`Options::snapshot_age`](crate::Options::snapshot_age).
+    Unread,
+    /// It was older than it was [kept](crate::DiskStore::keep_snapshot) for.
+    Age,
+    /// The kept snapshots held more memory than
+    /// [`Options::snapshot_memory`](crate::Options::snapshot_memory), and it was the oldest.
+    Memory,
+    /// It was [ended](crate::Snapshot::end), or was one too many of those whose number is
+    /// [limited](crate::Snapshot::limit).
+    Ended,
+}
+
+/// The resources that keep a moment readable until it ends. Times are nanoseconds.
 pub(crate) trait Pin: Send + Sync {
-    /// Returns `true` if it has expired.
-    fn is_expired(&self) -> bool;
+    /// Returns `true` if it has ended.
+    fn has_ended(&self) -> bool;
 
     /// Number of its last use, from 1, if it is one of those whose number is limited.
     fn last_use(&self) -> u64;
 
-    /// Lets it expire if it was not read for longer than `age`.
+    /// The time at which it was taken, if it is kept.
+    fn kept_since(&self) -> Option<u64>;
+
+    /// The time at which it ends, if it is kept for so long only.
+    fn deadline(&self) -> Option<u64>;
+
+    /// Lets it end if it was not read for longer than `age`, unless it is kept.
     fn expire(&self, now: u64, age: u64);
 
-    /// Has it expire.
-    fn end(&self);
+    /// Has it end.
+    fn end(&self, why: Ending);
+
+    /// Adds what only snapshots read, of the resources that this one reads.
+    fn add_held(&self, held: &mut Held);
+}
+
+/// The resources that kept snapshots read, and nothing else does.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Addresses of those that were added.
+    seen: HashSet<usize>,
+    /// Bytes of memtables.
+    pub(crate) memory: usize,
+    /// Bytes of files.
+    pub(crate) file_bytes: u64,
+}
+
+impl Held {
+    /// Returns `true` if what is at this address was not added before.
+    pub(crate) fn is_new<T>(&mut self, resource: &Arc<T>) -> bool {
+        self.seen.insert(Arc::as_ptr(resource).addr())
+    }
+}
+
+/// The figures of the kept snapshots of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptSnapshots {
+    /// Number of those that have not ended.
+    pub count: usize,
+    /// The age of the oldest.
+    pub oldest: Duration,
+    /// Bytes of memtables that are in runs, but that these snapshots read.
+    pub memory: usize,
+    /// Bytes of files that no run has any more, but that these snapshots read.
+    pub file_bytes: u64,
 }
 
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The snapshots that there are, so that they can expire and be counted.
+/// The snapshots that there are, so that they can end and be counted.
 #[derive(Default)]
 pub(crate) struct SnapshotExpiry {
     all: Mutex<Vec<Weak<dyn Pin>>>,
     /// Number of uses of those whose number is limited.
     uses: AtomicU64,
+    /// No kept snapshot ends before this time; 0 if none ends by its age.
+    next_deadline: AtomicU64,
 }
 
 impl SnapshotExpiry {
@@ -48,38 +108,105 @@ impl SnapshotExpiry {
         self.uses.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Calls `visit` with each.
-    fn each(&self, mut visit: impl FnMut(&Arc<dyn Pin>)) {
-        let all: Vec<_> = self.all.lock().iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(&mut visit);
+    /// All of them, the oldest first.
+    fn pins(&self) -> Vec<Arc<dyn Pin>> {
+        self.all.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Number of snapshots that have not expired.
+    /// Those that are kept, the oldest first, with the times at which they were taken.
+    fn kept(&self) -> Vec<(u64, Arc<dyn Pin>)> {
+        let pins = self.pins().into_iter();
+        let alive = pins.filter(|pinned| !pinned.has_ended());
+        alive
+            .filter_map(|pinned| Some((pinned.kept_since()?, pinned)))
+            .collect()
+    }
+
+    /// Number of snapshots that have not ended.
     pub(crate) fn count(&self) -> usize {
-        let mut count = 0;
-        self.each(|pinned| count += usize::from(!pinned.is_expired()));
-        count
+        let pins = self.pins();
+        pins.iter().filter(|pinned| !pinned.has_ended()).count()
     }
 
-    /// Lets those expire that were not used for longest, of those whose number is limited.
+    /// The figures of kept snapshots.
+    pub(crate) fn figures(&self, now: Duration) -> KeptSnapshots {
+        let (kept, mut held) = (self.kept(), Held::default());
+        kept.iter()
+            .for_each(|(_, pinned)| pinned.add_held(&mut held));
+        let taken = kept.iter().map(|(taken, _)| *taken).min();
+        let age = taken.map_or(0, |taken| nanos(now).saturating_sub(taken));
+        KeptSnapshots {
+            count: kept.len(),
+            oldest: Duration::from_nanos(age),
+            memory: held.memory,
+            file_bytes: held.file_bytes,
+        }
+    }
+
+    /// Lets those end that were not used for longest, of those whose number is limited.
     pub(crate) fn limit(&self, most: usize) {
-        let mut limited = Vec::new();
-        self.each(|pinned| {
-            let last_use = pinned.last_use();
-            if last_use > 0 && !pinned.is_expired() {
-                limited.push((last_use, Arc::clone(pinned)));
-            }
-        });
+        let pins = self.pins().into_iter();
+        let used = pins.map(|pinned| (pinned.last_use(), pinned));
+        let mut limited: Vec<_> = used
+            .filter(|(last_use, pinned)| *last_use > 0 && !pinned.has_ended())
+            .collect();
         limited.sort_unstable_by_key(|(last_use, _)| *last_use);
         let excess = limited.len().saturating_sub(most);
-        limited[..excess]
-            .iter()
-            .for_each(|(_, pinned)| pinned.end());
+        for (_, pinned) in &limited[..excess] {
+            pinned.end(Ending::Ended);
+        }
     }
 
-    /// Lets those expire that were not read for longer than this.
+    /// Lets those end that were not read for longer than this.
     pub(crate) fn expire(&self, now: Duration, age: Duration) {
         let (now, age) = (nanos(now), nanos(age));
-        self.each(|pinned| pinned.expire(now, age));
+        self.pins()
+            .iter()
+            .for_each(|pinned| pinned.expire(now, age));
+    }
+
+    /// Lets the oldest kept ones end, as many as it takes until the others hold no more memory than
+    /// this.
+    pub(crate) fn bound_memory(&self, most: usize) {
+        let (kept, mut held) = (self.kept(), Held::default());
+        let mut is_over = false;
+        for (_, pinned) in kept.iter().rev() {
+            pinned.add_held(&mut held);
+            is_over |= held.memory > most;
+            if is_over {
+                pinned.end(Ending::Memory);
+            }
+        }
+    }
+
+    /// Notes that a kept snapshot ends at this time.
+    pub(crate) fn note_deadline(&self, deadline: u64) {
+        let update = |next| (next == 0 || deadline < next).then_some(deadline);
+        let _unchanged =
+            self.next_deadline
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+    }
+
+    /// Lets those kept ones end whose time is over.
+    pub(crate) fn end_old(&self, now: Duration) {
+        let (now, next) = (nanos(now), self.next_deadline.load(Ordering::Relaxed));
+        if next == 0 || now < next {
+            return;
+        }
+        // A snapshot that is entered too late to be found here notes its time after this.
+        self.next_deadline.store(0, Ordering::Relaxed);
+        for pinned in self.pins() {
+            match pinned.deadline() {
+                Some(deadline) if deadline <= now => pinned.end(Ending::Age),
+                Some(deadline) if !pinned.has_ended() => self.note_deadline(deadline),
+                _ => {}
+            }
+        }
+    }
+
+    /// Time until a kept snapshot ends by its age, if one does.
+    pub(crate) fn until_deadline(&self, now: Duration) -> Option<Duration> {
+        let next = self.next_deadline.load(Ordering::Relaxed);
+        (next > 0).then(|| Duration::from_nanos(next.saturating_sub(nanos(now))))
     }
 }

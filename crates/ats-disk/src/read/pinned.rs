@@ -1,11 +1,12 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
-use super::expiry::{Pin, nanos};
+use super::expiry::{Ending, Held, Pin, nanos};
 use crate::core::{Core, Version};
 use crate::error::Error;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
@@ -13,21 +14,35 @@ pub(crate) struct Pinned {
     /// The sequence number of the last change that is seen. It is in the list of snapshots until
     /// this is dropped.
     seq: u64,
-    /// Nothing once the snapshot has expired.
+    /// Nothing once the snapshot has ended.
     version: Mutex<Option<Arc<Version>>>,
+    /// The time at which the snapshot was taken, in nanoseconds.
+    taken: u64,
     /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for
     /// no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
     last_read: AtomicU64,
-    expired: AtomicBool,
+    /// [`ALIVE`], or the number of an [`Ending`].
+    ending: AtomicU8,
     /// Number of its last use, from 1, if it is one of those whose number is limited.
     last_use: AtomicU64,
+    /// The time at which it ends, if it is kept; 0 if that is never.
+    kept_until: OnceLock<u64>,
+    /// Number of records, once it is known.
+    records: OnceLock<usize>,
 }
+
+/// The snapshot can be read.
+const ALIVE: u8 = 0;
+/// The endings, of which each is known by its place, from 1.
+const ENDINGS: [Ending; 4] = [Ending::Unread, Ending::Age, Ending::Memory, Ending::Ended];
+/// While others write, the number of records is asked for so often.
+const COUNT_TRIES: usize = 3;
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if !*self.expired.get_mut() {
+        if *self.ending.get_mut() == ALIVE {
             self.core.snapshots.remove(self.seq);
         }
         *self.version.get_mut() = None;
@@ -45,11 +60,32 @@ impl Pinned {
             core,
             seq,
             version: Mutex::new(Some(version)),
+            taken,
             read: AtomicBool::new(false),
             last_read: AtomicU64::new(taken),
-            expired: AtomicBool::new(false),
+            ending: AtomicU8::new(ALIVE),
             last_use: AtomicU64::new(0),
+            kept_until: OnceLock::new(),
+            records: OnceLock::new(),
         }
+    }
+
+    /// The same, with the number of records if the store knows it at this moment.
+    pub(crate) fn with_count(core: &Arc<Core>) -> Self {
+        let mut pinned = Pinned::new(Arc::clone(core));
+        for _ in 0..COUNT_TRIES {
+            let count = core.snapshots.count();
+            // The number changes with each write, so it is the number then if no write was
+            // published meanwhile.
+            if pinned.seq == core.snapshots.visible() {
+                if let Ok(Some(records)) = count {
+                    pinned.records = OnceLock::from(records);
+                }
+                break;
+            }
+            pinned = Pinned::new(Arc::clone(core));
+        }
+        pinned
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -60,10 +96,20 @@ impl Pinned {
         self.seq
     }
 
+    /// The number of records, once it is known.
+    pub(crate) fn records(&self) -> &OnceLock<usize> {
+        &self.records
+    }
+
     pub(crate) fn version(&self) -> Result<Arc<Version>, Error> {
         self.note_read();
         if self.last_use.load(Ordering::Relaxed) > 0 {
             self.note_use();
+        }
+        if let Some(deadline) = self.deadline()
+            && deadline <= nanos(self.core.file_system.now())
+        {
+            self.end(Ending::Age);
         }
         self.version.lock().clone().ok_or(Error::Expired)
     }
@@ -74,7 +120,34 @@ impl Pinned {
         self.last_use.store(this, Ordering::Relaxed);
     }
 
-    /// Enters it among those that are counted and can expire.
+    /// Keeps it for so long, whether it is read or not, or until it ends otherwise; and enters it
+    /// among those that are counted and can end.
+    pub(crate) fn keep(self: &Arc<Self>, age: Option<Duration>) {
+        let deadline = age.map_or(0, |age| self.taken.saturating_add(nanos(age)).max(1));
+        if self.kept_until.set(deadline).is_err() {
+            return;
+        }
+        self.watch();
+        if deadline > 0 {
+            // After it was entered: who looks for those that end finds it, or has looked before.
+            self.core.expiry.note_deadline(deadline);
+            self.core.background.wake();
+        }
+    }
+
+    /// Its age.
+    pub(crate) fn age(&self) -> Duration {
+        let now = nanos(self.core.file_system.now());
+        Duration::from_nanos(now.saturating_sub(self.taken))
+    }
+
+    /// The reason why it has ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        let place = usize::from(self.ending.load(Ordering::Acquire)).checked_sub(1)?;
+        ENDINGS.get(place).copied()
+    }
+
+    /// Enters it among those that are counted and can end.
     pub(crate) fn watch(self: &Arc<Self>) {
         self.core.expiry.add(Arc::downgrade(self) as Weak<dyn Pin>);
         if self.core.options.snapshot_age.is_some() {
@@ -90,7 +163,7 @@ impl Pinned {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.note_read();
-        match self.expired.load(Ordering::Relaxed) {
+        match self.has_ended() {
             false => Ok(()),
             true => Err(Error::Expired),
         }
@@ -98,12 +171,20 @@ impl Pinned {
 }
 
 impl Pin for Pinned {
-    fn is_expired(&self) -> bool {
-        self.expired.load(Ordering::Relaxed)
+    fn has_ended(&self) -> bool {
+        self.ending.load(Ordering::Relaxed) != ALIVE
     }
 
     fn last_use(&self) -> u64 {
         self.last_use.load(Ordering::Relaxed)
+    }
+
+    fn kept_since(&self) -> Option<u64> {
+        self.kept_until.get().map(|_| self.taken)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.kept_until.get().copied().filter(|until| *until > 0)
     }
 
     fn expire(&self, now: u64, age: u64) {
@@ -111,16 +192,51 @@ impl Pin for Pinned {
             self.last_read.store(now, Ordering::Relaxed);
             return;
         }
-        if now.saturating_sub(self.last_read.load(Ordering::Relaxed)) > age {
-            self.end();
+        let unread = now.saturating_sub(self.last_read.load(Ordering::Relaxed));
+        if unread > age && self.kept_until.get().is_none() {
+            self.end(Ending::Unread);
         }
     }
 
-    fn end(&self) {
-        if !self.expired.swap(true, Ordering::Relaxed) {
+    fn end(&self, why: Ending) {
+        let place = ENDINGS.iter().position(|ending| *ending == why);
+        let ended = place.map_or(ALIVE, |place| place as u8 + 1);
+        let was_alive = self
+            .ending
+            .compare_exchange(ALIVE, ended, Ordering::Release, Ordering::Relaxed)
+            .is_ok();
+        if was_alive {
             // Nothing is kept for it any more: a walk that is under way finds that out.
             self.core.snapshots.remove(self.seq);
             *self.version.lock() = None;
+        }
+    }
+
+    fn add_held(&self, held: &mut Held) {
+        let Some(version) = self.version.lock().clone() else {
+            return;
+        };
+        let current = self.core.versions.current_arc();
+        if Arc::ptr_eq(&version, &current) || !held.is_new(&version) {
+            return;
+        }
+        for memtable in version.memtables() {
+            let is_current = || {
+                current
+                    .memtables()
+                    .any(|other| Arc::ptr_eq(memtable, other))
+            };
+            if held.is_new(memtable) && !is_current() {
+                held.memory += memtable.bytes();
+            }
+        }
+        for run in &version.runs {
+            for file in run.run.files() {
+                let mut others = current.runs.iter().flat_map(|run| run.run.files());
+                if held.is_new(file) && !others.any(|other| Arc::ptr_eq(file, other)) {
+                    held.file_bytes += file.meta().bytes;
+                }
+            }
         }
     }
 }

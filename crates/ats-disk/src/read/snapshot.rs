@@ -1,6 +1,6 @@
 //! Snapshots: the store as it was at a moment.
 
-use super::expiry::Pin;
+use super::expiry::{Ending, Pin};
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::error::Error;
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The store as it was when this was taken.
 ///
@@ -40,6 +41,13 @@ impl Snapshot {
         Snapshot { pinned }
     }
 
+    /// Makes one that is kept for so long, or until it ends otherwise, whether it is read or not.
+    pub(crate) fn keep(core: &Arc<Core>, age: Option<Duration>) -> Self {
+        let pinned = Arc::new(Pinned::with_count(core));
+        pinned.keep(age);
+        Snapshot { pinned }
+    }
+
     /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were
     /// not used for longest.
     pub fn limit(&self, most: usize) {
@@ -51,9 +59,33 @@ impl Snapshot {
 
     /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
     pub fn end(&self) {
-        self.pinned.end();
+        self.pinned.end(Ending::Ended);
         let core = self.pinned.core();
         core.background.wake_if(|| core.obsolete.is_due());
+    }
+
+    /// The reason why it has ended, if it has. That is known before the first read fails.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        self.pinned.ending()
+    }
+
+    /// The time since it was taken.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.pinned.age()
+    }
+
+    /// Number of records, if it is one that is [kept](crate::DiskStore::keep_snapshot), and the
+    /// store knew it at that moment. O(1).
+    #[must_use]
+    pub fn known_len(&self) -> Option<usize> {
+        self.pinned.records().get().copied()
+    }
+
+    /// The resources that it reads.
+    pub(super) fn pinned(&self) -> &Arc<Pinned> {
+        &self.pinned
     }
 
     /// The value of a key.

@@ -19,6 +19,7 @@ mod golden;
 mod handles;
 mod hooked;
 mod interface;
+mod kept;
 mod live;
 mod long_keys;
 #[path = "../support/map.rs"]

@@ -152,7 +152,11 @@ impl OpenTable {
 
     /// The table as it is at this moment. O(1).
     pub fn freeze(&self) -> TableSnapshot {
-        let snapshot = self.store().files().snapshot();
+        self.freeze_at(self.store().files().snapshot())
+    }
+
+    /// The table as it was at a moment. O(1).
+    pub fn freeze_at(&self, snapshot: Snapshot) -> TableSnapshot {
         let frozen = self.store().freeze(snapshot.clone());
         let (store, pending): (Box<dyn StoreHandle>, _) = match self.program() {
             None => (Box::new(frozen), None),
@@ -212,6 +216,15 @@ impl OpenTable {
     pub fn store(&self) -> &TableStore {
         let store = self.store.as_ref();
         store.expect("it is given up when this is dropped")
+    }
+
+    /// Number of objects at a moment, if the store knew it then.
+    pub fn known_len(&self, snapshot: &Snapshot) -> Option<usize> {
+        // Each object has a record, unless those of a key may share one.
+        match self.description.has_shared {
+            true => None,
+            false => snapshot.known_len(),
+        }
     }
 
     /// The figures of the store.

@@ -54,6 +54,8 @@ pub struct Settings {
     pub compression: Compression,
     /// For how long a snapshot need not be read until it expires. `None` is for ever.
     pub snapshot_age: Option<Duration>,
+    /// Bytes of memory that snapshots hold which programs keep, at most.
+    pub snapshot_memory: usize,
 }
 
 impl Settings {
@@ -140,6 +142,7 @@ impl Settings {
             durability: self.durability,
             compression: self.compression,
             snapshot_age: self.snapshot_age,
+            snapshot_memory: self.snapshot_memory,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
             memtable_keys: self.memtable_keys,

@@ -99,7 +99,7 @@ fn insert_list(
     })
 }
 
-fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+pub(super) fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let Some(found) = look_up(shared, key, &guard)? else {

@@ -70,6 +70,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             disk: None,
             pending_snapshot: None,
             limited_snapshot: None,
+            moment: None,
             name: name.word().raw(),
             named,
             protection: protection_of(protection)?,

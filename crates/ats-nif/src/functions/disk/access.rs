@@ -21,6 +21,13 @@ pub(super) fn open_table_of(shared: &Shared) -> Result<Arc<OpenTable>, KnownAtom
     shared.disk.clone().ok_or(KnownAtom::TableType)
 }
 
+/// Returns `true` if a table is a snapshot that a program holds.
+pub(super) fn is_moment(env: Env<'_>, table: VmTerm<'_>) -> Result<bool, KnownAtom> {
+    let guard = ats_sync::pin();
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    Ok(shared.moment.is_some())
+}
+
 /// The open directory of a table, for a call that takes long.
 pub(super) fn find_open_table(
     env: Env<'_>,

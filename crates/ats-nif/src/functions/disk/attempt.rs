@@ -47,6 +47,7 @@ fn call<'e>(
     arguments: &[VmTerm<'e>],
 ) -> NifResult<'e> {
     match (function, arguments) {
+        ("lookup", &[key]) => objects::lookup(env, [table, key]),
         ("member", &[key]) => objects::member(env, [table, key]),
         ("lookup_element", &[key, at]) => objects::lookup_element(env, [table, key, at]),
         ("lookup_element", &[key, at, default]) => {

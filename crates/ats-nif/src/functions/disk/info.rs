@@ -38,7 +38,12 @@ fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `disk_size(Table)`: the number of objects.
 fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let objects = find_readable(env, table, &guard)?.table.len()?;
+    let shared = find_readable(env, table, &guard)?;
+    let known = match (&shared.moment, &shared.disk) {
+        (Some(moment), Some(opened)) => opened.known_len(&moment.snapshot),
+        _ => None,
+    };
+    let objects = known.map_or_else(|| shared.table.len(), Ok)?;
     Ok(env.uint(objects as u64))
 }
 

@@ -1,6 +1,6 @@
 //! Programs that merge the values of a table on disk: what they are asked, and what they say.
 
-use super::access::{find_open_table, on_dirty_io};
+use super::access::{find_open_table, is_moment, on_dirty_io};
 use super::read::with_value;
 use super::terms::{check_length, record_term, result_term, size, value_bytes};
 use crate::atoms::{self, KnownAtom};
@@ -121,6 +121,10 @@ fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;
+    if is_moment(env, table)? {
+        // The keys are those of the table that has changed since.
+        return Ok(env.list(&[]));
+    }
     let opened = find_open_table(env, table)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
     let (mut found, mut bytes) = (Vec::new(), 0);

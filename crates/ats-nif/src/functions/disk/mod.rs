@@ -6,9 +6,12 @@
 mod access;
 mod attempt;
 mod closed;
+mod diff;
+mod endings;
 mod files;
 mod info;
 mod merge;
+mod moment;
 mod open;
 mod read;
 mod snapshot;
@@ -26,6 +29,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     functions.extend(read::functions());
     functions.extend(walk::functions());
     functions.extend(snapshot::functions());
+    functions.extend(moment::functions());
+    functions.extend(diff::functions());
     functions.extend(write::functions());
     functions.extend(attempt::functions());
     functions.extend(stage::functions());

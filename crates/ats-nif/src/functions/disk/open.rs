@@ -1,6 +1,7 @@
 //! Opening a directory as a table, and closing it.
 
 use super::access::{on_dirty_io, open_table_of};
+use super::endings::end_moments;
 use super::terms::{failure_term, path, read_optional, result_term, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
@@ -78,6 +79,7 @@ impl<'e> Options<'e> {
                 true => Compression::Lz4,
                 false => Compression::None,
             },
+            snapshot_memory: self.get(KnownAtom::SnapshotMemory, size)?,
             snapshot_age: match self.get(KnownAtom::SnapshotAge, Some)? {
                 age if KnownAtom::Infinity.is(age.word()) => None,
                 age => Some(milliseconds(age).ok_or(KnownAtom::None)?),
@@ -156,6 +158,7 @@ pub(super) fn recipe(
         disk: Some(Arc::clone(opened)),
         pending_snapshot: None,
         limited_snapshot: None,
+        moment: None,
         name: KnownAtom::Dats.word().raw(),
         named: false,
         protection,
@@ -180,6 +183,7 @@ fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if !lifetime::delete(shared, &guard) {
         return Err(KnownAtom::Id.into());
     }
+    end_moments(&opened, &guard);
     drop(guard);
     let (closed, files) = (opened.close(), opened.files());
     drop(opened);

@@ -7,10 +7,11 @@ use crate::disk::OpenTable;
 use crate::env::Env;
 use crate::functions::access::find_readable;
 use crate::functions::object_terms::write_key;
+use crate::functions::objects;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
-use ats::program_merge::{merged_value, objects};
+use ats::program_merge::{merged_value, objects as objects_of};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -22,7 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// The objects of a value, as a list of the caller.
 fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
     check_length(value.len())?;
-    let objects = objects(value).map_err(Error::from)?;
+    let objects = objects_of(value).map_err(Error::from)?;
     let words: Option<Vec<_>> = objects
         .into_iter()
         .map(|object| env.from_etf(object))
@@ -32,10 +33,13 @@ fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
 
 /// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the
 /// store at once, and not of a record that is made of them; or `{pending, Record}`, as
-/// `disk_record` does.
+/// `disk_record` does. Of a snapshot that a program holds, it is what `lookup` returns.
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
+    if shared.moment.is_some() {
+        return objects::lookup(env, [table, key]);
+    }
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;

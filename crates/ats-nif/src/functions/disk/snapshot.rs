@@ -17,14 +17,19 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 
 /// `disk_snapshot(Table, Most)`: a table that is what this is at the moment, and belongs to the
 /// caller. Unless `Most` is `default`, it is one of those of the table that are so many at most: of
-/// more, those that were not used for longest expire.
+/// more, those that were not used for longest expire. Of a snapshot that a program holds it is the
+/// same moment, and there is no limit.
 fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let opened = open_table_of(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let table_snapshot = opened.freeze();
-    let limited_snapshot = read_optional(most, size)?.map(|most| {
+    let most = read_optional(most, size)?;
+    let (table_snapshot, most) = match &shared.moment {
+        Some(moment) => (opened.freeze_at(moment.snapshot.clone()), None),
+        None => (opened.freeze(), most),
+    };
+    let limited_snapshot = most.map(|most| {
         table_snapshot.snapshot.limit(most);
         table_snapshot.snapshot
     });

@@ -1,0 +1,179 @@
+//! The difference of two snapshots of a table on disk.
+
+use super::access::{on_dirty_io, open_table_of};
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::env::Env;
+use crate::etf::VERSION;
+use crate::functions::access::find_readable;
+use crate::vm_term::VmTerm;
+use crate::{nif, sys};
+use ats::Error;
+use ats::program_merge::objects;
+use ats_disk::{Diff, values_of_record};
+use ats_store::{KeyRange, successor};
+
+/// A chunk has so many bytes, or the changes of one key; or so many keys were looked at for it.
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNK_KEYS: usize = 4096;
+
+const LIST_EXT: u8 = 108;
+const NIL_EXT: u8 = 106;
+const SMALL_TUPLE_EXT: u8 = 104;
+const PAIR: u8 = 2;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![nif!("disk_diff", disk_diff, 3)]
+}
+
+/// The objects of a key that one snapshot has and the other does not, in the external term format.
+#[derive(Default)]
+struct Side {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Side {
+    fn push(&mut self, object: &[u8]) -> Result<(), NoReply> {
+        let term = object.strip_prefix(&[VERSION]);
+        self.bytes
+            .extend_from_slice(term.ok_or(KnownAtom::Damaged)?);
+        self.count = self.count.checked_add(1).ok_or(KnownAtom::SystemLimit)?;
+        Ok(())
+    }
+
+    /// Appends it as a list.
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.count > 0 {
+            out.push(LIST_EXT);
+            out.extend_from_slice(&self.count.to_be_bytes());
+            out.extend_from_slice(&self.bytes);
+        }
+        out.push(NIL_EXT);
+    }
+}
+
+/// The pairs of a chunk, and the one that is being gathered.
+struct Pairs {
+    /// `true` if each object of a key has a record.
+    has_bags: bool,
+    out: Vec<u8>,
+    count: u32,
+    key: Vec<u8>,
+    sides: [Side; 2],
+}
+
+impl Pairs {
+    /// Adds the values that a record has in the two snapshots. Returns `false`, and adds nothing,
+    /// if the chunk is full before it.
+    fn add(&mut self, diff: &Diff, is_full: bool) -> Result<bool, NoReply> {
+        let difference = diff.difference();
+        let values = [difference.first, difference.second];
+        let key = match (self.has_bags, values[0].or(values[1])) {
+            (true, Some(value)) => {
+                let (key, _) = values_of_record(difference.key, value).map_err(of_store)?;
+                key
+            }
+            _ => difference.key,
+        };
+        if key != self.key {
+            self.finish_pair();
+            if is_full || self.out.len() >= CHUNK_BYTES {
+                return Ok(false);
+            }
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
+        for (side, value) in self.sides.iter_mut().zip(values) {
+            let Some(value) = value else { continue };
+            if self.has_bags {
+                let (_, values) = values_of_record(difference.key, value).map_err(of_store)?;
+                values.iter().try_for_each(|object| side.push(object))?;
+            } else {
+                let objects = objects(value).map_err(Error::from)?;
+                objects.iter().try_for_each(|object| side.push(object))?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish_pair(&mut self) {
+        if self.sides.iter().any(|side| side.count > 0) {
+            self.out.extend([SMALL_TUPLE_EXT, PAIR]);
+            for side in &mut self.sides {
+                std::mem::take(side).write(&mut self.out);
+            }
+            self.count += 1;
+        }
+    }
+
+    /// The external term format of the list.
+    fn finish(mut self) -> Vec<u8> {
+        self.finish_pair();
+        let mut bytes = vec![VERSION];
+        if self.count > 0 {
+            bytes.push(LIST_EXT);
+            bytes.extend_from_slice(&self.count.to_be_bytes());
+            bytes.append(&mut self.out);
+        }
+        bytes.push(NIL_EXT);
+        bytes
+    }
+}
+
+fn of_store(error: ats_disk::Error) -> NoReply {
+    Error::Storage(error.into()).into()
+}
+
+/// `disk_diff(First, Second, start | Last)`: objects that two snapshots have differently, behind
+/// the record `Last`: `{more | done, Pairs, NewLast}`, of which `Pairs` is the external term format
+/// of a list of `{OfFirst, OfSecond}`. Each pair is of one key, the changes of which are all in it:
+/// lists of those objects that were in records which the other snapshot does not have as they are.
+fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let may_block = on_dirty_io()?;
+    let guard = ats_sync::pin();
+    let first = find_readable(env, first, &guard)?.to_arc();
+    let second = find_readable(env, second, &guard)?.to_arc();
+    drop(guard);
+    let opened = open_table_of(&first)?;
+    let (Some(first), Some(second)) = (&first.moment, &second.moment) else {
+        return Err(KnownAtom::None.into());
+    };
+    let low = match KnownAtom::Start.is(last.word()) {
+        true => Vec::new(),
+        false => successor(last.as_bytes().ok_or(KnownAtom::None)?),
+    };
+    let range = KeyRange {
+        low: Some(&low),
+        high: None,
+    };
+    let diff = first.snapshot.diff(&second.snapshot, range);
+    let mut diff = diff.map_err(of_store)?.ok_or(KnownAtom::OtherTable)?;
+    let mut pairs = Pairs {
+        has_bags: opened.description().table_type.is_bag(),
+        out: Vec::new(),
+        count: 0,
+        key: Vec::new(),
+        sides: Default::default(),
+    };
+    let (mut looked_at, mut last_key) = (0, Vec::new());
+    let tag = loop {
+        if !diff.step(may_block).map_err(of_store)? {
+            break KnownAtom::Done;
+        }
+        looked_at += 1;
+        let is_full = looked_at > CHUNK_KEYS;
+        let is_between = pairs.sides.iter().all(|side| side.count == 0);
+        if diff.has_difference() {
+            if !pairs.add(&diff, is_full && pairs.count > 0)? {
+                break KnownAtom::More;
+            }
+        } else if is_full && is_between {
+            break KnownAtom::More;
+        }
+        last_key.clear();
+        last_key.extend_from_slice(diff.key());
+    };
+    let bytes = pairs.finish();
+    Ok(env.tuple(&[tag.word(), env.binary(&bytes), env.binary(&last_key)]))
+}

@@ -1,0 +1,35 @@
+//! The ends of snapshots of tables on disk that programs hold.
+
+use crate::atoms::KnownAtom;
+use crate::disk::OpenTable;
+use crate::handle::Shared;
+use crate::{lifetime, registry};
+use ats_disk::Ending;
+use ats_sync::Guard;
+use std::sync::Arc;
+
+/// Ends a snapshot of a table that is closed.
+pub(super) fn end_moment(moment: &Shared, guard: &Guard) {
+    let why = find_ending(moment).unwrap_or(KnownAtom::Closed);
+    moment.id.set_ending(why);
+    lifetime::delete(moment, guard);
+}
+
+/// Ends all snapshots of a table that is closed.
+pub(super) fn end_moments(opened: &Arc<OpenTable>, guard: &Guard) {
+    for (shared, _name) in registry::list_all(guard) {
+        let disk = shared.disk.as_ref();
+        if shared.moment.is_some() && disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
+            end_moment(shared, guard);
+        }
+    }
+}
+
+/// The reason why the store has ended a snapshot, if it has.
+pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
+    match shared.moment.as_ref()?.snapshot.ending()? {
+        Ending::Age => Some(KnownAtom::MaxAge),
+        Ending::Memory => Some(KnownAtom::Memory),
+        _ => shared.id.ending(),
+    }
+}

@@ -1,0 +1,146 @@
+%% @private
+%% @doc Snapshots of tables on disk that programs hold.
+%%
+%% Such a snapshot is a native table of its own, which shows a moment. Its identifier stands where
+%% otherwise the name of a table does. When it has ended, it still tells why.
+-module(ats_disk_moment).
+
+-export([make/2, release/1, diff/4, failure/2]).
+
+%% @doc Makes a snapshot of a table, which belongs to the caller.
+-spec make(dats:tab_name(), Options :: term()) -> dats:snapshot().
+make(Name, Options) ->
+    Table = ats_disk_tables:find_table(Name),
+    ats_nif:disk_moment(Table, max_age(Options)).
+
+-spec max_age(term()) -> default | pos_integer().
+max_age([]) -> default;
+max_age([{max_age, infinity} | Options]) -> max_age(Options);
+max_age([{max_age, Ms} | Options]) when is_integer(Ms), Ms > 0, Ms < 1 bsl 59 ->
+    _ = max_age(Options),
+    Ms;
+max_age(_) -> erlang:error({ats_error, options}).
+
+%% @doc Ends a snapshot.
+-spec release(term()) -> true.
+release(Snapshot) ->
+    case ats_nif:disk_moment_state(Snapshot) of
+        none -> erlang:error({ats_error, no_snapshot});
+        _ -> ats_nif:disk_release(Snapshot)
+    end.
+
+%% @doc The answer for a cause that a native function has raised, or the cause that the user is told
+%% of; see {@link ats_disk_failure:of_cause/2}. Of a snapshot that has ended, that is why.
+-spec failure(ats_errors:cause(), dats:tab_name()) ->
+          {error, ats_disk_failure:reason()} | {refused, ats_errors:cause()}.
+failure(Cause, Name) ->
+    Explained = explain(Cause, Name),
+    case ats_disk_failure:of_cause(Explained, ats_disk_tables:directory(Name)) of
+        refused -> {refused, Explained};
+        Failed -> Failed
+    end.
+
+-spec explain(ats_errors:cause(), dats:tab_name()) -> ats_errors:cause().
+explain(Cause, Name) when Cause =:= id; Cause =:= snapshot_expired ->
+    case ats_nif:disk_moment_state(Name) of
+        Why when is_atom(Why), Why =/= none -> {snapshot_ended, Why};
+        _ -> Cause
+    end;
+explain(Cause, _Name) ->
+    Cause.
+
+%%--------------------------------------------------------------------------------------------
+%% Differences
+%%
+%% The native library finds records that are not the same in both snapshots, and returns those of
+%% each key together: the objects that are in them, of each snapshot. Of a bag some may be in both,
+%% in records of their own. Where a module merges values, records differ that have the same value,
+%% so the objects are looked up.
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Folds a function over what differs between two snapshots of a table.
+-spec diff(dats:snapshot(), dats:snapshot(), fun((dats:difference(), Acc) -> Acc), Acc) -> Acc.
+diff(First, Second, Function, Acc) ->
+    ok = check(First),
+    ok = check_second(Second),
+    Objects = case ats_merge_access:is_merged_by_program(First) of
+                  false -> fun(Pair) -> Pair end;
+                  true -> fun(Pair) -> merged(Pair, First, Second) end
+              end,
+    {Type, _KeyPos, _Fixed} = ats_nif:disk_kind(First),
+    Differences = case ats_disk_options:is_bag(Type) of
+                      false -> fun(Pair) -> of_object(Objects(Pair)) end;
+                      true -> fun of_bag/1
+                  end,
+    Each = fun(Pair, Before) -> lists:foldl(Function, Before, Differences(Pair)) end,
+    chunks(First, Second, Each, Acc, start).
+
+-spec check(term()) -> ok.
+check(Snapshot) ->
+    case ats_disk_tables:find(Snapshot) of
+        Snapshot -> ok;
+        _Table -> erlang:error({ats_error, no_snapshot})
+    end.
+
+-spec check_second(term()) -> ok.
+check_second(Snapshot) ->
+    try check(Snapshot)
+    catch error:{ats_error, Cause} -> erlang:error({ats_error, {second, Cause}})
+    end.
+
+-spec chunks(dats:snapshot(), dats:snapshot(), fun(({[tuple()], [tuple()]}, Acc) -> Acc), Acc,
+             start | binary()) -> Acc.
+chunks(First, Second, Each, Before, Last) ->
+    {Tag, Bytes, Next} = chunk(First, Second, Last),
+    Acc = lists:foldl(Each, Before, terms(Bytes)),
+    case Tag of
+        done -> Acc;
+        more -> chunks(First, Second, Each, Acc, Next)
+    end.
+
+-spec chunk(dats:snapshot(), dats:snapshot(), start | binary()) ->
+          {more | done, binary(), binary()}.
+chunk(First, Second, Last) ->
+    try ats_nif:disk_diff(First, Second, Last)
+    catch
+        error:{ats_error, Cause} when Cause =:= id; Cause =:= snapshot_expired ->
+            ok = check(First),
+            ok = check_second(Second),
+            erlang:error({ats_error, Cause})
+    end.
+
+-spec terms(binary()) -> [{[tuple()], [tuple()]}].
+terms(Bytes) ->
+    try binary_to_term(Bytes)
+    catch error:badarg -> erlang:error({ats_error, damaged})
+    end.
+
+%% The objects of a key that a module merges.
+-spec merged({[tuple()], [tuple()]}, dats:snapshot(), dats:snapshot()) -> {[tuple()], [tuple()]}.
+merged({Old, New}, First, Second) ->
+    [Written | _] = Old ++ New,
+    Key = element(1, Written),
+    {lookup(First, Key), lookup_second(Second, Key)}.
+
+-spec lookup(dats:snapshot(), Key :: term()) -> [tuple()].
+lookup(Snapshot, Key) ->
+    ats_disk_snapshot:of_key(Snapshot, lookup, [Key]).
+
+-spec lookup_second(dats:snapshot(), Key :: term()) -> [tuple()].
+lookup_second(Snapshot, Key) ->
+    try lookup(Snapshot, Key)
+    catch
+        error:{ats_error, Cause} when Cause =:= id; Cause =:= snapshot_expired ->
+            ok = check_second(Snapshot),
+            erlang:error({ats_error, Cause})
+    end.
+
+-spec of_object({[tuple()], [tuple()]}) -> [dats:difference()].
+of_object({Same, Same}) -> [];
+of_object({[], [New]}) -> [{insert, New}];
+of_object({[Old], []}) -> [{delete, Old}];
+of_object({[Old], [New]}) -> [{change, Old, New}].
+
+-spec of_bag({[tuple()], [tuple()]}) -> [dats:difference()].
+of_bag({Old, New}) ->
+    [{delete, Object} || Object <- Old -- New] ++ [{insert, Object} || Object <- New -- Old].
