@@ -10,9 +10,10 @@
 #   ext       cases with tables of an external storage type, for which the suites have a module of
 #             their own: another one takes its place, which passes all calls on to ats_mnesia;
 #   types     all suites, with ats_ram and dats_disc in the place of ram_copies and
-#             disc_only_copies wherever a case names these.
-# Without a suite named, all that concern the mode run. Those of base and types take half an hour.
-# The modes ext and types want the project built (`make build`).
+#             disc_only_copies wherever a case names these;
+#   disc      the same with ats_disc in the place of disc_copies.
+# Without a suite named, all that concern the mode run: half an hour but for ext. All modes but base
+# want the project built (`make build`).
 #
 # mnesia is compiled with its debug instrumentation, without which many cases skip themselves. apt
 # checks the signature of what is downloaded; nothing is installed on this machine. Nodes listen
@@ -29,7 +30,7 @@
 set -u
 cd "$(dirname "$0")/.."
 
-mode=${1:?a mode is wanted: base, ext, types or tpcb}
+mode=${1:?a mode is wanted: base, ext, types, disc or tpcb}
 shift
 case ${ATS_OTP:-} in
     "")
@@ -53,6 +54,7 @@ default_cases() {
     case $mode in
         ext) ext_cases ;;
         types) echo mnesia_index_plugin_test mnesia_index_plugin_disc_test $all_suites ;;
+        disc) echo mnesia_index_plugin_test $all_suites ;;
         base) echo mnesia_index_plugin_test mnesia_frag_test $all_suites ;;
     esac
 }
@@ -119,8 +121,12 @@ compile_suites() {
     tests=$dir/suites
     types=$dir/ours
     type_source=$project/test/mnesia/ext_test.erl
-    [ "$mode" != types ] || tests=$dir/types
-    [ "$mode" != base ] || { types=$dir/theirs type_source=$source/test/ext_test.erl; }
+    replace=true
+    case $mode in
+        types) tests=$dir/types replace=replace_types ;;
+        disc) tests=$dir/disc replace=replace_types ;;
+        base) types=$dir/theirs type_source=$source/test/ext_test.erl ;;
+    esac
     rm -rf "$types"
     mkdir "$types"
     compile "$types" "$type_source" "$project/test/mnesia/ats_mnesia_cases.erl"
@@ -128,7 +134,7 @@ compile_suites() {
     mkdir -p "$tests" "$tests.new"
     cp "$source"/test/*.?rl "$source"/doc/src/*.?rl "$tests.new"
     rm "$tests.new/ext_test.erl"
-    [ "$mode" != types ] || replace_types "$tests.new"
+    $replace "$tests.new"
     # shellcheck disable=SC2046 # a list of words
     set -- $(changed_sources)
     [ $# -eq 0 ] || compile "$tests" "$@"
@@ -169,29 +175,41 @@ compile() {
 # The table `schema` stays as it is: it has mnesia's own types only. Types of tables are told as
 # `{ext, Alias, Module}`, which is made the alias again where a case compares it. The access context
 # `ets` is for mnesia's own tables in memory; another one without locks takes its place. Tables that
-# say nothing of their type are in memory, of mnesia's type.
+# say nothing of their type are in memory, of mnesia's type, and so is a copy for a node that is
+# down. What another node writes without a transaction is there a moment later, and so is a
+# checkpoint of a table that was loaded.
 replace_types() {
+    case $mode in
+        types)
+            in_memory=ats_ram
+            renamed="s/\bram_copies\b/ats_ram/g; s/\bdisc_only_copies\b/dats_disc/g"
+            ;;
+        disc) in_memory=ats_disc renamed="s/\bdisc_copies\b/ats_disc/g" ;;
+    esac
     header=$1/mnesia_test_lib.hrl
     ours="{ats_ram, ats_mnesia}, {ats_disc, ats_mnesia}, {dats_disc, ats_mnesia}"
     sed -i "s/{backend_types, \[/&$ours, /" "$header"
     told=$(sed -n 's/^-define(BACKEND, \(.*\))\.$/\1/p' "$header")
     nodes='\[[^],]*\]|[A-Z][a-zA-Z]*'
     sed -i -E \
-        -e '/\bschema,/!s/\bram_copies\b/ats_ram/g' \
-        -e '/\bschema,/!s/\bdisc_only_copies\b/dats_disc/g' \
+        -e "/\bschema,/!{$renamed;}" \
         -e "s/mnesia:create_schema\(($nodes)\)/mnesia:create_schema(\1, $told)/" \
         -e 's/rpc:call\([^()]*(storage_type|where_to_commit)\}?\]\)/ats_mnesia_cases:plain(&)/' \
         -e 's/\bmnesia:ets\(/mnesia:async_dirty(/; s/ctivity\(ets\b/ctivity(async_dirty/' \
         -e 's/Key \/= included_applications/&, Key \/= schema/' \
+        -e '/\[schema, where_to_commit\]/s/match\(W2C,/match([{_, disc_copies} | _],/' \
+        -e 's/add_table_copy\(tab1, N2, ats_ram\)/add_table_copy(tab1, N2, ram_copies)/' \
+        -e 's/start_mnesia\(\[Node1\],\[Tab\]\),/& timer:sleep(300),/' \
+        -e '/^verify_tab/,/^$/s/\?match\(\[\{itrpt,a,a\}\], rpc:call\(Node1/timer:sleep(300), &/' \
         "$1"/mnesia_*_test.erl "$1"/mnesia_evil_backup.erl "$1"/mnesia_test_lib.erl \
         "$1"/mnesia_meter.erl "$1"/mnesia_tpcb.erl
-    sed -i -E 's/mnesia:table_info\(Tab, ats_ram\)/(&++mnesia:table_info(Tab, ram_copies))/' \
-        "$1/mnesia_test_lib.erl"
+    both='(&++mnesia:table_info(Tab, \1_copies))'
+    sed -i -E "s/mnesia:table_info\(Tab, ats_(ram|disc)\)/$both/" "$1/mnesia_test_lib.erl"
     # A suite that says nothing of types, once with each.
     sed 's/^-module(.*/-module(mnesia_index_plugin_disc_test)./
         s/mnesia:create_table([a-z0-9]*, \[/&{dats_disc, [node()]}, /' \
         "$source/test/mnesia_index_plugin_test.erl" >"$1/mnesia_index_plugin_disc_test.erl"
-    sed -i 's/mnesia:create_table([a-z0-9]*, \[/&{ats_ram, [node()]}, /' \
+    sed -i "s/mnesia:create_table([a-z0-9]*, \[/&{$in_memory, [node()]}, /" \
         "$1/mnesia_index_plugin_test.erl"
     # Nodes without a schema on disk make one by the parameter of mnesia.
     sed "s/^ *{mod,/{env, [{schema, $told}]}, &/" "$dir/ebin/mnesia.app" >"$tests/mnesia.app"

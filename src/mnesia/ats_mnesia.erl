@@ -10,9 +10,12 @@
 %% loaded from another node, as `ram_copies' are</dd>
 %% <dt>`dats_disc'</dt><dd>on disk, in a table of `dats'. Unlike `disc_only_copies' it can be an
 %% `ordered_set', has no limit of 2 GB, and needs no repair</dd>
-%% <dt>`ats_disc'</dt><dd>both: what is written goes to disk and to memory, what is read comes from
+%% <dt>`ats_disc'</dt><dd>both: what is written goes to memory and to disk, what is read comes from
 %% memory</dd>
 %% </dl>
+%%
+%% Changes reach the disk some milliseconds after they were made, behind the log of Mnesia. After a
+%% crash Mnesia does once more what the log has, so a transaction is there as a whole or not at all.
 %%
 %% The types are told to Mnesia by {@link register/0}, when it runs; when a schema is made, by
 %% {@link types/0}; or by the parameter `{ats, [{mnesia, true}]}' of an application `ats' that
@@ -102,15 +105,14 @@ prepare() ->
 %% @doc Returns the table in which this node keeps its copy of a table of Mnesia, and the module
 %% whose functions read it: for reads that Mnesia need not see, such as {@link ats:range/3}. They
 %% take no lock of Mnesia and see what was written last on this node, as `mnesia:dirty_read/2' does.
+%% A `dats_disc' shows what was written before this call; what is written later follows within some
+%% hundredths of a second, so call this function again before you read.
 %% What is written to it by other ways than Mnesia or {@link insert_local/2} is in this copy only,
 %% and for an `ats_disc' in memory only. Fails with `badarg' if this node has no loaded copy of one
 %% of the types of this module.
 -spec table(atom()) -> {ats, ats:table()} | {dats, dats:tab_name()}.
 table(Tab) ->
-    case ats_mnesia_tables:find(Tab) of
-        {dats, _} = Store -> Store;
-        Store -> {ats, element(2, Store)}
-    end.
+    reader(Tab).
 
 %% @doc Inserts objects into a table that only this node has, as one: others see all of them or
 %% none, and so does the table after a crash. Locks the table, so transactions are isolated from it,
@@ -163,7 +165,10 @@ remove_aliases(_Aliases) -> ok.
 -spec semantics(alias(), atom()) -> term().
 semantics(ats_ram, storage) -> ram_copies;
 %% For `disc_copies' Mnesia would write logs of its own, which it makes of a table of `ets'.
-semantics(Alias, storage) when Alias =:= ats_disc; Alias =:= dats_disc -> disc_only_copies;
+%% It asks when it dumps its log, too.
+semantics(Alias, storage) when Alias =:= ats_disc; Alias =:= dats_disc ->
+    ok = ats_mnesia_writer:flush_for_dump(),
+    disc_only_copies;
 semantics(Alias, types) -> of_alias(Alias, [set, ordered_set, bag]);
 semantics(Alias, index_types) -> of_alias(Alias, [ordered, bag]);
 semantics(_Alias, _Item) -> undefined.
@@ -239,8 +244,17 @@ delete_table(Alias, Tab) ->
             done(ats_mnesia_tables:stop_loading(Tab), Tab);
         false ->
             is_atom(Tab) andalso forget_indexes(Tab),
-            done(ats_mnesia_tables:delete(Alias, Tab), Tab)
+            done(ats_mnesia_tables:delete(Alias, Tab), Tab),
+            becomes_disc_copies(Tab) andalso ats_mnesia_log:write_dump(Tab),
+            ok
     end.
+
+%% Returns `true' if Mnesia is changing the type of a table. It has noted the new one then.
+-spec becomes_disc_copies(tab()) -> boolean().
+becomes_disc_copies(Tab) ->
+    mnesia_lib:is_running() =/= no
+        andalso ets:lookup(mnesia_gvar, {Tab, storage_type})
+            =:= [{{Tab, storage_type}, disc_copies}].
 
 %% The loader of Mnesia notes what it does for people who look at a crash.
 -spec is_receiving(tab()) -> boolean().
@@ -322,7 +336,9 @@ validate_record(_Alias, _Tab, Name, Arity, Type, _Object) -> {Name, Arity, Type}
 %% @private
 -spec info(alias(), tab(), Item :: atom()) -> term().
 info(_Alias, Tab, Item) ->
-    try ats_mnesia_tables:find(Tab) of
+    try find_described(Tab, Item) of
+        {pending, Pending, Name} ->
+            in_words(dats:info(Name, memory)) + ats_mnesia_pending:memory(Pending);
         {dats, Name} when Item =:= memory ->
             in_words(dats:info(Name, memory));
         {dats, Name} ->
@@ -332,6 +348,10 @@ info(_Alias, Tab, Item) ->
     catch
         error:badarg -> undefined
     end.
+
+%% Of what is pending no item but the memory can be told.
+find_described(Tab, memory) -> ats_mnesia_tables:find(Tab);
+find_described(Tab, _Item) -> reader(Tab).
 
 in_words(Bytes) when is_integer(Bytes) -> Bytes div erlang:system_info(wordsize);
 in_words(undefined) -> undefined.
@@ -372,66 +392,101 @@ match_delete(_Alias, Tab, Pattern) ->
 %% @private
 -spec update_counter(alias(), tab(), Key :: term(), Increment :: integer()) -> integer().
 update_counter(_Alias, Tab, Key, Increment) ->
-    write(ats_mnesia_tables:find(Tab), Tab, update_counter, [Key, Increment]).
+    case ats_mnesia_tables:find(Tab) of
+        {ats, Table} ->
+            ats:update_counter(Table, Key, Increment);
+        {both, Table, Name} ->
+            Value = ats:update_counter(Table, Key, Increment),
+            ok = ats_mnesia_writer:write(Tab, none, Name, take, [Table, Key]),
+            Value;
+        {pending, Pending, Name} ->
+            ats_mnesia_pending:find(Pending, Key) =:= none orelse ats_mnesia_writer:flush(),
+            ok = ats_mnesia_log:write(),
+            ats_mnesia_writer:write_now(Tab, Name, update_counter, [Key, Increment]);
+        {dats, Name} ->
+            ats_mnesia_writer:write_now(Tab, Name, update_counter, [Key, Increment])
+    end.
 
 -spec change(tab(), Function :: atom(), Arguments :: [term()]) -> ok.
 change(Tab, Function, Arguments) ->
-    _ = write(ats_mnesia_tables:find(Tab), Tab, Function, Arguments),
-    ok.
+    case ats_mnesia_tables:find(Tab) of
+        {ats, Table} ->
+            _ = change_in_memory(Table, Function, Arguments),
+            ok;
+        {both, Table, Name} ->
+            _ = change_in_memory(Table, Function, Arguments),
+            ats_mnesia_writer:write(Tab, none, Name, Function, Arguments);
+        {pending, Pending, Name} ->
+            case is_of_one_key(Function, Arguments) of
+                true -> ats_mnesia_writer:write(Tab, Pending, Name, Function, Arguments);
+                false -> change_now(Tab, Name, Function, Arguments)
+            end;
+        {dats, Name} ->
+            _ = ats_mnesia_writer:write_now(Tab, Name, Function, Arguments),
+            ok
+    end.
 
-%% Disk comes first: what cannot be kept must not be read.
--spec write(ats_mnesia_tables:store(), tab(), Function :: atom(), Arguments :: [term()]) -> term().
-write({ats, Table}, _Tab, Function, Arguments) ->
-    apply(ats, Function, [Table | Arguments]);
-write({both, Table, Name}, Tab, Function, Arguments) ->
-    _ = write({dats, Name}, Tab, Function, Arguments),
-    apply(ats, Function, [Table | Arguments]);
-write({dats, Name}, Tab, Function, Arguments) ->
+%% What Mnesia does most is called directly.
+change_in_memory(Table, insert, [Object]) -> ats:insert(Table, Object);
+change_in_memory(Table, delete, [Key]) -> ats:delete(Table, Key);
+change_in_memory(Table, Function, Arguments) -> apply(ats, Function, [Table | Arguments]).
+
+is_of_one_key(insert, [Object]) -> is_tuple(Object);
+is_of_one_key(delete, _Key) -> true;
+is_of_one_key(delete_object, _Object) -> true;
+is_of_one_key(_Function, _Arguments) -> false.
+
+-spec change_now(tab(), dats:tab_name(), Function :: atom(), Arguments :: [term()]) -> ok.
+change_now(Tab, Name, Function, Arguments) ->
+    ok = ats_mnesia_writer:flush(),
     ok = ats_mnesia_log:write(),
-    try apply(dats, Function, [Name | Arguments]) of
-        {error, _} = Failed -> stop(Tab, dats:format_error(Failed));
-        Answer -> Answer
-    catch
-        error:badarg:Stack ->
-            dats:info(Name) =/= undefined orelse stop_without_ats(Tab),
-            erlang:raise(error, badarg, Stack)
-    end.
-
-%% Where the whole system stops, Mnesia will do what its log says when it starts again.
--spec stop_without_ats(tab()) -> no_return().
-stop_without_ats(Tab) ->
-    case init:get_status() of
-        {stopping, _} -> timer:sleep(infinity);
-        _ -> stop(Tab, "the application ats was stopped")
-    end.
-
-%% Mnesia catches exceptions of a write and goes on as if it were done.
--spec stop(tab(), Why :: unicode:chardata()) -> no_return().
-stop(Tab, Why) ->
-    mnesia_lib:fatal("Cannot write to ~tp: ~ts~n", [Tab, Why]),
-    exit({ats_mnesia, Tab}).
+    _ = ats_mnesia_writer:write_now(Tab, Name, Function, Arguments),
+    ok.
 
 %%--------------------------------------------------------------------------------------------
 %% Reading
 %%--------------------------------------------------------------------------------------------
 
+%% Returns what is read, when nothing is pending that must be read.
+-spec reader(tab()) -> {ats, ats:table()} | {dats, dats:tab_name()}.
 reader(Tab) ->
     case ats_mnesia_tables:find(Tab) of
-        {both, Table, _Name} -> {ats, Table};
-        Store -> Store
+        {both, Table, _Name} ->
+            {ats, Table};
+        {pending, Pending, Name} ->
+            ats_mnesia_pending:is_empty(Pending) orelse ats_mnesia_writer:flush(),
+            {dats, Name};
+        Store ->
+            Store
     end.
 
-%% A table on disk answers what went wrong with its files.
 read(Tab, Function, Arguments) ->
     {Module, Table} = reader(Tab),
-    case apply(Module, Function, [Table | Arguments]) of
-        {error, Reason} -> mnesia:abort({ats_mnesia, Tab, Reason});
-        Answer -> Answer
-    end.
+    check_read(Tab, apply(Module, Function, [Table | Arguments])).
+
+%% A table on disk answers what went wrong with its files.
+check_read(Tab, {error, Reason}) -> mnesia:abort({ats_mnesia, Tab, Reason});
+check_read(_Tab, Answer) -> Answer.
 
 %% @private
 -spec lookup(alias(), tab(), Key :: term()) -> [tuple()].
-lookup(_Alias, Tab, Key) -> read(Tab, lookup, [Key]).
+lookup(_Alias, Tab, Key) ->
+    case ats_mnesia_tables:find(Tab) of
+        {pending, Pending, Name} -> check_read(Tab, lookup_pending(Pending, Name, Key));
+        {dats, Name} -> check_read(Tab, dats:lookup(Name, Key));
+        Store -> ats:lookup(element(2, Store), Key)
+    end.
+
+lookup_pending(Pending, Name, Key) ->
+    case ats_mnesia_pending:find(Pending, Key) of
+        none ->
+            dats:lookup(Name, Key);
+        unknown ->
+            ok = ats_mnesia_writer:flush(),
+            dats:lookup(Name, Key);
+        Objects ->
+            Objects
+    end.
 
 %% @private
 -spec first(alias(), tab()) -> term().

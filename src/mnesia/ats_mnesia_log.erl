@@ -4,15 +4,13 @@
 %% Mnesia logs a transaction before it writes to tables, but the log keeps what it got in memory for
 %% up to two seconds. If the virtual machine is killed the log ends earlier than the tables. What
 %% Mnesia does once more when it starts would then make some objects older than others of the same
-%% transaction. So the log is handed to the operating system before a transaction writes to a table.
+%% transaction. So the log is handed to the operating system before tables on disk are written.
 %%
 %% To read the end of a log does that, and nothing else does without waiting for the disk. Where a
 %% reader has stopped is in a table, so each record is read once.
-%%
-%% Dirty operations do not wait: each is a transaction of its own, of which no part can be missing.
 -module(ats_mnesia_log).
 
--export([start/0, write/0]).
+-export([start/0, write/0, write_now/0, find_commit/0, write_dump/1]).
 
 -define(LOG, latest_log).
 -define(ENDS, ?MODULE).
@@ -25,17 +23,27 @@ start() ->
     ok.
 
 %% @doc Hands what was logged to the operating system, once for each transaction that this process
-%% commits.
+%% commits. Dirty operations do not wait: each is a transaction of its own, of which no part can be
+%% missing.
 -spec write() -> ok.
 write() ->
-    Commit = find_commit(get(mnesia_activity_state)),
+    Commit = find_commit(),
     case Commit =:= none orelse get(?WRITTEN_FOR) =:= Commit of
-        true -> ok;
-        false -> write_for(Commit)
+        true ->
+            ok;
+        false ->
+            ok = write_now(),
+            _ = put(?WRITTEN_FOR, Commit),
+            ok
     end.
 
-%% A process of a program commits its own transaction. On other nodes there is a process for each
-%% transaction, or the manager does all, which shows by how many the log has still room for.
+%% @doc Returns what this process commits, or `none' if that is no transaction. A process of a
+%% program commits its own transaction. On other nodes there is a process for each transaction, or
+%% the manager does all, which shows by how many the log has still room for.
+-spec find_commit() -> none | term().
+find_commit() ->
+    find_commit(get(mnesia_activity_state)).
+
 -spec find_commit(Activity :: tuple() | undefined) -> none | term().
 find_commit({_, Tid, _}) when element(1, Tid) =:= tid ->
     Tid;
@@ -48,18 +56,26 @@ find_commit(undefined) ->
 find_commit(_Dirty) ->
     none.
 
-%% What Mnesia does while it starts is in the log already.
--spec write_for(Commit :: term()) -> ok.
-write_for(Commit) ->
-    case mnesia:system_info(is_running) =:= yes andalso mnesia_monitor:use_dir() of
+%% @doc Hands what was logged to the operating system. What Mnesia does while it starts is in the
+%% log already.
+-spec write_now() -> ok.
+write_now() ->
+    case mnesia:system_info(is_running) =/= starting andalso mnesia_monitor:use_dir() of
         true ->
-            %% This process logs which transactions were committed.
-            _ = mnesia_recover:sync(),
-            ok = read_from(ats:lookup_element(?ENDS, ?LOG, 2, start)),
-            _ = put(?WRITTEN_FOR, Commit),
-            ok;
+            ok = write_decisions(),
+            read_from(ats:lookup_element(?ENDS, ?LOG, 2, start));
         false ->
             ok
+    end.
+
+%% A process of Mnesia logs which transactions were committed. It ends when Mnesia stops, and has
+%% them written then.
+-spec write_decisions() -> ok.
+write_decisions() ->
+    try mnesia_recover:sync() of
+        _ -> ok
+    catch
+        exit:_ -> ok
     end.
 
 -spec read_from(start | disk_log:continuation()) -> ok.
@@ -77,3 +93,39 @@ read_from(Position) ->
         Chunk ->
             read_from(element(1, Chunk))
     end.
+
+%% @doc Writes the file from which Mnesia loads a table of its type `disc_copies', of what it has
+%% put aside to change the type of a table. It does not do so itself for external types, and the
+%% objects would be gone after a restart. When it starts after a crash in between it may have done
+%% the change already.
+-spec write_dump(atom()) -> ok.
+write_dump(Tab) ->
+    Aside = mnesia_lib:tab2logtmp(Tab),
+    case mnesia_lib:exists(Aside) of
+        true ->
+            Temporary = mnesia_lib:tab2tmp(Tab),
+            _ = file:delete(Temporary),
+            Header = mnesia_log:dcd_log_header(),
+            To = mnesia_log:open_log({Tab, ?MODULE}, Header, Temporary, false),
+            From = open_aside(Aside),
+            ok = copy(disk_log:chunk(From, start), From, To),
+            ok = disk_log:close(From),
+            _ = mnesia_log:close_log(To),
+            ok = file:rename(Temporary, mnesia_lib:tab2dcd(Tab)),
+            _ = file:delete(mnesia_lib:tab2dcl(Tab)),
+            ok;
+        false ->
+            ok
+    end.
+
+open_aside(File) ->
+    case disk_log:open([{name, make_ref()}, {file, File}, {repair, true}]) of
+        {ok, Log} -> Log;
+        {repaired, Log, _, _} -> Log
+    end.
+
+copy(eof, _From, _To) ->
+    ok;
+copy({Next, Objects}, From, To) ->
+    ok = disk_log:log_terms(To, Objects),
+    copy(disk_log:chunk(From, Next), From, To).

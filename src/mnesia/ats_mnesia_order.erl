@@ -24,10 +24,10 @@ prepare() ->
     _ = Masters =/= [] andalso spawn(fun() -> set_and_forget(Masters) end),
     ok.
 
-%% The first call does nothing, and is answered when the masters that a program has set are known.
+%% The first call is answered when the masters that a program has set are known.
 -spec set_and_forget([{atom(), [node()]}]) -> ok.
 set_and_forget(Masters) ->
-    ok = gen_server:call(mnesia_recover, {log_master_nodes, schema, [], false, no}, infinity),
+    ok = mnesia_recover:sync(),
     Ours = [{Tab, Nodes} || {Tab, Nodes} <- Masters, mnesia_recover:get_master_nodes(Tab) =:= []],
     ok = set_masters(Ours),
     lists:foreach(fun forget_when_loaded/1, Ours).
@@ -50,15 +50,14 @@ forget_when_loaded({Tab, _} = Masters) ->
 
 -spec masters(Definition :: tuple()) -> [node()].
 masters(Definition) ->
-    Copies = mnesia_lib:copy_holders(Definition),
-    Types = [mnesia_lib:cs_to_storage_type(Node, Definition) || Node <- Copies],
-    IsExternal = lists:any(fun is_external_in_memory/1, Types),
-    OnDisk = [Node || {Node, Type} <- lists:zip(Copies, Types), not is_in_memory(Type)],
-    case OnDisk of
-        _ when not IsExternal; Copies =:= [node()] -> [];
-        [] -> Copies;
-        [Node] when Node =:= node() -> Copies;
-        _ ->
+    Copies = copies(Definition),
+    Nodes = [Node || {Node, _} <- Copies],
+    IsExternal = lists:any(fun({_, Type}) -> is_external_in_memory(Type) end, Copies),
+    case on_disk(Copies) of
+        _ when not IsExternal; Nodes =:= [node()] -> [];
+        [] -> Nodes;
+        [Node] when Node =:= node() -> Nodes;
+        OnDisk ->
             case lists:member(node(), OnDisk) of
                 true -> [];
                 false -> OnDisk
@@ -74,7 +73,8 @@ is_external_in_memory(_Type) -> false.
 %% on disk comes to that, as it knows no table when it starts.
 -spec check(ats_mnesia:tab(), Reason :: term()) -> ok | {error, {copies_on_disk, [node()]}}.
 check(Tab, Reason) ->
-    case is_first(Reason) andalso not mnesia_lib:val({Tab, local_content}) andalso on_disk(Tab) of
+    case is_first(Reason) andalso not mnesia_lib:val({Tab, local_content})
+        andalso on_disk(copies(mnesia_lib:val({Tab, cstruct}))) -- [node()] of
         [_ | _] = Nodes -> {error, {copies_on_disk, Nodes}};
         _ -> ok
     end.
@@ -94,12 +94,14 @@ local_tables() ->
 -spec is_in_memory(Storage :: term()) -> boolean().
 is_in_memory(Storage) -> mnesia_lib:semantics(Storage, storage) =:= ram_copies.
 
-%% The nodes other than this one that have a table on disk.
--spec on_disk(atom()) -> [node()].
-on_disk(Tab) ->
-    Definition = mnesia_lib:val({Tab, cstruct}),
-    [Node || Node <- mnesia_lib:copy_holders(Definition) -- [node()],
-             not is_in_memory(mnesia_lib:cs_to_storage_type(Node, Definition))].
+-spec copies(Definition :: tuple()) -> [{node(), Type :: term()}].
+copies(Definition) ->
+    [{Node, mnesia_lib:cs_to_storage_type(Node, Definition)}
+     || Node <- mnesia_lib:copy_holders(Definition)].
+
+-spec on_disk([{node(), Type :: term()}]) -> [node()].
+on_disk(Copies) ->
+    [Node || {Node, Type} <- Copies, not is_in_memory(Type)].
 
 -spec set_masters([{atom(), [node()]}]) -> ok | {error, term()}.
 set_masters(Masters) ->

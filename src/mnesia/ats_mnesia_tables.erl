@@ -8,8 +8,9 @@
 %%
 %% A table on disk is a directory in that of Mnesia, `Name.Cookie.dats'. Mnesia gives each table a
 %% cookie when it is made. So a table that was deleted and made anew while this node was down does
-%% not get back its old objects: directories of other cookies are removed when it is opened. Those
-%% of its indexes begin with the same name and cookie, and are removed with it.
+%% not get back its old objects: directories of other cookies that were there when this process
+%% began are removed when it is opened. Those of its indexes begin with the same name and cookie,
+%% and are removed with it.
 %%
 %% An index on disk is used as it is if it was complete and closed; a `built' object in it says so.
 %% The object is deleted, durably, before the index is used, so after a crash Mnesia builds the
@@ -27,12 +28,14 @@
 -export([loading/1, finish_loading/1, stop_loading/1]).
 -export([is_built/1, set_built/2]).
 -export([check_options/2, suffixes/0, temporary_suffixes/0]).
--export([init/1, handle_call/3, handle_cast/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([store/0]).
 
+%% A table in memory, on disk, in both, or on disk with changes that are not there yet.
 -type store() :: {ats, ats:table()} | {dats, dats:tab_name()}
-               | {both, ats:table(), dats:tab_name()}.
+               | {both, ats:table(), dats:tab_name()}
+               | {pending, ats_mnesia_pending:pending(), dats:tab_name()}.
 -type tab() :: ats_mnesia:tab().
 -type properties() :: [{atom(), term()}].
 
@@ -44,6 +47,8 @@
                built = no :: boolean() | no}).
 
 -record(state, {open = #{} :: #{tab() => #open{}},
+                %% Names in the directory of Mnesia, from before this process.
+                found :: gb_sets:set(file:filename()),
                 %% Tables that take what is received.
                 loading = #{} :: #{tab() => store()}}).
 
@@ -284,15 +289,36 @@ index_directories(Tab) ->
 
 -spec find_directories(atom(), fun((Ending :: string()) -> boolean())) -> [file:filename()].
 find_directories(MainTable, Fits) ->
-    Prefix = atom_to_list(MainTable) ++ ".",
+    Prefix = prefix(MainTable),
+    [mnesia_lib:dir(Name) || Name <- list_directory(), fits(Name, Prefix, Fits)].
+
+-spec list_directory() -> [file:filename()].
+list_directory() ->
     case file:list_dir(mnesia_lib:dir()) of
-        {ok, Names} ->
-            [mnesia_lib:dir(Name)
-             || Name <- Names, lists:prefix(Prefix, Name),
-                fits_ending(lists:nthtail(length(Prefix), Name), Fits)];
-        {error, enoent} ->
-            []
+        {ok, Names} -> Names;
+        {error, enoent} -> []
     end.
+
+%% Those of a table. They stand together, so not all names are looked at.
+-spec take_found(tab(), gb_sets:set(file:filename())) -> [file:filename()].
+take_found(Tab, Found) ->
+    Prefix = prefix(main_table(Tab)),
+    Ending = ending(Tab),
+    IsOfTable = fun(Name) -> fits(Name, Prefix, fun(End) -> End =:= Ending end) end,
+    lists:filter(IsOfTable, take_while(Prefix, gb_sets:next(gb_sets:iterator_from(Prefix, Found)))).
+
+take_while(Prefix, {Name, Iterator}) ->
+    case lists:prefix(Prefix, Name) of
+        true -> [Name | take_while(Prefix, gb_sets:next(Iterator))];
+        false -> []
+    end;
+take_while(_Prefix, none) ->
+    [].
+
+prefix(MainTable) -> atom_to_list(MainTable) ++ ".".
+
+fits(Name, Prefix, Fits) ->
+    lists:prefix(Prefix, Name) andalso fits_ending(lists:nthtail(length(Prefix), Name), Fits).
 
 %% Another table may have a name that begins like this one.
 fits_ending(CookieAndEnding, Fits) when length(CookieAndEnding) > 8 ->
@@ -317,7 +343,8 @@ init([]) ->
     mnesia_lib:set(Started, true),
     ?STORES = ats:new(?STORES, [named_table, protected]),
     ok = ats_mnesia_log:start(),
-    {ok, #state{}}.
+    {ok, _} = ats_mnesia_writer:start_link(),
+    {ok, #state{found = gb_sets:from_list(list_directory())}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
@@ -370,6 +397,16 @@ done({error, _} = Failed) -> throw(Failed).
 handle_cast(_Cast, State) ->
     {noreply, State}.
 
+%% The process that brings changes to disk has ended. If a change has failed Mnesia is about to
+%% stop.
+%% @private
+-spec handle_info({'EXIT', pid(), term()}, #state{}) ->
+          {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info({'EXIT', _Pid, {ats_mnesia, _Tab}}, State) ->
+    {noreply, State};
+handle_info({'EXIT', _Pid, Reason}, State) ->
+    {stop, Reason, State}.
+
 %% @private
 -spec terminate(term(), #state{}) -> ok.
 %% Mnesia has stopped; an error of a file is found when the table is opened.
@@ -378,7 +415,8 @@ terminate(_Reason, #state{open = Open} = State) ->
                           try close_if_open(Tab, State)
                           catch
                               throw:{error, _} -> closed_by_dats;
-                              error:badarg -> closed_with_dats
+                              error:badarg -> closed_with_dats;
+                              exit:{ats_mnesia_writer, _} -> in_the_log
                           end
                   end, maps:keys(Open)).
 
@@ -391,10 +429,15 @@ open_if_closed(Alias, Tab, Properties, #state{open = Open} = State) ->
 -spec open_table(ats_mnesia:alias(), tab(), properties(), #state{}) -> #state{}.
 open_table(Alias, Tab, Properties, #state{open = Open} = State) ->
     Directory = directory(Tab, Properties),
-    Store = open_store(options(Alias, Tab, Properties), Tab, Directory),
-    ok = remove_directories(directories(Tab) -- [Directory]),
+    Store = add_pending(Alias, Tab, Properties,
+                        open_store(options(Alias, Tab, Properties), Tab, Directory)),
+    Found = take_found(Tab, State#state.found),
+    Others = [mnesia_lib:dir(Name) || Name <- Found] -- [Directory],
+    %% They may be gone with an earlier table of this name.
+    ok = remove_directories(lists:filter(fun filelib:is_dir/1, Others)),
     true = ats:insert(?STORES, {Tab, Store}),
-    State#state{open = Open#{Tab => #open{alias = Alias, properties = Properties, store = Store,
+    State#state{found = lists:foldl(fun gb_sets:delete/2, State#state.found, Found),
+                open = Open#{Tab => #open{alias = Alias, properties = Properties, store = Store,
                                           built = take_built(Tab, Store)}}}.
 
 -spec open_store({none | [ats:option()], none | [dats:option()]}, Name :: term(),
@@ -410,6 +453,13 @@ open_store({none, OnDisk}, Name, Directory) ->
 open_store({InMemory, OnDisk}, Name, Directory) ->
     {dats, Opened} = open_store({none, OnDisk}, Name, Directory),
     {both, ats:new(?MODULE, InMemory), Opened}.
+
+%% Indexes are made anew after a crash and retainers are gone, so neither must be behind the log.
+-spec add_pending(ats_mnesia:alias(), tab(), properties(), store()) -> store().
+add_pending(dats_disc, Tab, Properties, {dats, Name}) when is_atom(Tab) ->
+    {pending, ats_mnesia_pending:new(proplists:get_value(type, Properties, set)), Name};
+add_pending(_Alias, _Tab, _Properties, Store) ->
+    Store.
 
 -spec take_built(tab(), store()) -> boolean() | no.
 take_built({_, index, _}, {dats, Name}) ->
@@ -442,7 +492,12 @@ close_store({dats, Name}) ->
     done(dats:sync(Name)),
     done(dats:close(Name));
 close_store({both, Table, Name}) ->
+    ok = ats_mnesia_writer:flush(),
     close_store({ats, Table}),
+    close_store({dats, Name});
+close_store({pending, Pending, Name}) ->
+    ok = ats_mnesia_writer:flush(),
+    ok = ats_mnesia_pending:delete(Pending),
     close_store({dats, Name}).
 
 -spec remove(ats_mnesia:alias(), tab(), #state{}) -> #state{}.

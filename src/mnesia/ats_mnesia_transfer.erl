@@ -35,10 +35,15 @@ send(Store, Receiver) ->
         true ->
             Receiver ! {self(), {first, binaries}},
             Name = element(tuple_size(Store), Store),
-            {fun() -> chunk(Name, start) end, fun(Position) -> chunk(Name, Position) end};
+            {fun() -> first_chunk(Name) end, fun(Position) -> chunk(Name, Position) end};
         false ->
             send_objects(Store)
     end.
+
+%% By now the receiver is told of changes; those before must be on disk.
+first_chunk(Name) ->
+    ok = ats_mnesia_writer:flush(),
+    chunk(Name, start).
 
 chunk(Name, Position) ->
     case dats:bchunk(Name, Position) of
@@ -51,9 +56,14 @@ chunk(Name, Position) ->
 -spec send_objects(ats_mnesia_tables:store()) -> {standard, fun(), fun()}.
 send_objects({both, Table, _Name}) ->
     send_objects({ats, Table});
+send_objects({pending, _Pending, Name}) ->
+    send_objects({dats, Name});
 send_objects({Module, Table}) ->
     {standard,
-     fun() -> Module:select(Table, ?EVERYTHING, count_per_chunk(Module, Table)) end,
+     fun() ->
+             Module =:= ats orelse ats_mnesia_writer:flush(),
+             Module:select(Table, ?EVERYTHING, count_per_chunk(Module, Table))
+     end,
      fun('$end_of_table') -> '$end_of_table';
         (Continuation) -> Module:select(Continuation)
      end}.

@@ -61,6 +61,7 @@ run([], _, Wrong) ->
     Wrong;
 run([Kind | Rounds], Setting, {[], Others}) ->
     Wrong = ats_mnesia_rounds:round(Kind, Setting),
+    ct:log("~s, ~b rounds are left; wrong: ~0P", [Kind, length(Rounds), Wrong, 100]),
     {Own, Ours} = lists:partition(fun({Family, _}) -> Family =:= own end, Wrong),
     First = [{Kind, Own} || Own =/= [], Others =:= []],
     run(Rounds, Setting, {[{Kind, W} || W <- Ours], First ++ Others});

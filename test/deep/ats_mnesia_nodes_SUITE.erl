@@ -62,11 +62,10 @@ failed_writes_stop_mnesia(Config) ->
 
 %% Applications stop one after the other, and processes that no application knows go on meanwhile.
 the_system_stops_under_writers(Config) ->
-    Test = self(),
-    on_nodes(Config, 1, fun([{Peer, _} = Node]) ->
+    on_nodes(Config, 1, fun([{Cluster, Name} = Node]) ->
         call(Node, fun() ->
-            [create(Name, Alias, set, [{index, [value]}])
-             || {Name, Alias} <- [{t, dats_disc}, {u, ats_disc}]],
+            [create(Table, Alias, set, [{index, [value]}])
+             || {Table, Alias} <- [{t, dats_disc}, {u, ats_disc}]],
             ?assertMatch([{mnesia, _, _}, {ats, _, _} | _], application:which_applications())
         end),
         call(Node, fun() ->
@@ -76,18 +75,17 @@ the_system_stops_under_writers(Config) ->
             end)
         end),
         timer:sleep(1000),
-        true = unlink(Peer),
         call(Node, init, stop, []),
-        ats_test_lib:until(fun() -> not is_process_alive(Peer) end, 60000),
-        Test ! stopped
-    end),
-    receive stopped -> ok end,
-    ats_mnesia_lib:on_restarted_node(Config, fun() ->
-        wait([t, u]),
-        {ok, Lines} = file:read_file(acknowledged(Config)),
-        Count = length(binary:split(Lines, <<"\n">>, [global, trim])),
-        ?assert(Count > 100),
-        [?assertEqual(objects(Count), lists:sublist(contents(Name), Count)) || Name <- [t, u]]
+        ats_test_lib:until(fun() -> not ats_cluster:is_running(Cluster, Name) end, 60000),
+        ok = ats_mnesia_lib:start(Node),
+        call(Node, fun() ->
+            wait([t, u]),
+            {ok, Lines} = file:read_file(acknowledged(Config)),
+            Count = length(binary:split(Lines, <<"\n">>, [global, trim])),
+            ?assert(Count > 100),
+            [?assertEqual(objects(Count), lists:sublist(contents(Table), Count))
+             || Table <- [t, u]]
+        end)
     end).
 
 acknowledged(Config) ->
@@ -179,7 +177,7 @@ a_node_without_disk_takes_nothing_away(Config) ->
 
 %% Of a copy that comes again nothing must be lost if the other node ends before it has come.
 a_broken_copy_leaves_the_old_one(Config) ->
-    on_nodes(Config, 2, fun([{Peer, A} = First, {_, B} = Second]) ->
+    on_nodes(Config, 2, fun([{Cluster, A} = First, {_, B} = Second]) ->
         [{atomic, ok} = call(First, mnesia, create_table, [Name, definition(Alias, set, [A, B])])
          || {Name, Alias} <- [{t, dats_disc}, {u, ats_disc}]],
         [ok = call(First, ats_mnesia_lib, fill, [Name, 1000]) || Name <- [t, u]],
@@ -195,9 +193,8 @@ a_broken_copy_leaves_the_old_one(Config) ->
                 _ = os:cmd("kill -9 " ++ os:getpid())
             end)
         end),
-        true = unlink(Peer),
         ok = call(Second, mnesia, start, []),
-        ats_test_lib:until(fun() -> not is_process_alive(Peer) end, 20000),
+        ats_test_lib:until(fun() -> not ats_cluster:is_running(Cluster, A) end, 20000),
         [yes = call(Second, mnesia, force_load_table, [Name]) || Name <- [t, u]],
         [?assertEqual(objects(1000), call(Second, ats_mnesia_lib, contents, [Name]))
          || Name <- [t, u]]

@@ -15,6 +15,7 @@
     restored_backups/1,
     checkpoints/1,
     copies_change_their_type/1,
+    changed_copies_are_on_disk/1,
     fragments/1,
     maps_are_deleted_exactly/1,
     selects_read_ranges/1,
@@ -43,6 +44,7 @@ all() ->
         restored_backups,
         checkpoints,
         copies_change_their_type,
+        changed_copies_are_on_disk,
         fragments,
         maps_are_deleted_exactly,
         selects_read_ranges,
@@ -62,32 +64,26 @@ end_per_testcase(_, _) ->
 
 %% ----- cases -----
 
-types_are_added(_Config) ->
-    Stop = fun(Peer) -> peer:stop(Peer) end,
-    Paths = lists:append([["-pa", P] || P <- code:get_path(), filelib:is_dir(P)]),
-    Start = fun(More) ->
-        {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths ++ More}),
-        Peer
-    end,
-    Types = fun(Peer) -> lists:sort(peer:call(Peer, mnesia, system_info, [backend_types])) end,
-    Expected = [ats_disc, ats_ram, dats_disc],
-    OfMnesia = fun(Peer) -> [T || T <- Types(Peer), lists:member(T, Expected)] end,
-    Asked = Start([]),
-    ok = peer:call(Asked, mnesia, start, []),
-    ?assertEqual([], OfMnesia(Asked)),
-    ?assertEqual([ok, ok], [peer:call(Asked, ats_mnesia, register, []) || _ <- [1, 2]]),
-    ?assertEqual(Expected, OfMnesia(Asked)),
-    Stop(Asked),
-    %% By the parameter, whichever application starts first.
-    [begin
-         Peer = Start(["-ats", "mnesia", "true"]),
-         [ok = peer:call(Peer, application, start, [App]) || App <- Order],
-         ?assertEqual(Expected, OfMnesia(Peer)),
-         Stop(Peer)
-     end || Order <- [[ats, mnesia], [mnesia, ats]]],
-    Not = Start([]),
-    ?assertMatch({error, _}, peer:call(Not, ats_mnesia, register, [])),
-    Stop(Not).
+types_are_added(Config) ->
+    ats_mnesia_lib:on_bare_nodes(Config, 4, fun([Asked, First, Second, Not]) ->
+        Expected = [ats_disc, ats_ram, dats_disc],
+        OfMnesia = fun(Node) ->
+            Types = call(Node, mnesia, system_info, [backend_types]),
+            lists:sort([Type || Type <- Types, lists:member(Type, Expected)])
+        end,
+        ok = call(Asked, mnesia, start, []),
+        ?assertEqual([], OfMnesia(Asked)),
+        ?assertEqual([ok, ok], [call(Asked, ats_mnesia, register, []) || _ <- [1, 2]]),
+        ?assertEqual(Expected, OfMnesia(Asked)),
+        %% By the parameter, whichever application starts first.
+        [begin
+             ok = call(Node, application, load, [ats]),
+             ok = call(Node, application, set_env, [ats, mnesia, true]),
+             [ok = call(Node, application, start, [App]) || App <- Order],
+             ?assertEqual(Expected, OfMnesia(Node))
+         end || {Node, Order} <- [{First, [ats, mnesia]}, {Second, [mnesia, ats]}]],
+        ?assertMatch({error, _}, call(Not, ats_mnesia, register, []))
+    end).
 
 %% The same program on a table of Mnesia and on one of each kind of ours.
 objects_of_all_kinds(Config) ->
@@ -169,7 +165,9 @@ deleted_tables_stay_deleted(Config) ->
             {atomic, ok} = mnesia:delete_table(t)
         end),
         ?assertEqual([], [Path || Path <- Old, filelib:is_dir(Path)]),
+        stopped = call(Node, mnesia, stop, []),
         [ok = file:rename(To, From) || {From, To} <- Copies],
+        ok = call(Node, mnesia, start, []),
         call(Node, Create),
         ?assertEqual([], call(Node, ats_mnesia_lib, contents, [t])),
         New = directories(Node),
@@ -244,6 +242,29 @@ copies_change_their_type(Config) ->
          end || {From, To} <- Pairs, Type <- [set, bag]],
         ?assertEqual([], filelib:wildcard(
                            filename:join(mnesia:system_info(directory), "*.dats*")))
+    end).
+
+%% Mnesia keeps a table in memory that it makes of one of an external type, but for the changes that
+%% follow; its `disc_copies' would be empty after a restart.
+changed_copies_are_on_disk(Config) ->
+    on_one_node(Config, fun() ->
+        Kept = [disc_copies, disc_only_copies, ats_disc, dats_disc],
+        Changes = [{list_to_atom(lists:concat([From, "_to_", To])), From, To}
+                   || From <- [ram_copies | Kept] ++ [ats_ram], To <- Kept, From =/= To,
+                      lists:member(From, aliases()) orelse lists:member(To, aliases())],
+        [begin
+             create(Name, From, set, [{index, [value]}]),
+             fill(Name, 200),
+             {atomic, ok} = mnesia:change_table_copy_type(Name, node(), To),
+             fill(Name, 210),
+             ok = mnesia:dirty_delete(Name, 7)
+         end || {Name, From, To} <- Changes],
+        [begin
+             restart(),
+             [?assertEqual(objects(210) -- [object(7)], contents(Name), Name)
+              || {Name, _, _} <- Changes],
+             dumped = mnesia:dump_log()
+         end || _ <- [1, 2]]
     end).
 
 %% Mnesia makes fragments of its own types only, as those of the base table are. The others can have

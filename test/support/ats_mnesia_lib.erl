@@ -4,17 +4,16 @@
 -include_lib("stdlib/include/assert.hrl").
 -include("ats_mnesia_lib.hrl").
 
--export([begin_case/2, on_one_node/2, on_nodes/3, on_restarted_node/2, call/2, call/4,
+-export([begin_case/2, on_one_node/2, on_nodes/3, on_bare_nodes/3, start/1, call/2, call/4,
          directories/1]).
 -export([aliases/0, types/0, tables/0, names/0, definition/3, create/4, create_all/1]).
 -export([object/1, objects/1, fill/2, transaction/1, contents/1, chunks/1, restart/0, wait/1]).
 
 -define(WAIT, 30000).
 
-%% Gives a test a directory and nodes a cookie.
+%% Gives a test a directory.
 begin_case(Case, Config) ->
-    Directory = filename:join(proplists:get_value(priv_dir, Config), Case),
-    [{directory, Directory}, {cookie, peer:random_name()} | Config].
+    [{directory, filename:join(proplists:get_value(priv_dir, Config), Case)} | Config].
 
 aliases() -> [ats_ram, dats_disc, ats_disc].
 
@@ -22,48 +21,47 @@ types() -> [set, ordered_set, bag].
 
 %% ----- nodes -----
 
-start_node(Config, N) ->
-    Directory = filename:join(proplists:get_value(directory, Config), integer_to_list(N)),
-    ok = filelib:ensure_dir(filename:join(Directory, "x")),
-    Paths = lists:append([["-pa", P] || P <- code:get_path(), filelib:is_dir(P)]),
-    {ok, Peer, Node} = peer:start_link(#{
-        name => lists:concat([proplists:get_value(cookie, Config), "_", N]),
-        connection => standard_io,
-        args => Paths ++ ["-mnesia", "dir", "\"" ++ Directory ++ "\"",
-                          "-setcookie", proplists:get_value(cookie, Config)]
-    }),
-    {Peer, Node}.
-
-call({Peer, _}, Function) when is_function(Function) ->
-    peer:call(Peer, erlang, apply, [Function, []], ?WAIT).
-
-call({Peer, _}, Module, Function, Arguments) ->
-    peer:call(Peer, Module, Function, Arguments, ?WAIT).
-
 on_one_node(Config, Function) ->
     on_nodes(Config, 1, fun([Node]) -> call(Node, Function) end).
 
+%% With Mnesia, and a schema on all their disks.
 on_nodes(Config, Count, Function) ->
-    Nodes = [start_node(Config, N) || N <- lists:seq(1, Count)],
-    try
+    on_bare_nodes(Config, Count, fun([First | _] = Nodes) ->
         Names = [Name || {_, Name} <- Nodes],
-        ok = call(hd(Nodes), mnesia, create_schema,
-                  [Names, [{backend_types, ats_mnesia:types()}]]),
+        lists:foreach(fun configure/1, Nodes),
+        ok = call(First, mnesia, create_schema, [Names, [{backend_types, ats_mnesia:types()}]]),
         [ok = call(Node, mnesia, start, []) || Node <- Nodes],
         Function(Nodes)
+    end).
+
+%% A node is a cluster and a name. It has to see others although this machine is busy.
+on_bare_nodes(Config, Count, Function) ->
+    {Cluster, Names} = ats_cluster:start(
+        Count, #{directory => proplists:get_value(directory, Config), ticktime => 60}
+    ),
+    try
+        ok = ats_cluster:connect(Cluster),
+        Function([{Cluster, Name} || Name <- Names])
     after
-        [peer:stop(Peer) || {Peer, _} <- Nodes, is_process_alive(Peer)]
+        ats_cluster:stop(Cluster)
     end.
 
-%% With the schema that is there.
-on_restarted_node(Config, Function) ->
-    {Peer, _} = Node = start_node(Config, 1),
-    try
-        ok = call(Node, mnesia, start, []),
-        call(Node, Function)
-    after
-        peer:stop(Peer)
-    end.
+configure({Cluster, Name} = Node) ->
+    ok = call(Node, application, load, [mnesia]),
+    Directory = filename:join(ats_cluster:directory(Cluster, Name), "mnesia"),
+    ok = call(Node, application, set_env, [mnesia, dir, Directory]).
+
+%% Starts a node that has ended, and Mnesia, with the schema that is there.
+start({Cluster, Name} = Node) ->
+    ok = ats_cluster:restart(Cluster, Name),
+    configure(Node),
+    ok = call(Node, mnesia, start, []).
+
+call(Node, Function) when is_function(Function) ->
+    call(Node, erlang, apply, [Function, []]).
+
+call({Cluster, Name}, Module, Function, Arguments) ->
+    ats_cluster:call(Cluster, Name, Module, Function, Arguments).
 
 %% ----- tables -----
 

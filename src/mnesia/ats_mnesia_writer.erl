@@ -1,0 +1,271 @@
+%% @private
+%% @doc The process that brings changes of tables to disk.
+%%
+%% Who changes a table notes the change in a queue and goes on. What is in memory is read from the
+%% table there; of tables on disk `ats_mnesia_pending' has what is not there yet. This process waits
+%% some milliseconds for more, hands the log of Mnesia to the operating system, and then makes the
+%% changes that it took before: of each table in the order in which they came, lists of objects at
+%% a time. So the disk is never ahead of the log, and what Mnesia does once more after a crash
+%% leaves no transaction in part; and a transaction pays for nothing of a file. Of a counter, which
+%% several may change at once, the writer takes what it is in memory when it makes the change.
+%%
+%% After a crash Mnesia does once more what its log has of a table on disk. It throws that log away
+%% after a while (it dumps it), and does not look at such tables then, as it takes them to be ahead.
+%% So all that was noted must be on disk before: the dump asks for the kind of each table whose
+%% changes it meets, and `flush_for_dump/0' is called then. When Mnesia starts it closes each table
+%% that it has changed before it throws the log away, and closing waits for this process, too.
+%%
+%% If changes that wait take much memory, those who write wait. A change that fails stops Mnesia on
+%% this node. It is in the log, which is kept.
+-module(ats_mnesia_writer).
+
+-export([start_link/0, write/5, write_now/4, flush/0, flush_for_dump/0]).
+-export([init/1]).
+
+%% Milliseconds that the first change waits for others.
+-define(COLLECT, 5).
+%% Changes of a batch.
+-define(BATCH, 1000).
+%% Bytes of changes that may wait, and what each takes besides its arguments.
+-define(WAITING, 16#1000000).
+-define(OVERHEAD, 100).
+
+%% `{Number, Bytes, Tab, Pending, Name, Function, Argument}'.
+-define(QUEUE, ?MODULE).
+-define(FLUSHED_FOR, ?MODULE).
+
+%% Places of the counters: bytes that wait, and 1 if the process knows that there is work.
+-define(COUNTS, ?MODULE).
+-define(BYTES, 1).
+-define(AWAKE, 2).
+
+-type pending() :: none | ats_mnesia_pending:pending().
+-type change() :: {ats_mnesia_pending:change_number(), Bytes :: pos_integer(), ats_mnesia:tab(),
+                   pending(), dats:tab_name(), Function :: atom(), Arguments :: [term()]}.
+
+%% @doc Starts the process, for the process that owns the tables.
+-spec start_link() -> {ok, pid()}.
+start_link() ->
+    proc_lib:start_link(?MODULE, init, [self()]).
+
+%% @doc Has a change made on disk soon.
+-spec write(ats_mnesia:tab(), pending(), dats:tab_name(), Function :: atom(), [term()]) -> ok.
+write(Tab, Pending, Name, Function, Arguments) ->
+    Counts = persistent_term:get(?COUNTS),
+    atomics:get(Counts, ?BYTES) < ?WAITING orelse flush(),
+    Number = erlang:unique_integer([monotonic]),
+    Bytes = erlang:external_size(Arguments) + ?OVERHEAD,
+    Pending =:= none orelse ats_mnesia_pending:add(Pending, Number, Function, hd(Arguments)),
+    ok = atomics:add(Counts, ?BYTES, Bytes),
+    true = ats:insert(?QUEUE, {Number, Bytes, Tab, Pending, Name, Function, Arguments}),
+    _ = atomics:get(Counts, ?AWAKE) =:= 0
+        andalso atomics:exchange(Counts, ?AWAKE, 1) =:= 0
+        andalso (?MODULE ! work),
+    ok.
+
+%% @doc Makes a change on disk. If that fails Mnesia stops, and the call does not return: Mnesia
+%% would catch an exception, and go on as if the change were made.
+-spec write_now(ats_mnesia:tab(), dats:tab_name(), Function :: atom(), Arguments :: [term()]) ->
+          term().
+write_now(Tab, Name, Function, Arguments) ->
+    case attempt(Name, Function, Arguments) of
+        {ok, Answer} -> Answer;
+        {badarg, Stack} -> erlang:raise(error, badarg, Stack);
+        {failed, Why} -> stop(Tab, Why), exit({ats_mnesia, Tab})
+    end.
+
+-spec attempt(dats:tab_name(), Function :: atom(), Arguments :: [term()]) ->
+          {ok, Answer :: term()} | {badarg, Stack :: list()} | {failed, unicode:chardata()}.
+attempt(Name, Function, Arguments) ->
+    try apply(dats, Function, [Name | Arguments]) of
+        {error, _} = Failed -> {failed, dats:format_error(Failed)};
+        Answer -> {ok, Answer}
+    catch
+        error:badarg:Stack ->
+            case dats:info(Name) of
+                undefined -> {failed, "the application ats was stopped"};
+                _ -> {badarg, Stack}
+            end
+    end.
+
+%% Where the whole system stops, Mnesia will do what its log says when it starts again.
+-spec stop(ats_mnesia:tab(), Why :: unicode:chardata()) -> term().
+stop(Tab, Why) ->
+    case init:get_status() of
+        {stopping, _} -> timer:sleep(infinity);
+        _ -> mnesia_lib:fatal("Cannot write to ~tp: ~ts~n", [Tab, Why])
+    end.
+
+%% @doc Waits until all changes are on disk that were noted before.
+-spec flush() -> ok.
+flush() ->
+    case is_flushed() of
+        true -> ok;
+        Reason -> exit({?MODULE, Reason})
+    end.
+
+-spec is_flushed() -> true | Reason :: term().
+is_flushed() ->
+    Monitor = erlang:monitor(process, ?MODULE),
+    _ = catch ?MODULE ! {flush, self(), Monitor},
+    receive
+        {Monitor, flushed} -> erlang:demonitor(Monitor, [flush]);
+        {'DOWN', Monitor, process, _, Reason} -> Reason
+    end.
+
+%% @doc Waits, once for each dump of the log of Mnesia. If the process has ended, Mnesia stops. It
+%% would take any other exit for a damaged log, and throw that away.
+-spec flush_for_dump() -> ok.
+flush_for_dump() ->
+    Dump = ats_mnesia_log:find_commit(),
+    case erlang:whereis(?MODULE) =:= undefined orelse get(?FLUSHED_FOR) =:= Dump of
+        true ->
+            ok;
+        false ->
+            is_flushed() =:= true orelse exit(fatal),
+            _ = put(?FLUSHED_FOR, Dump),
+            ok
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% The process
+%%--------------------------------------------------------------------------------------------
+
+%% Processes of Mnesia that this one calls link themselves to it, and end before it.
+%% @private
+-spec init(pid()) -> no_return().
+init(Parent) ->
+    _ = process_flag(trap_exit, true),
+    true = register(?MODULE, self()),
+    ?QUEUE = ats:new(?QUEUE, [named_table, ordered_set, public]),
+    Counts = make_counts(),
+    proc_lib:init_ack({ok, self()}),
+    loop(Parent, Counts).
+
+%% Terms of this kind are costly to replace.
+-spec make_counts() -> atomics:atomics_ref().
+make_counts() ->
+    case persistent_term:get(?COUNTS, none) of
+        none ->
+            Counts = atomics:new(2, [{signed, true}]),
+            ok = persistent_term:put(?COUNTS, Counts),
+            Counts;
+        Counts ->
+            ok = atomics:put(Counts, ?BYTES, 0),
+            ok = atomics:put(Counts, ?AWAKE, 0),
+            Counts
+    end.
+
+-spec loop(Parent :: pid(), atomics:atomics_ref()) -> no_return().
+loop(Parent, Counts) ->
+    receive
+        work ->
+            receive
+                {flush, From, Tag} -> answer_flush(From, Tag, Counts)
+            after ?COLLECT ->
+                ok = make_all(Counts)
+            end,
+            loop(Parent, Counts);
+        {flush, From, Tag} ->
+            ok = answer_flush(From, Tag, Counts),
+            loop(Parent, Counts);
+        {'EXIT', Parent, Reason} ->
+            exit(Reason);
+        _ ->
+            loop(Parent, Counts)
+    end.
+
+-spec answer_flush(pid(), reference(), atomics:atomics_ref()) -> ok.
+answer_flush(From, Tag, Counts) ->
+    ok = make_all(Counts),
+    From ! {Tag, flushed},
+    ok.
+
+%% Makes the changes that are in the queue now. Whoever adds one later sends a message again.
+-spec make_all(atomics:atomics_ref()) -> ok.
+make_all(Counts) ->
+    ok = atomics:put(Counts, ?AWAKE, 0),
+    case ats:last(?QUEUE) of
+        '$end_of_table' -> ok;
+        Last -> make_until(Last, Counts)
+    end.
+
+-spec make_until(ats_mnesia_pending:change_number(), atomics:atomics_ref()) -> ok.
+make_until(Last, Counts) ->
+    Queued = [{{'$1', '_', '_', '_', '_', '_', '_'}, [{'=<', '$1', Last}], ['$_']}],
+    case ats:select(?QUEUE, Queued, ?BATCH) of
+        '$end_of_table' ->
+            ok;
+        {Changes, _} ->
+            Tables = maps:groups_from_list(fun(Change) -> element(5, Change) end,
+                                           lists:map(fun take_counter/1, Changes)),
+            ok = ats_mnesia_log:write_now(),
+            ok = maps:foreach(fun make_changes/2, Tables),
+            lists:foreach(fun(Change) -> forget(Change, Counts) end, Changes),
+            make_until(Last, Counts)
+    end.
+
+%% What a counter is by now, as it cannot be told in which order others have changed it. It has to
+%% be taken before the log is written.
+-spec take_counter(change()) -> change().
+take_counter({Number, Bytes, Tab, none, Name, take, [Table, Key]}) ->
+    case ats:lookup(Table, Key) of
+        [] -> {Number, Bytes, Tab, none, Name, delete, [Key]};
+        [Object] -> {Number, Bytes, Tab, none, Name, insert, [Object]}
+    end;
+take_counter(Change) ->
+    Change.
+
+-spec forget(change(), atomics:atomics_ref()) -> ok.
+forget({Number, Bytes, _Tab, Pending, _Name, Function, Arguments}, Counts) ->
+    Pending =:= none
+        orelse ats_mnesia_pending:remove(Pending, Number, Function, hd(Arguments)),
+    true = ats:delete(?QUEUE, Number),
+    atomics:sub(Counts, ?BYTES, Bytes).
+
+-spec make_changes(dats:tab_name(), [change(), ...]) -> ok.
+make_changes(Name, Changes) ->
+    Tab = element(3, hd(Changes)),
+    IsBag = dats:info(Name, type) =:= bag,
+    Calls = [{Function, Arguments} || {_, _, _, _, _, Function, Arguments} <- Changes],
+    lists:foreach(fun({Function, Arguments}) ->
+                          case attempt(Name, Function, Arguments) of
+                              {ok, _} -> ok;
+                              {badarg, _} -> give_up(Tab, "badarg");
+                              {failed, Why} -> give_up(Tab, Why)
+                          end
+                  end, join_inserts(Calls, IsBag)).
+
+%% Mnesia waits until this process has ended when it stops.
+-spec give_up(ats_mnesia:tab(), Why :: unicode:chardata()) -> no_return().
+give_up(Tab, Why) ->
+    _ = spawn(fun() -> stop(Tab, Why) end),
+    exit({ats_mnesia, Tab}).
+
+%% Objects that are inserted one after the other go into a table as one. Of those with one key the
+%% last remains, unless the table is a bag.
+-spec join_inserts([Call], IsBag :: boolean()) -> [Call] when Call :: {atom(), [term()]}.
+join_inserts([{insert, [First]} | Calls], IsBag) ->
+    {Inserts, Others} = lists:splitwith(fun({Function, _}) -> Function =:= insert end, Calls),
+    Objects = lists:append([list(First) | [list(More) || {insert, [More]} <- Inserts]]),
+    [{insert, [replace_earlier(Objects, IsBag)]} | join_inserts(Others, IsBag)];
+join_inserts([Call | Calls], IsBag) ->
+    [Call | join_inserts(Calls, IsBag)];
+join_inserts([], _IsBag) ->
+    [].
+
+list(Object) when is_tuple(Object) -> [Object];
+list(Objects) -> Objects.
+
+-spec replace_earlier([tuple()], IsBag :: boolean()) -> [tuple()].
+replace_earlier(Objects, true) ->
+    Objects;
+replace_earlier(Objects, false) ->
+    Keep = fun(Object, {Later, Keys}) ->
+                   Key = element(2, Object),
+                   case Keys of
+                       #{Key := _} -> {Later, Keys};
+                       #{} -> {[Object | Later], Keys#{Key => seen}}
+                   end
+           end,
+    element(1, lists:foldr(Keep, {[], #{}}, Objects)).
