@@ -4,7 +4,7 @@
 -behaviour(ra_machine).
 
 -export([init/1, apply/3, state_enter/2, snapshot_module/0]).
--export([version/0, which_module/1, make/2, query/3]).
+-export([version/0, which_module/1, make/3, query/3]).
 
 -export_type([state/0, config/0]).
 
@@ -13,7 +13,7 @@
                    since := non_neg_integer()}.
 %% `since' counts commands since a moment was taken for a snapshot.
 
-%% So many objects are written to snapshots for each command, at most.
+%% So many objects are written to snapshots for each command, at most. Checkpoints write none.
 -define(OBJECTS_A_COMMAND, 8).
 
 %% Functions that only read.
@@ -24,14 +24,15 @@
 
 -spec init(#{name := atom(), config := config(), _ => _}) -> state().
 init(#{name := Server, config := Config}) ->
-    #{table := Table} = State = make(Server, Config),
+    #{table := Table} = State = make(Server, Config, none),
     ok = ats_ra_table:publish(Server, Table),
     State.
 
-%% @doc Makes a machine with an empty table, which nobody finds yet.
--spec make(Server :: atom(), config()) -> state().
-make(Server, #{table := Table} = Config) ->
-    #{name => Server, config => Config, table => ats_ra_table:make(Server, Table), since => 0}.
+%% @doc Makes a machine whose table nobody finds yet. It is empty, or on disk what a snapshot has.
+-spec make(Server :: atom(), config(), From :: file:filename() | none) -> state().
+make(Server, #{table := Table} = Config, From) ->
+    #{name => Server, config => Config, table => ats_ra_table:make(Server, Table, From),
+      since => 0}.
 
 %% @doc Does what a command says. What `ra' itself tells machines changes no table.
 -spec apply(ra_machine:command_meta_data(), Command :: term(), state()) ->
@@ -50,9 +51,9 @@ apply(#{index := Index}, {?MODULE, Command}, #{table := Table, since := Since} =
 apply(_Meta, _Other, State) ->
     {State, ok, []}.
 
-is_due(Since, #{config := #{snapshot_every := Every}, table := Table}) ->
-    Since rem Every =:= 0 andalso Since * ?OBJECTS_A_COMMAND >= ats_ra_table:size(Table)
-        andalso not ats_ra_moment:is_in_use().
+is_due(Since, #{config := #{snapshot_every := Every}, table := {Module, Id}}) ->
+    Since rem Every =:= 0 andalso not ats_ra_moment:is_in_use()
+        andalso (Module =:= dats orelse Since * ?OBJECTS_A_COMMAND >= ats:info(Id, size)).
 
 -spec state_enter(ra_server:ra_state() | eol, state()) -> ra_machine:effects().
 state_enter(eol, #{name := Server}) ->

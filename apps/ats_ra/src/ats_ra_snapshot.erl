@@ -1,9 +1,11 @@
 %% @private
-%% @doc Snapshots of the log: a file with the objects of a table, in a directory that `ra' names.
+%% @doc Snapshots of the log: a file with the objects of a table, in a directory that `ra' names. A
+%% table on disk is a directory beside the file, which has no objects then.
 %%
 %% The file is a row of frames behind eight bytes: the size of a term in the external term format,
 %% in 64 bits, its CRC-32, and the term. The first is the header. After the last come 64 bits of
-%% zero and the number of frames: so what was not written to its end is not taken for a snapshot.
+%% zero and the number of frames: so what was not written to its end is not taken for a snapshot. It
+%% is written last.
 -module(ats_ra_snapshot).
 -behaviour(ra_snapshot).
 
@@ -13,7 +15,8 @@
 -define(MAGIC, <<"ats_ra 1">>).
 
 -type snapshot() :: {ats_ra_machine:config(), ats_ra_moment:moment()}.
--type accepting() :: {file:fd(), file:filename()}.
+-type reading() :: [{Name :: file:filename(), file:fd()}].
+%% Files, the first of which is being read. A chunk has bytes of one, and at its end none.
 
 -spec prepare(term(), snapshot()) -> snapshot().
 prepare(_Meta, {_Config, Moment} = Snapshot) ->
@@ -22,15 +25,23 @@ prepare(_Meta, {_Config, Moment} = Snapshot) ->
 
 -spec write(file:filename(), ra_snapshot:meta(), snapshot()) -> ok | {error, term()}.
 write(Dir, Meta, {Config, Moment}) ->
-    {ok, File} = file:open(path(Dir), [write, raw, binary]),
+    _ = [move(From, directory(Dir)) || {checkpoint, From} <- [Moment]],
+    File = open(path(Dir), [write, binary]),
     ok = file:write(File, [?MAGIC, frame({Meta, Config})]),
     Put = fun(Chunk, Count) -> ok = file:write(File, frame(Chunk)), Count + 1 end,
     case ats_ra_moment:fold(Put, 1, Moment) of
         {ok, Count} ->
             ok = file:write(File, <<0:64, Count:32>>),
-            close_durably(File, Dir);
-        Failed ->
-            Failed
+            ok = close_durably(File),
+            sync_directories([Dir, filename:dirname(Dir)]);
+        Failed -> Failed
+    end.
+
+%% Only into another file system it has to be copied.
+move(From, To) ->
+    case dats:rename_table(From, To) of
+        ok -> ok;
+        _ -> ok = dats:copy_table(From, To), ok = dats:destroy(From)
     end.
 
 %% @doc Writes it durably, whatever later releases of `ra' ask for, which then call {@link sync/1}.
@@ -42,58 +53,68 @@ sync(_Dir) -> ok.
 
 path(Dir) -> filename:join(Dir, "table").
 
+directory(Dir) -> filename:join(Dir, "dats").
+
 frame(Term) ->
     Bytes = term_to_binary(Term),
     [<<(byte_size(Bytes)):64, (erlang:crc32(Bytes)):32>>, Bytes].
 
+open(Path, Modes) ->
+    {ok, File} = file:open(Path, [raw | Modes]),
+    File.
+
 %% Before `ra' deletes the log, a snapshot has to be on disk, and its names.
-close_durably(File, Dir) ->
+close_durably(File) ->
     ok = file:sync(File),
-    ok = file:close(File),
-    lists:foreach(fun(Each) ->
-                          {ok, Directory} = file:open(Each, [read, raw, directory]),
-                          ok = file:sync(Directory),
-                          ok = file:close(Directory)
-                  end, [Dir, filename:dirname(Dir)]).
+    ok = file:close(File).
+
+sync_directories(Dirs) ->
+    lists:foreach(fun(Dir) -> close_durably(open(Dir, [read, directory])) end, Dirs).
 
 %%--------------------------------------------------------------------------------------------
-%% To another member: the bytes of the file
+%% To another member: the bytes of the files
 %%--------------------------------------------------------------------------------------------
 
--spec begin_read(file:filename()) -> {ok, ra_snapshot:meta(), file:fd()}.
+%% @doc Opens all files, because another snapshot can take the place of this one meanwhile.
+-spec begin_read(file:filename()) -> {ok, ra_snapshot:meta(), reading()}.
 begin_read(Dir) ->
     {ok, Meta} = read_meta(Dir),
-    {ok, File} = file:open(path(Dir), [read, raw, binary]),
-    {ok, Meta, File}.
+    Names = filelib:wildcard("dats/*", Dir) ++ ["table"],
+    {ok, Meta, [{Name, open(filename:join(Dir, Name), [read, binary])} || Name <- Names]}.
 
 %% @doc Does what {@link begin_read/1} does, for later releases of `ra'.
--spec begin_read(file:filename(), Context :: map()) -> {ok, ra_snapshot:meta(), file:fd()}.
+-spec begin_read(file:filename(), Context :: map()) -> {ok, ra_snapshot:meta(), reading()}.
 begin_read(Dir, _Context) -> begin_read(Dir).
 
--spec read_chunk(file:fd(), pos_integer(), file:filename()) ->
-          {ok, binary(), {next, file:fd()} | last} | {error, term()}.
-read_chunk(File, Size, _Dir) ->
+-spec read_chunk(reading(), pos_integer(), file:filename()) ->
+          {ok, {Name :: file:filename(), binary()}, {next, reading()} | last} | {error, term()}.
+read_chunk([{Name, File} | Others] = Files, Size, _Dir) ->
     case file:read(File, Size) of
-        {ok, Bytes} when byte_size(Bytes) =:= Size -> {ok, Bytes, {next, File}};
-        {ok, Bytes} -> {ok, Bytes, last};
-        eof -> {ok, <<>>, last};
+        {ok, Bytes} ->
+            {ok, {Name, Bytes}, {next, Files}};
+        eof ->
+            ok = file:close(File),
+            {ok, {Name, <<>>}, case Others of [] -> last; _ -> {next, Others} end};
         Failed -> Failed
     end.
 
--spec begin_accept(file:filename(), ra_snapshot:meta()) -> {ok, accepting()}.
+-spec begin_accept(file:filename(), ra_snapshot:meta()) -> {ok, file:filename()}.
 begin_accept(Dir, _Meta) ->
-    {ok, File} = file:open(path(Dir), [write, raw, binary]),
-    {ok, {File, Dir}}.
+    ok = file:del_dir_r(Dir),
+    ok = filelib:ensure_path(directory(Dir)),
+    {ok, Dir}.
 
--spec accept_chunk(binary(), accepting()) -> {ok, accepting()}.
-accept_chunk(Bytes, {File, _Dir} = Accepting) ->
+-spec accept_chunk({file:filename(), binary()}, file:filename()) -> {ok, file:filename()}.
+accept_chunk({Name, Bytes}, Dir) ->
+    File = open(filename:join(Dir, Name), [append, binary]),
     ok = file:write(File, Bytes),
-    {ok, Accepting}.
+    ok = close_durably(File),
+    {ok, Dir}.
 
--spec complete_accept(binary(), accepting()) -> ok | {error, term()}.
-complete_accept(Bytes, {File, Dir}) ->
-    ok = file:write(File, Bytes),
-    ok = close_durably(File, Dir),
+-spec complete_accept({file:filename(), binary()}, file:filename()) -> ok | {error, term()}.
+complete_accept(Chunk, Dir) ->
+    {ok, Dir} = accept_chunk(Chunk, Dir),
+    ok = sync_directories([directory(Dir), Dir, filename:dirname(Dir)]),
     validate(Dir).
 
 %%--------------------------------------------------------------------------------------------
@@ -104,7 +125,7 @@ complete_accept(Bytes, {File, Dir}) ->
           {ok, ra_snapshot:meta(), ats_ra_machine:state()} | {error, term()}.
 recover(Dir) ->
     {registered_name, Server} = process_info(self(), registered_name),
-    Load = fun({Meta, Config}, none) -> {Meta, ats_ra_machine:make(Server, Config)};
+    Load = fun({Meta, Config}, none) -> {Meta, ats_ra_machine:make(Server, Config, directory(Dir))};
               (Chunk, {_Meta, #{table := Table}} = Made) -> load(Chunk, Table), Made
            end,
     case fold(Dir, Load, none) of
@@ -116,34 +137,37 @@ recover(Dir) ->
             Failed
     end.
 
-load({objects, Objects}, {Module, Id}) ->
-    insert(Module, Id, Objects);
-load({kept, Kept}, {Module, Id}) ->
-    lists:foreach(fun({Key, Objects}) ->
-                          _ = Module:delete(Id, Key),
-                          insert(Module, Id, Objects)
+load({objects, Objects}, {ats, Id}) ->
+    true = ats:insert(Id, Objects);
+load({kept, Kept}, {ats, Id}) ->
+    lists:foreach(fun({Key, Objects}) -> true = ats:delete(Id, Key), true = ats:insert(Id, Objects)
                   end, Kept).
-
-insert(Module, Id, Objects) ->
-    Done = Module:insert(Id, Objects),
-    Done =:= true orelse Done =:= ok orelse exit({ats_ra, Done}).
 
 -spec validate(file:filename()) -> ok | {error, term()}.
 validate(Dir) ->
-    case fold(Dir, fun(_Term, none) -> none end, none) of {ok, none} -> ok; Failed -> Failed end.
+    case fold(Dir, fun(Header, none) -> Header; (_Chunk, Header) -> Header end, none) of
+        {ok, {_Meta, #{table := {dats, _} = Table}}} -> ats_ra_table:check(directory(Dir), Table);
+        {ok, _InMemory} -> ok;
+        Failed -> Failed
+    end.
 
 -spec read_meta(file:filename()) -> {ok, ra_snapshot:meta()} | {error, term()}.
 read_meta(Dir) ->
-    open(Dir, fun(File, Size) ->
-                      case read_frame(File, Size) of
-                          {ok, {Meta, _Config}} -> {ok, Meta};
-                          _ -> {error, damaged}
-                      end
-              end).
+    try fold(Dir, fun({Meta, _Config}, none) -> throw({ok, Meta}) end, none)
+    catch throw:{ok, Meta} -> {ok, Meta}
+    end.
 
 %% Folds a function over the terms of a file.
 fold(Dir, Function, Acc) ->
-    open(Dir, fun(File, Size) -> fold_frames(File, Size, Function, Acc, 0) end).
+    case file:open(path(Dir), [read, raw, binary, {read_ahead, 1 bsl 20}]) of
+        {ok, File} ->
+            try file:read(File, byte_size(?MAGIC)) of
+                {ok, ?MAGIC} -> fold_frames(File, filelib:file_size(path(Dir)), Function, Acc, 0);
+                _ -> {error, invalid_format}
+            after file:close(File)
+            end;
+        Failed -> Failed
+    end.
 
 fold_frames(File, Size, Function, Acc, Count) ->
     case read_frame(File, Size) of
@@ -156,26 +180,10 @@ read_frame(File, Most) ->
     case file:read(File, 12) of
         {ok, <<0:64, Count:32>>} -> {'end', Count};
         {ok, <<Size:64, Checksum:32>>} when Size =< Most ->
-            case file:read(File, Size) of
-                {ok, Bytes} ->
-                    case erlang:crc32(Bytes) of
-                        Checksum -> {ok, binary_to_term(Bytes)};
-                        _ -> damaged
-                    end;
-                Failed -> Failed
+            Bytes = case file:read(File, Size) of {ok, Read} -> Read; _ -> <<>> end,
+            case erlang:crc32(Bytes) of
+                Checksum -> {ok, binary_to_term(Bytes)};
+                _ -> damaged
             end;
-        Failed -> Failed
-    end.
-
-%% Has a function read the frames of a file, which is of that size.
-open(Dir, Read) ->
-    case file:open(path(Dir), [read, raw, binary, {read_ahead, 1 bsl 20}]) of
-        {ok, File} ->
-            Answer = case file:read(File, byte_size(?MAGIC)) of
-                         {ok, ?MAGIC} -> Read(File, filelib:file_size(path(Dir)));
-                         _ -> {error, invalid_format}
-                     end,
-            _ = file:close(File),
-            Answer;
         Failed -> Failed
     end.

@@ -5,24 +5,41 @@
 %% So no table on disk of an earlier time has to fit to the log.
 -module(ats_ra_table).
 
--export([make/2, publish/2, find/1, size/1, delete/1]).
+-export([make/3, check/2, publish/2, find/1, delete/1]).
 
 -export_type([config/0, table/0]).
 
 -type config() :: {ats | dats, Options :: [term()]}.
 -type table() :: {ats, ats:tid()} | {dats, dats:tab_name()}.
 
-%% @doc Makes a table that nobody finds yet. The log makes its objects durable, it need not.
--spec make(Server :: atom(), config()) -> table().
-make(_Server, {ats, Options}) ->
+%% @doc Makes a table that nobody finds yet. The log makes its objects durable, it need not. One on
+%% disk has what the table in the directory `From' has.
+-spec make(Server :: atom(), config(), From :: file:filename() | none) -> table().
+make(_Server, {ats, Options}, _From) ->
     {ats, ats:new(?MODULE, Options)};
-make(Server, {dats, Options}) ->
+make(Server, {dats, Options}, From) ->
     Unique = [erlang:system_time(), erlang:unique_integer([positive])],
     Dir = filename:join(directory(Server), io_lib:format("~b_~b", Unique)),
     ok = filelib:ensure_dir(Dir),
-    Name = {?MODULE, Server, make_ref()},
-    {ok, Name} = dats:open_file(Name, [{file, Dir}, {durability, system} | Options]),
+    _ = From =:= none orelse link(From, Dir, Options),
+    {ok, Name} = open(Dir, [{durability, system} | Options]),
     {dats, Name}.
+
+%% Makes a table of a closed one, by links to its files.
+link(From, To, Options) ->
+    {ok, Name} = open(From, Options),
+    ok = dats:checkpoint(Name, To),
+    ok = dats:close(Name).
+
+%% @doc Returns `ok' if a closed table can be opened.
+-spec check(file:filename(), config()) -> ok | {error, term()}.
+check(Dir, {dats, Options}) ->
+    case open(Dir, [{access, read} | Options]) of
+        {ok, Name} -> dats:close(Name);
+        Failed -> Failed
+    end.
+
+open(Dir, Options) -> dats:open_file({?MODULE, make_ref()}, [{file, Dir} | Options]).
 
 %% @doc Has a table found from now on, and removes what there was before.
 -spec publish(Server :: atom(), table()) -> ok.
@@ -36,11 +53,6 @@ publish(Server, Table) ->
 -spec find(Server :: atom()) -> table() | undefined.
 find(Server) ->
     persistent_term:get({?MODULE, Server}, undefined).
-
-%% @doc Returns the number of objects, or of what is on disk for them, which is more.
--spec size(table()) -> non_neg_integer().
-size({ats, Id}) -> ats:info(Id, size);
-size({dats, Name}) -> dats:info(Name, tree_entries) + dats:info(Name, file_entries).
 
 %% @doc Removes the table for good.
 -spec delete(Server :: atom()) -> ok.

@@ -52,12 +52,23 @@ fault(early_snapshot) ->
 fault(late_snapshot) ->
     {ats_ra_command, [{"_ = [Before(Key) || Before =/= none, Key <- Keys],", "_ = Before,"}]};
 fault(what_was_kept_is_forgotten) ->
-    Load = "load({kept, Kept}, {Module, Id}) ->",
+    Load = "load({kept, Kept}, {ats, Id}) ->",
     {ats_ra_snapshot, [{Load, "load({kept, _}, _) -> ok;\n" ++ Load}]};
 fault(no_sync) ->
     {ats_ra_snapshot, [{"    ok = file:sync(File),\n", ""}]};
 fault(no_sync_of_directories) ->
-    {ats_ra_snapshot, [{"                          ok = file:sync(Directory),\n", ""}]};
+    {ats_ra_snapshot, [{"close_durably(open(Dir, [read, directory]))",
+                        "file:close(open(Dir, [read, directory]))"}]};
+%% The snapshot is the table itself, which goes on.
+fault(no_checkpoint) ->
+    {ats_ra_moment, [{"ok = dats:checkpoint(Name, Dir),\n    {checkpoint, Dir}",
+                      "{checkpoint, element(1, {dats:info(Name, filename), Dir})}"}]};
+fault(no_flush) ->
+    {ats_ra_moment, [{"    ok = dats:flush(Name),\n", ""}]};
+fault(no_links) ->
+    {ats_ra_table, [{"orelse link(From, Dir, Options)", "orelse {From, Dir, Options}"}]};
+fault(no_check) ->
+    {ats_ra_snapshot, [{"ats_ra_table:check(directory(Dir), Table)", "_ = Table, ok"}]};
 fault(no_checksum) ->
     {ats_ra_snapshot, [{"case erlang:crc32(Bytes) of", "case Checksum of"}]};
 fault(no_end) ->
