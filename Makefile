@@ -51,10 +51,11 @@ test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_S
 	@rebar3 as test compile
 	@./scripts/otp27.sh $(SUITES)
 
-test-mnesia: build ## Run the suites of mnesia itself on our storage types: an hour
+test-mnesia: build ## Run the suites of mnesia itself on our storage types: two hours
 	@status=0; ./scripts/mnesia-suites.sh ext || status=$$?; \
 	ATS_OTP=27 ./scripts/mnesia-suites.sh ext || status=$$?; \
-	./scripts/mnesia-suites.sh types || status=$$?; exit $$status
+	./scripts/mnesia-suites.sh types || status=$$?; \
+	./scripts/mnesia-suites.sh disc || status=$$?; exit $$status
 
 check: setup ## Check formatting, lints, documentation, cross references, types
 	@./scripts/check.sh

@@ -23,6 +23,7 @@ groups(dats) ->
     [{"Opening and closing", [open_file, close, is_dats_file, is_dets_file, all, info,
                               format_error]},
      {"Durability and space", [sync, flush, compact, shared_memory]},
+     {"Snapshots", [snapshot, release, diff]},
      {"Copies and closed tables", [checkpoint, copy_table, rename_table, destroy]},
      {"Writing", [insert, insert_new, delete, delete_object, delete_all_objects, update_element]},
      {"Counters", [update_counter]},

@@ -12,8 +12,9 @@
 # does a stage in which no test ran at all: silence is not success. A stage that ends with the
 # status 77 cannot be run on this machine, and its log says why.
 #
-# Two rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits. Stages that measure time come after them, alone.
+# Rows of stages run beside each other, because much of what tests and compilers do keeps one
+# processor busy or waits: two that compute, and one of nodes that mostly wait for each other.
+# Stages that measure time come after them, alone.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -30,7 +31,7 @@ export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
 
 # `limited SECONDS COMMAND...` ends a command that takes too long: a test that hangs must not hang
 # the caller of this script. The limits are generous, because compiling counts too, and so does the
-# other row. A signal that ends a row also ends the command that runs in it.
+# other rows. A signal that ends a row also ends the command that runs in it.
 limited() {
     if command -v timeout >/dev/null 2>&1; then
         timeout -k 10 "$@" &
@@ -127,9 +128,8 @@ erlang_stage() {
 
 # Suites that take long, and random programs beside `ets` once more, now many.
 long_stage() {
-    limited 600 rebar3 compile &&
-        erlang 2400 \
-            '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
+    erlang 2400 \
+        '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
 }
 
 # Nodes that replicate, with faults of machines and networks between them.
@@ -140,7 +140,7 @@ cluster_stage() {
 # Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
 # script).
 ra_stage() {
-    limited 600 rebar3 compile && limited 1200 scripts/ra.sh
+    limited 1200 scripts/ra.sh
     status=$?
     [ "$status" -ne 77 ] ||
         find apps/ats_ra/test -name '*_SUITE.erl' -exec printf 'not run: %s\n' {} \;
@@ -169,7 +169,6 @@ otp27_stage() {
 # of a later mnesia, and suites that are quick with our types in the place of mnesia's own. They are
 # downloaded the first time (see the script).
 mnesia_stage() {
-    limited 600 rebar3 compile || return
     limited 600 scripts/mnesia-suites.sh ext
     status=$?
     [ "$status" -ne 77 ] || return 77
@@ -272,7 +271,7 @@ stage() {
     "${name}_stage" >"$log" 2>&1 </dev/null
     status=$?
     [ "$status" -ne 124 ] || echo "$name: stopped because it took too long" >>"$log"
-    # In one piece, also when stages of both rows end at the same time.
+    # In one piece, also when stages of several rows end at the same time.
     until mkdir "$logs/printing" 2>/dev/null; do
         sleep 1
     done
@@ -297,13 +296,20 @@ row() {
     done
 }
 
-# `rows FIRST SECOND`: two lists of stages, each after the other, both beside each other.
+# `rows LIST...`: lists of stages, each after the other, all beside each other.
 rows() {
-    row "$1" &
-    running_rows=$!
-    row "$2" &
-    running_rows="$running_rows $!"
+    running_rows=""
+    for list; do
+        row "$list" &
+        running_rows="$running_rows $!"
+    done
     wait
+}
+
+# The application that some stages want, so that no two of them build it at the same time. What is
+# not there they say themselves.
+build() {
+    (limited 600 rebar3 compile) >"$logs/build.log" 2>&1 || cat "$logs/build.log"
 }
 
 running_rows=""
@@ -319,9 +325,12 @@ for part; do
     case $part in
         quick) rows units contract ;;
         usual) rows "smoke rust" erlang ;; # A suite wants the application that `smoke` builds.
-        deep) rows "stops models schedules counts" "long otp27 mnesia" && rows cluster ra &&
-            rows timing "" ;;
-        check) rows check "" ;;
+        deep)
+            # `cluster` and `long` have one folder of tests, which `long` has prepared long before.
+            build && rows "stops models schedules counts" "long otp27" "ra cluster mnesia" &&
+                rows timing
+            ;;
+        check) rows check ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
