@@ -15,7 +15,7 @@
     failed_changes_are_in_the_log/1
 ]).
 
--import(ats_mnesia_lib, [on_one_node/2, on_nodes/3, on_restarted_node/2, call/2]).
+-import(ats_mnesia_lib, [on_one_node/2, on_nodes/3, start/1, call/2]).
 -import(ats_mnesia_lib, [tables/0, names/0, create/4, create_all/1]).
 -import(ats_mnesia_lib, [object/1, objects/1, fill/2, transaction/1, contents/1, restart/0,
                          wait/1]).
@@ -152,11 +152,12 @@ log_is_kept_until_changes_are_on_disk(Config) ->
                 kill_unless(Ended)
             end, fun(_) -> ok end),
             exit(dumped)
-        end))
-    end),
-    on_restarted_node(Config, fun() ->
-        wait(names()),
-        [?assertEqual(objects(10), contents(Name), Name) || {Name, _, _} <- ?ON_DISK]
+        end)),
+        ok = start(Node),
+        call(Node, fun() ->
+            wait(names()),
+            [?assertEqual(objects(10), contents(Name), Name) || {Name, _, _} <- ?ON_DISK]
+        end)
     end).
 
 kill_unless(true) -> ok;

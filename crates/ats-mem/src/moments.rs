@@ -49,9 +49,11 @@
 //! was removed in the lists of what is to be freed; here the slot of the key leads to it.
 //!
 //! # Invariants
-//! - MOMENTS-1. The clock changes only while no thread that writes holds a lock of the store and
-//!   has found the gate open. A thread that holds one finds the clock, and whether queries run, as
-//!   they are until it gives the lock back; or finds more queries than there are.
+//! - MOMENTS-1. The clock is advanced past a moment that a query reads while no thread is inside
+//!   that writes: none holds a lock of the store and has found the gate open. So a thread inside
+//!   that finds a time not above the moment has come in before, and is gone when the query begins
+//!   to read. A thread inside finds each query that has begun before it came in, and may find
+//!   others.
 //! - MOMENTS-2. A record that a query of a moment below the time of its version could need is
 //!   reached by `before` of that version, or from there, and is not retired until the version is
 //!   cut. One thread at a time changes `before` of versions that are in the list.
