@@ -135,8 +135,7 @@ outcome(Config, {Module, {Name, Arity}}, Example) ->
         end
     end).
 
-shown(Arguments) ->
-    ok = ct:capture_start(),
-    _ = apply(c, h, Arguments),
-    ok = ct:capture_stop(),
-    lists:append(ct:capture_get([])).
+%% What `h' shows, which asks now and then if it shall go on.
+shown([Module | Function]) ->
+    {ok, Docs} = code:get_doc(Module),
+    unicode:characters_to_list(apply(shell_docs, render, [Module] ++ Function ++ [Docs])).
