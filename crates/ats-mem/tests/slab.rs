@@ -322,7 +322,7 @@ fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();
     let tree = CaTree::<Plain>::new();
     for number in 0..50_000_u64 {
-        let (key, value) = (number.to_be_bytes(), vec![number; number as usize % 40]);
+        let (key, value) = (number.to_be_bytes(), vec![number; 1 + number as usize % 40]);
         let mut put = |_: Option<_>| Change::Put(RecordBox::new(&key, &value, false));
         tree.update(&key, &ats_sync::pin(), &mut put).unwrap();
     }
