@@ -113,8 +113,8 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// moment until it is [ended](Backend::end): all that was done before this call, all of a batch
     /// or nothing of it, and nothing that comes after the call.
     ///
-    /// What writers replace or remove meanwhile stays in memory until then. Costs what
-    /// [`totals`](Backend::totals) costs. `None` if the store has no moments: then a query sees
+    /// Records that writers replace or remove meanwhile stay in memory until then. Costs as much as
+    /// [`totals`](Backend::totals). `None` if the store has no moments: then a query sees
     /// each key as of the moment at which it comes to it.
     ///
     /// If no query has run until now, `prepare` is called first, after which
@@ -129,7 +129,9 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Ends a query. What was kept for it is to be [cut](Backend::cut).
     fn end(&self, moment: Moment) {
-        let _ = moment;
+        if let Some(moments) = self.moments() {
+            moments.end(moment);
+        }
     }
 
     /// Gives back up to about `budget` records that were kept for queries, and that no query needs

@@ -126,10 +126,6 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.begin_moment(prepare).map(Some)
     }
 
-    fn end(&self, moment: Moment) {
-        self.moments.end(moment);
-    }
-
     fn cut(&self, budget: usize, guard: &Guard) -> bool {
         self.moments.cut(self, budget, guard)
     }

@@ -399,14 +399,15 @@ impl<R: Release> Moments<R> {
     ) -> Result<Moment, E> {
         let shared = self.shared.get_or_make();
         let lowest = self.clock.load(Ordering::SeqCst);
+        let mut is_prepared = false;
         self.change(shared, |active| {
+            is_prepared = active.is_prepared;
             active.add(lowest);
             if active.beginning == 0 {
                 active.first_beginning = lowest;
             }
             active.beginning += 1;
         });
-        let is_prepared = lock(&shared.active).is_prepared;
         let found = match is_prepared {
             true => Ok(()),
             false => prepare(),

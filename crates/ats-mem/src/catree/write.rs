@@ -142,17 +142,32 @@ impl<R: Release> CaTree<R> {
                 };
                 locked.base.count(Weight::NONE - old.weight());
                 self.objects.count_removed(locked.base, key, &old);
-                match self.moments.remove(key, old, guard) {
-                    Removal::Plain(old) => {
-                        locked.take_out(at, key, self.root(), guard);
-                        Some(Gone::Removed(old))
-                    }
-                    Removal::By(removal, fresh, old) => {
-                        locked.put_record(removal, self.root(), guard);
-                        self.moments.list(fresh, guard);
-                        old.map(Gone::Removed)
-                    }
-                }
+                let gone = self.remove_record(locked, at, old, key, guard);
+                gone.map(Gone::Removed)
+            }
+        }
+    }
+
+    /// Takes the record out of the place of its key; a removal comes there if queries may look for
+    /// it. Returns what is to be retired. `old` is what readers of the present have seen there.
+    #[inline]
+    fn remove_record<'r, 'g: 'r>(
+        &self,
+        locked: &mut LockedLeaf<'g, R>,
+        at: usize,
+        old: Old<'r, R>,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Old<'r, R>> {
+        match self.moments.remove(key, old, guard) {
+            Removal::Plain(old) => {
+                locked.take_out(at, key, self.root(), guard);
+                Some(old)
+            }
+            Removal::By(removal, fresh, old) => {
+                locked.put_record(removal, self.root(), guard);
+                self.moments.list(fresh, guard);
+                old
             }
         }
     }
@@ -253,17 +268,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let held = Old::Seen(hold);
         locked.base.count(Weight::NONE - before.weight());
         self.objects.count_removed(locked.base, key, &held);
-        let gone = match self.moments.remove(key, Old::Seen(before), guard) {
-            Removal::Plain(before) => {
-                locked.take_out(at, key, self.root(), guard);
-                Some(before)
-            }
-            Removal::By(removal, fresh, before) => {
-                locked.put_record(removal, self.root(), guard);
-                self.moments.list(fresh, guard);
-                before
-            }
-        };
+        let gone = self.remove_record(&mut locked, at, Old::Seen(before), key, guard);
         drop(locked);
         if let Some(before) = gone {
             // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).

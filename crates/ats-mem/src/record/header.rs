@@ -233,14 +233,14 @@ impl<E> Header<E> {
     /// has set the stamp that is there.
     pub(super) fn set_version(&self, address: usize) {
         debug_assert!((address as u64) < ADDRESS_LIMIT);
-        let stamp = VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT;
-        self.word.store(stamp | self.bits(), Release);
+        self.word
+            .store(version_stamp(address) | self.bits(), Release);
     }
 
     /// Takes away the stamp of this version, if that is the stamp.
     pub(super) fn clear_version(&self, address: usize) {
         let bits = self.bits();
-        let stamped = VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT | bits;
+        let stamped = version_stamp(address) | bits;
         // Whatever else is there has been put there by the holder of the key.
         let _ = self.word.compare_exchange(stamped, bits, AcqRel, Relaxed);
     }
@@ -295,6 +295,11 @@ impl<E> Header<E> {
         // In a wide header the address stays: readers may just have seen that there is a stamp.
         self.word.store(self.bits(), Release);
     }
+}
+
+/// The address of a version in its place in the first word.
+fn version_stamp(address: usize) -> u64 {
+    VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT
 }
 
 /// The address of an entry in its place in the first word, if it fits.

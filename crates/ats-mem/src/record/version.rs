@@ -84,7 +84,7 @@ impl<T> Version<T> {
         is_given
     }
 
-    pub(crate) fn exchange(&self, from: *mut T, to: *mut T) -> bool {
+    fn exchange(&self, from: *mut T, to: *mut T) -> bool {
         let (record, order) = (&self.record, Ordering::Acquire);
         record
             .compare_exchange(from, to, Ordering::AcqRel, order)

@@ -310,7 +310,8 @@ fn a_query_goes_back_a_long_way() {
     go_back(&HashTable::new());
 }
 
-/// What is kept for queries goes with the store, in slices or at once, and may be cut between.
+/// Records that are kept for queries go with the store, in slices or at once, and may be cut
+/// between.
 #[test]
 fn a_store_is_freed_while_queries_run() {
     fn fill(store: &impl Backend<Plain>) {
@@ -385,8 +386,8 @@ fn at_most(count: i64) {
     panic!("{} values are left", LIVE.load(Ordering::Relaxed));
 }
 
-/// What only short queries need goes when they end, although a query runs that is older than all of
-/// them, and one that began between.
+/// Records that only short queries need go when they end, although a query runs that is older than
+/// all of them, and one that began between.
 fn short_queries_beside_a_long_one(store: impl MemoryStore<Counted>) {
     const KEYS: u64 = 10;
     let guarded = |key: u64, value: Option<u64>| {
@@ -459,7 +460,7 @@ fn a_long_query_keeps_only_what_it_may_read() {
     short_queries_beside_a_long_one(HashTable::new());
 }
 
-/// What a count of a range, and a look for the record at a place, find while removals are kept.
+/// Counts of ranges, and records found by their place, while removals are kept.
 fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
     ats_mem::Adaptive::force_adaptation(tree, adapts, adapts);
     let mut random = Random(seed);

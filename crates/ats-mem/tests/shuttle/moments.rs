@@ -12,7 +12,7 @@ fn begin(store: &impl MemoryStore<Plain>) -> Moment {
     }
 }
 
-/// What a query sees, by number.
+/// The content that a query sees, by number.
 fn content(store: &impl MemoryStore<Plain>, when: When) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let scanned = store.scan(None, when, &pin(), &mut |record| {

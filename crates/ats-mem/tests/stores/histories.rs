@@ -410,7 +410,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         }
     }
 
-    /// What a scan of a moment meets.
+    /// The content that a scan of a moment meets.
     fn state_at(&self, when: When) -> State {
         let mut state = State::default();
         let scanned = self.store.scan(None, when, &pin(), &mut |record| {
