@@ -713,7 +713,7 @@ foldr(Function, Acc, Table) ->
 %% key: each object is read, deleted or replaced as a whole, but of a list that is inserted
 %% meanwhile some objects may be met and others not. Objects that are there throughout are met once.
 %% Long calls let other processes run.
-%% --------------------------------------------------------------------------------------------
+%%--------------------------------------------------------------------------------------------
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
 %% the keys of an `ordered_set'.

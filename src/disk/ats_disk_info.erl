@@ -10,10 +10,14 @@
 
 -spec all(dats:tab_name()) -> [{atom(), term()}] | undefined.
 all(Name) ->
-    case {ats_disk_tables:options(Name), ats_nif:disk_moment_state(Name)} of
-        {undefined, {_Table, _Owner, _Age}} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
-        {undefined, _NoSnapshot} -> undefined;
-        _ -> [{Item, item(Item, Name)} || Item <- ?ITEMS]
+    case ats_disk_tables:options(Name) of
+        undefined ->
+            case ats_nif:disk_moment_state(Name) of
+                {_Table, _Owner, _Age} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
+                _ -> undefined
+            end;
+        _Options ->
+            [{Item, item(Item, Name)} || Item <- ?ITEMS]
     end.
 
 -spec item(term(), dats:tab_name()) -> term() | undefined.

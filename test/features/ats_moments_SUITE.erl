@@ -189,7 +189,7 @@ ranges_are_of_one_moment(_Config) ->
     true = ats:delete(T),
     ok.
 
-%% What queries have kept goes with them.
+%% Objects that queries have kept go with them.
 memory_comes_back(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),

@@ -1,18 +1,16 @@
 //! Ranges of keys, given by their ends.
 
 use super::moment::{self, AtMoment};
-use super::slices::{Operation, Work, find_for, is_of_one_moment};
+use super::slices::{Operation, find_for, is_of_one_moment, start};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
-use crate::handle::Shared;
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
 use crate::{nif, otp_release, sys};
 use ats::select::Query;
-use ats_sync::Guard;
 use ats_term::order::{self, Prefix};
 use ats_term::term_ref::{has_part, is_larger};
 use ats_term::{Kind, TermRef};
@@ -50,18 +48,14 @@ fn range_start<'e>(
     let query = Arc::new(Query::within(program, table, from, to));
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared { query, compiled };
-    let start = |shared: &Shared, moment, guard: &Guard| {
-        let work = Work::new(env, operation, VmWord::NIL);
-        work.go_on(shared, &prepared, operation.start(), moment, guard)
-    };
     if !is_of_one_moment(shared, &prepared, operation) {
-        return start(shared, AtMoment::None, &guard);
+        return start(env, operation, shared, &prepared, AtMoment::None, &guard);
     }
     // The query is begun by a thread that is not pinned.
     let shared = shared.to_arc();
     drop(guard);
     let moment = moment::begin(&shared)?;
-    start(&shared, moment, &ats_sync::pin())
+    start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
 }
 
 /// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.

@@ -2,7 +2,7 @@
 
 use super::access::find_readable;
 use super::moment::{self, AtMoment, Reading};
-use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment};
+use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment, start};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -13,7 +13,6 @@ use crate::resource::{self, ResourceRef};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats_match::plan::Access;
-use ats_sync::Guard;
 use std::time::Instant;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -87,19 +86,6 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
     drop(guard);
     let moment = moment::begin(&shared)?;
     start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
-}
-
-/// Does the first slice.
-fn start<'e>(
-    env: Env<'e>,
-    operation: Operation,
-    shared: &Shared,
-    prepared: &Prepared,
-    moment: AtMoment<'_>,
-    guard: &Guard,
-) -> NifResult<'e> {
-    let work = Work::new(env, operation, VmWord::NIL);
-    work.go_on(shared, prepared, operation.start(), moment, guard)
 }
 
 fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {

@@ -130,6 +130,19 @@ pub(super) fn find_for<'g>(
     }
 }
 
+/// Does the first slice.
+pub(super) fn start<'e>(
+    env: Env<'e>,
+    operation: Operation,
+    shared: &Shared,
+    prepared: &Prepared,
+    moment: AtMoment<'_>,
+    guard: &Guard,
+) -> NifResult<'e> {
+    let work = Work::new(env, operation, VmWord::NIL);
+    work.go_on(shared, prepared, operation.start(), moment, guard)
+}
+
 /// Work on its way.
 pub(super) struct Work<'e> {
     env: Env<'e>,
