@@ -260,21 +260,38 @@ impl Gate {
                 return Some(sum);
             }
         }
+        self.close(turn, &parts, || {
+            let mut sum = S::default();
+            parts().for_each(|part| add(&mut sum, part));
+            at_rest();
+            sum
+        })
+    }
+
+    /// Calls a function while the gate is closed and no thread is inside any part. `None`, without
+    /// the call, if the calling thread [must not wait](lock::set_may_wait) for the threads that
+    /// are inside. O(parts), and the function.
+    ///
+    /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5).
+    pub fn close<'p, P: Part + 'p, I: Iterator<Item = &'p P>, T>(
+        &self,
+        turn: &mut Turn<'_>,
+        parts: impl Fn() -> I,
+        at_rest: impl FnOnce() -> T,
+    ) -> Option<T> {
         turn.rest();
         let closed = Closed::new(self, turn);
         let mut backoff = Backoff::new();
-        let mut sum = S::default();
         for part in parts() {
             while !part.lock().is_free() {
                 if !backoff.wait() {
                     return None;
                 }
             }
-            add(&mut sum, part);
         }
-        at_rest();
+        let found = at_rest();
         drop(closed);
-        Some(sum)
+        Some(found)
     }
 }
 
@@ -331,6 +348,18 @@ struct Last<S> {
     /// Of the last census, unless it failed.
     sum: Option<S>,
     turn: Option<(Instant, Duration)>,
+}
+
+impl<S> Last<S> {
+    fn take_turn<T>(&mut self, held: &Held<'_>, take: impl FnOnce(&mut Turn<'_>) -> T) -> T {
+        let mut turn = Turn {
+            _held: held,
+            opened: self.turn,
+        };
+        let taken = take(&mut turn);
+        self.turn = turn.opened;
+        taken
+    }
 }
 
 // SAFETY: `last` is used by the holder of the lock only; what it holds may go to another thread if
@@ -402,13 +431,18 @@ impl<S: Copy> Census<S> {
         self.begun.store(now + 1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         last.sum = None;
-        let mut turn = Turn {
-            _held: &held,
-            opened: last.turn,
-        };
-        let sum = take(&mut turn);
-        last.turn = turn.opened;
+        let sum = last.take_turn(&held, take);
         last.sum = sum;
         sum
+    }
+
+    /// Calls a function that may close the gate, when it is its turn, and shares nothing. `None` if
+    /// that returns it, or the calling thread [must not wait](lock::set_may_wait) for the others.
+    pub fn take_turn<T>(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<T>) -> Option<T> {
+        let (held, _) = self.lock.lock_within_limit()?;
+        let last = self.last.with_mut(|last| last);
+        // SAFETY: the lock is held, so no other thread uses the cell, and this reference ends
+        // before `held`.
+        unsafe { &mut *last }.take_turn(&held, take)
     }
 }

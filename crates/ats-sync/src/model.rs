@@ -73,6 +73,9 @@ constants! {
     /// cache. More than there are on the way to a leaf, and in models fewer than there are in a
     /// base node.
     NODES_HELD: usize = 400, 12, 12;
+    /// The number of times that a thread that counts at one moment looks for one at which no batch
+    /// is open: as long as a short batch takes.
+    MOMENT_ATTEMPTS: usize = 64, 2, 2;
     /// Bits of a position that choose the slot in one node of a sequence. With few bits few values
     /// make several levels.
     SEQUENCE_BITS: u32 = 5, 2, 2;
