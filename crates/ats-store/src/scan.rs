@@ -41,6 +41,21 @@ pub enum Skipped<T> {
 }
 
 impl<T> Skipped<T> {
+    /// The slot with this number, of a store whose slots are the places of its objects, if so many
+    /// objects were to be passed. Visits the next record, if its first object is at that place:
+    /// the objects of a record are all in the slot of its first one.
+    pub fn slot(self, index: usize, visit: &mut dyn FnMut(T)) -> SlotAnswer {
+        match self {
+            Skipped::At(_, 1..) => SlotAnswer::Here,
+            Skipped::At(next, 0) => {
+                visit(next);
+                SlotAnswer::Here
+            }
+            Skipped::All(slots) if slots == index => SlotAnswer::End,
+            _ => SlotAnswer::Beyond,
+        }
+    }
+
     /// The same, with the next one seen in another way.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Skipped<U> {
         match self {
