@@ -111,6 +111,75 @@ impl AtomicStore {
             .write_one(may_block, |batch| batch.put(key, value))
     }
 
+    /// Makes all changes of a batch at one moment, without reading what is there.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::write`].
+    pub fn write_unread(&self, may_block: Option<MayBlock>, batch: &Batch) -> Result<(), Error> {
+        let _locked = match batch.changed_keys() {
+            Some(keys) => self.lock(may_block, &keys)?,
+            None => self.lock_all(may_block)?,
+        };
+        let _written = self.hints.write(may_block, batch.written_keys())?;
+        self.store
+            .try_write(may_block, batch, self.store.durability())
+    }
+
+    /// Does what [`update`](Store::update) does, with the errors of this crate.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::get`] and [`DiskStore::write`].
+    pub fn update_keys(
+        &self,
+        may_block: Option<MayBlock>,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, Error> {
+        let _locked = self.lock(may_block, keys)?;
+        let mut batch = Batch::new();
+        let mut added = 0;
+        for (index, key) in keys.iter().enumerate() {
+            let value = self.store.value(may_block, key)?;
+            // No lock is held that other keys do not share, so what takes long can be done at once.
+            let change = plan.decide_and_build(index, value.as_deref());
+            if matches!(change, Change::Abort) {
+                return Ok(false);
+            }
+            added += self.add(&mut batch, key, value.is_some(), change)?;
+        }
+        self.commit(may_block, batch, added)?;
+        Ok(true)
+    }
+
+    /// Does what [`update_end`](Store::update_end) does, with the errors of this crate.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::scan`] and [`DiskStore::write`].
+    pub fn update_end_key(
+        &self,
+        may_block: Option<MayBlock>,
+        end: End,
+        decide: &mut DecideEnd<'_>,
+    ) -> Result<(), Error> {
+        loop {
+            let Some((key, value)) = self.end(may_block, end)? else {
+                let _nothing_to_change = decide(None);
+                return Ok(());
+            };
+            let _locked = self.lock(may_block, &[&key])?;
+            let _claimed = self.hints.claim(may_block, end, &key)?;
+            // Another writer may have been faster. From here on none is, and none writes beyond the
+            // key.
+            if self.end(may_block, end)?.as_ref() != Some(&(key.clone(), value.clone())) {
+                continue;
+            }
+            let mut batch = Batch::new();
+            let change = decide(Some((&key, &value)));
+            let added = self.add(&mut batch, &key, true, change)?;
+            return self.commit(may_block, batch, added);
+        }
+    }
+
     /// Replaces all records by those that `scan` shows, at one moment for every reader and writer,
     /// and for a crash. They are in memory as one batch meanwhile.
     ///
@@ -294,20 +363,7 @@ impl Store for AtomicStore {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
-        let _locked = self.lock(may_block, keys)?;
-        let mut batch = Batch::new();
-        let mut added = 0;
-        for (index, key) in keys.iter().enumerate() {
-            let value = self.store.value(may_block, key)?;
-            // No lock is held that other keys do not share, so what takes long can be done at once.
-            let change = plan.decide_and_build(index, value.as_deref());
-            if matches!(change, Change::Abort) {
-                return Ok(false);
-            }
-            added += self.add(&mut batch, key, value.is_some(), change)?;
-        }
-        self.commit(may_block, batch, added)?;
-        Ok(true)
+        Ok(self.update_keys(may_block, keys, plan)?)
     }
 
     fn update_end(
@@ -316,23 +372,7 @@ impl Store for AtomicStore {
         end: End,
         decide: &mut DecideEnd<'_>,
     ) -> Result<(), ats_store::Error> {
-        loop {
-            let Some((key, value)) = self.end(may_block, end)? else {
-                let _nothing_to_change = decide(None);
-                return Ok(());
-            };
-            let _locked = self.lock(may_block, &[&key])?;
-            let _claimed = self.hints.claim(may_block, end, &key)?;
-            // Another writer may have been faster. From here on none is, and none writes beyond the
-            // key.
-            if self.end(may_block, end)?.as_ref() != Some(&(key.clone(), value.clone())) {
-                continue;
-            }
-            let mut batch = Batch::new();
-            let change = decide(Some((&key, &value)));
-            let added = self.add(&mut batch, &key, true, change)?;
-            return Ok(self.commit(may_block, batch, added)?);
-        }
+        Ok(self.update_end_key(may_block, end, decide)?)
     }
 
     fn scan(

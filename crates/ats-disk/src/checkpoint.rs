@@ -6,11 +6,13 @@
 //! what the other does: both write to new files only, and what the opening of a store cuts off a
 //! journal is what is behind its last record.
 //!
-//! Data that is not on disk yet is synced before the manifest is written. The manifest comes last:
-//! without it there is no store.
+//! The manifest, and what else makes a store of the directory, get their names last, when all that
+//! they speak of is on disk. Without the manifest there is no store. Each sync may wait for the
+//! disk, so what can be synced together is: the names of all files at once, and then the names of
+//! those.
 
 use crate::core::{Core, Version};
-use crate::directory::{StoreDirectory, copy_file, read_file, replace_file};
+use crate::directory::{StoreDirectory, copy_file, prepare_file, put_files, read_file};
 use crate::error::Error;
 use crate::files::manifest::{self, Manifest};
 use crate::flush::Flusher;
@@ -44,8 +46,8 @@ struct Earlier<'d> {
 }
 
 /// Makes a checkpoint in an empty directory, with the files of these names that are kept beside
-/// those of the store, of which the last comes last of all. Files that cannot be linked are linked
-/// from the `earlier` checkpoint, if that has them, or copied.
+/// those of the store. Files that cannot be linked are linked from the `earlier` checkpoint, if
+/// that has them, or copied.
 pub(crate) fn make(
     writer: &Writer,
     flusher: &Flusher,
@@ -80,7 +82,6 @@ fn fill(
     let to = &*target.directory;
     let pin = flusher.pin_journals();
     let moment = take_moment(writer, beside)?;
-    writer.sync_files(&moment.to_sync)?;
     let journals = moment.journals();
     for number in journals.clone() {
         let name = journal::name(number);
@@ -106,18 +107,21 @@ fn fill(
         });
         linked.map_err(|error| Error::io(&error, &name))?;
     }
-    let synced = to.sync();
-    synced.map_err(|error| Error::io(&error, "syncing the directory"))?;
     let flushed = match moment.version.sealed.last() {
         Some(oldest) => oldest.first_seq - 1,
         None => moment.last_seq,
     };
     let contents = flusher.files().contents_of(runs, flushed, journals.start);
-    Manifest::write_first(Arc::clone(&target.directory), contents)?;
+    manifest::prepare_first(to, &contents)?;
     for (name, bytes) in beside.iter().zip(&moment.beside) {
-        replace_file(to, name, bytes)?;
+        prepare_file(to, name, bytes)?;
     }
-    Ok(())
+    writer.sync_files(&moment.to_sync)?;
+    let synced = to.sync();
+    synced.map_err(|error| Error::io(&error, "syncing the directory"))?;
+    // After a crash there may be any of them. What is described and has no manifest is known to be
+    // damaged, and a manifest without the rest has all that it speaks of.
+    put_files(to, &[&[manifest::NAME], beside].concat())
 }
 
 /// Goes on with an empty memtable and another journal. Journals are pinned.

@@ -160,15 +160,39 @@ pub(crate) fn replace_file(
     name: &str,
     bytes: &[u8],
 ) -> Result<(), Error> {
-    let new = format!("{name}.new");
+    prepare_file(directory, name, bytes)?;
+    put_files(directory, &[name])
+}
+
+/// Writes a file under its name with `.new` behind it. Its content is durable when this returns;
+/// that name need not be.
+pub(crate) fn prepare_file(
+    directory: &dyn Directory,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let new = new_name(name);
     let write = || -> io::Result<()> {
         // One that an earlier attempt has left, or anything else.
         remove_if_there(directory, &new)?;
         let file = directory.create(&new)?;
         file.write_at(bytes, 0)?;
-        file.sync()?;
-        directory.rename(&new, name)?;
-        directory.sync()
+        file.sync()
     };
     write().map_err(|error| Error::io(&error, format_args!("writing {name}")))
+}
+
+/// Gives prepared files their names. All are durable when this returns. After a crash before that,
+/// any of them may have their names.
+pub(crate) fn put_files(directory: &dyn Directory, names: &[&str]) -> Result<(), Error> {
+    for name in names {
+        let renamed = directory.rename(&new_name(name), name);
+        renamed.map_err(|error| Error::io(&error, format_args!("writing {name}")))?;
+    }
+    let synced = directory.sync();
+    synced.map_err(|error| Error::io(&error, "syncing the directory"))
+}
+
+fn new_name(name: &str) -> String {
+    format!("{name}.new")
 }

@@ -87,6 +87,10 @@
 //! spoilt is [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
 //! [read-only](Error::ReadOnly), since it is unknown then what is on disk.
 //!
+//! Each later version of this crate opens the files of earlier ones: it reads their format, or
+//! brings them into its own. An earlier version refuses files of a later format, by
+//! [`Error::NewerFormat`], and leaves them as they are.
+//!
 //! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as
 //! [`ats_store::Store`] asks for, and [`BagStore`] has keys with several values.
 //!

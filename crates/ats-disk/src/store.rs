@@ -371,9 +371,13 @@ impl DiskStore {
         core.expiry.figures(core.file_system.now())
     }
 
-    /// Number of records at one moment. O(1) if it is [known](crate::write::count::RecordCount),
-    /// otherwise O(records).
-    pub(crate) fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+    /// Number of records at one moment. O(1) if all writes since it was last asked for have read
+    /// what they change, as updates of an [`AtomicStore`](crate::AtomicStore) do; otherwise
+    /// O(records).
+    ///
+    /// # Errors
+    /// Those of [`scan`](DiskStore::scan), and [`Error::WouldBlock`].
+    pub fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.snapshots.count()? {
             return Ok(records);
@@ -563,7 +567,7 @@ impl DiskStore {
 
     /// Makes a [checkpoint](DiskStore::checkpoint) in a directory that is open and empty, with the
     /// files of these names that are kept [beside](DiskStore::replace_file) those of the store.
-    /// They are written last, in this order.
+    /// They and the manifest get their names last. After a crash any part of these may be there.
     ///
     /// If files cannot be linked, those that an `earlier` checkpoint has as well are linked from
     /// there. They are known by their number, all that the manifest says of them, and the time at

@@ -7,7 +7,7 @@
 
 mod sim;
 
-use ats_disk::{DiskStore, Error, Options};
+use ats_disk::{DiskStore, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange};
 use sim::disk::Disk;
 use sim::disk_store::options;
@@ -21,12 +21,27 @@ use sim::subject::{Content, Setup};
 use sim::survival::Survival;
 use sim::world::World;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file that is kept beside those of the store, and without which a checkpoint is none.
+const DESCRIPTION_NAME: &str = "table";
+const DESCRIPTION: &[u8] = b"a table";
+
+/// The names of the files that are kept beside those of the store: none, or the description.
+type Beside = &'static [&'static str];
+const BESIDES: [Beside; 2] = [&[], &[DESCRIPTION_NAME]];
+
+/// A checkpoint as it shall be.
+struct Meant {
+    path: PathBuf,
+    beside: Beside,
+    /// The contents of the store.
+    state: State,
+}
 
 /// A checkpoint that was made.
 struct Made {
-    path: PathBuf,
-    /// The contents of the store.
-    state: State,
+    meant: Meant,
     /// The number of the first call, and of the first one after it.
     begun: u64,
     ended: u64,
@@ -49,12 +64,12 @@ fn content(store: &DiskStore) -> Result<Content, Error> {
     Ok(content)
 }
 
-/// Opens a checkpoint, which must have this state; `None` if there is no store.
+/// Opens a checkpoint, which must be what was meant; `None` if there is no store, or if it is not
+/// described.
 fn open(
     setup: &Setup,
     fs: &SimFs,
-    path: &Path,
-    state: &State,
+    meant: &Meant,
     read_only: bool,
 ) -> Result<Option<DiskStore>, String> {
     let options = Options {
@@ -62,12 +77,23 @@ fn open(
         read_only,
         ..options(setup, fs)
     };
+    let path = &meant.path;
+    let wrong = |error| format!("opening {}: {error}", path.display());
+    for name in meant.beside {
+        match StoreDirectory::read_unlocked(Arc::new(fs.clone()), path, name) {
+            Ok(None) | Err(Error::Missing) => return Ok(None),
+            Ok(Some(bytes)) if bytes == DESCRIPTION => {}
+            Ok(Some(bytes)) => return Err(format!("it is described by {bytes:?}")),
+            Err(error) => return Err(wrong(error)),
+        }
+    }
     let store = match DiskStore::open(path, options) {
         Err(Error::Missing | Error::Corrupt(_)) => return Ok(None),
-        opened => opened.map_err(|error| format!("opening {}: {error}", path.display()))?,
+        opened => opened.map_err(wrong)?,
     };
     let found = content(&store).map_err(|error| format!("reading {}: {error}", path.display()))?;
-    match state
+    match meant
+        .state
         .iter()
         .eq(found.iter().map(|(key, value)| (key, value)))
     {
@@ -80,21 +106,21 @@ fn open(
 fn check(setup: &Setup, fs: &SimFs, made: &Made, call: u64, writes: bool) -> Result<(), String> {
     let is_empty = fs
         .disk()
-        .names(&made.path)
+        .names(&made.meant.path)
         .map_or(true, |names| names.is_empty());
     if call <= made.begun && !is_empty {
         return Err(String::from("it is there before it was begun"));
     }
-    let read = open(setup, fs, &made.path, &made.state, true)?;
+    let read = open(setup, fs, &made.meant, true)?;
     if read.is_none() && call >= made.ended {
-        return Err(format!("{} is lost", made.path.display()));
+        return Err(format!("{} is lost", made.meant.path.display()));
     }
     if read.is_none() || !writes {
         return Ok(());
     }
     drop(read);
-    let wrong = |error: Error| format!("writing to {}: {error}", made.path.display());
-    let store = open(setup, fs, &made.path, &made.state, false)?;
+    let wrong = |error: Error| format!("writing to {}: {error}", made.meant.path.display());
+    let store = open(setup, fs, &made.meant, false)?;
     let store = store.ok_or("it can be read only")?;
     for key in history::keys() {
         store.put(&key, b"0.other").map_err(wrong)?;
@@ -143,16 +169,27 @@ fn stop(
 /// A history that is run with checkpoints in it.
 struct Run {
     world: World<DiskStore>,
+    beside: Beside,
     made: Vec<Made>,
 }
 
 impl Run {
-    fn new(setup: &Setup) -> Result<Self, String> {
+    fn new(setup: &Setup, random: &mut Random) -> Result<Self, String> {
         let fs = SimFs::new(Disk::default());
         fs.record();
-        let world = World::new(fs, setup).map_err(|failure| format!("{failure:?}"))?;
+        let mut world = World::new(fs, setup).map_err(|failure| format!("{failure:?}"))?;
+        let beside = random.pick(&BESIDES);
+        for name in beside {
+            let described =
+                world.sync_by(|store: &DiskStore| store.replace_file(name, DESCRIPTION));
+            described.map_err(|failure| format!("without a stop: {failure:?}"))?;
+        }
         let made = Vec::new();
-        Ok(Run { world, made })
+        Ok(Run {
+            world,
+            beside,
+            made,
+        })
     }
 
     fn step(&mut self, operation: &Operation) -> Result<(), String> {
@@ -162,16 +199,28 @@ impl Run {
 
     fn checkpoint(&mut self, path: PathBuf) -> Result<(), String> {
         let begun = self.world.fs.calls();
-        let call = |store: &DiskStore| store.checkpoint(&path);
+        let (fs, beside) = (Arc::new(self.world.fs.clone()), self.beside);
+        let call = |store: &DiskStore| {
+            let target = StoreDirectory::make(fs, &path)?;
+            store.checkpoint_in(&target, None, beside)
+        };
         let done = self.world.sync_by(call);
         done.map_err(|failure| format!("without a stop: {failure:?}"))?;
         self.made.push(Made {
-            state: self.world.timeline.now().clone(),
+            meant: self.meant(path),
             begun,
             ended: self.world.fs.calls(),
-            path,
         });
         Ok(())
+    }
+
+    /// A checkpoint of now.
+    fn meant(&self, path: PathBuf) -> Meant {
+        Meant {
+            path,
+            beside: self.beside,
+            state: self.world.timeline.now().clone(),
+        }
     }
 }
 
@@ -184,7 +233,7 @@ fn random_history(seed: u64, operations: usize) -> (Random, Setup, Vec<Operation
 
 fn explore(seed: u64) -> Result<u64, String> {
     let (mut random, setup, history) = random_history(seed, 20);
-    let mut run = Run::new(&setup)?;
+    let mut run = Run::new(&setup, &mut random)?;
     for (number, operation) in history.iter().enumerate() {
         run.step(operation)?;
         if random.one_in(6) {
@@ -214,7 +263,7 @@ fn stops_leave_the_source_and_whole_checkpoints() {
 /// Fails one call of a checkpoint after a history. Returns `false` if it makes fewer calls.
 fn fail(seed: u64, of: Calls, how: Break, at: u64) -> Result<bool, String> {
     let (mut random, setup, history) = random_history(seed, 12);
-    let mut run = Run::new(&setup)?;
+    let mut run = Run::new(&setup, &mut random)?;
     for operation in &history {
         run.step(operation)?;
     }
@@ -229,8 +278,7 @@ fn fail(seed: u64, of: Calls, how: Break, at: u64) -> Result<bool, String> {
     let done = run.checkpoint(path.clone());
     fs.set_fault(None);
     let is_hit = fs.is_hit();
-    let state = run.world.timeline.now().clone();
-    let copy = open(&setup, &fs, &path, &state, true)?;
+    let copy = open(&setup, &fs, &run.meant(path), true)?;
     match (done.is_ok(), copy.is_some()) {
         (true, false) => return Err(String::from("it is done and not there")),
         (false, true) => return Err(String::from("it has failed and is there")),

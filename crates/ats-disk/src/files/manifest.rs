@@ -89,15 +89,6 @@ impl Manifest {
         }
     }
 
-    /// Writes the first manifest of a directory. It is durable when this returns.
-    pub(crate) fn write_first(
-        directory: Arc<dyn Directory>,
-        contents: Contents,
-    ) -> Result<(), Error> {
-        let written = Manifest::new(directory, contents, 0).renew();
-        written.map_err(|(WriteError::Refused(error) | WriteError::Broken(error))| error)
-    }
-
     pub(crate) fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -200,6 +191,15 @@ pub(crate) enum WriteError {
     Refused(Error),
     /// It may be there or not.
     Broken(Error),
+}
+
+/// Prepares the first manifest of a directory, as
+/// [`prepare_file`](crate::directory::prepare_file) does with other files.
+pub(crate) fn prepare_first(directory: &dyn Directory, contents: &Contents) -> Result<(), Error> {
+    let prepared = prepare(directory, 1, contents);
+    prepared
+        .map(drop)
+        .map_err(|error| Error::io(&error, "writing a new manifest"))
 }
 
 /// Writes a manifest under another name.

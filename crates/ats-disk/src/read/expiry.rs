@@ -39,8 +39,8 @@ pub(crate) trait Pin: Send + Sync {
     /// Lets it end if it was not read for longer than `age`, unless it is kept.
     fn expire(&self, now: u64, age: u64);
 
-    /// Has it end.
-    fn end(&self, why: Ending);
+    /// Has it end. Returns `true` if it had not.
+    fn end(&self, why: Ending) -> bool;
 
     /// Adds what only snapshots read, of the resources that this one reads.
     fn add_held(&self, held: &mut Held);
@@ -76,6 +76,9 @@ pub struct KeptSnapshots {
     pub memory: usize,
     /// Bytes of files that no run has any more, but that these snapshots read.
     pub file_bytes: u64,
+    /// Number of those that have ended because they were too old, or held too much memory, since
+    /// the store was opened.
+    pub evicted: u64,
 }
 
 pub(crate) fn nanos(time: Duration) -> u64 {
@@ -90,6 +93,8 @@ pub(crate) struct SnapshotExpiry {
     uses: AtomicU64,
     /// No kept snapshot ends before this time; 0 if none ends by its age.
     next_deadline: AtomicU64,
+    /// Number of kept snapshots that a bound has ended.
+    evicted: AtomicU64,
 }
 
 impl SnapshotExpiry {
@@ -140,7 +145,15 @@ impl SnapshotExpiry {
             oldest: Duration::from_nanos(age),
             memory: held.memory,
             file_bytes: held.file_bytes,
+            evicted: self.evicted.load(Ordering::Relaxed),
         }
+    }
+
+    /// Has one end that is too old, or holds too much memory.
+    pub(crate) fn evict(&self, pinned: &dyn Pin, why: Ending) {
+        let is_evicted = pinned.end(why);
+        self.evicted
+            .fetch_add(u64::from(is_evicted), Ordering::Relaxed);
     }
 
     /// Lets those end that were not used for longest, of those whose number is limited.
@@ -174,7 +187,7 @@ impl SnapshotExpiry {
             pinned.add_held(&mut held);
             is_over |= held.memory > most;
             if is_over {
-                pinned.end(Ending::Memory);
+                self.evict(&**pinned, Ending::Memory);
             }
         }
     }
@@ -197,7 +210,7 @@ impl SnapshotExpiry {
         self.next_deadline.store(0, Ordering::Relaxed);
         for pinned in self.pins() {
             match pinned.deadline() {
-                Some(deadline) if deadline <= now => pinned.end(Ending::Age),
+                Some(deadline) if deadline <= now => self.evict(&*pinned, Ending::Age),
                 Some(deadline) if !pinned.has_ended() => self.note_deadline(deadline),
                 _ => {}
             }

@@ -109,7 +109,7 @@ impl Pinned {
         if let Some(deadline) = self.deadline()
             && deadline <= nanos(self.core.file_system.now())
         {
-            self.end(Ending::Age);
+            self.core.expiry.evict(self, Ending::Age);
         }
         self.version.lock().clone().ok_or(Error::Expired)
     }
@@ -198,7 +198,7 @@ impl Pin for Pinned {
         }
     }
 
-    fn end(&self, why: Ending) {
+    fn end(&self, why: Ending) -> bool {
         let place = ENDINGS.iter().position(|ending| *ending == why);
         let ended = place.map_or(ALIVE, |place| place as u8 + 1);
         let was_alive = self
@@ -210,6 +210,7 @@ impl Pin for Pinned {
             self.core.snapshots.remove(self.seq);
             *self.version.lock() = None;
         }
+        was_alive
     }
 
     fn add_held(&self, held: &mut Held) {

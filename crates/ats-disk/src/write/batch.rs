@@ -232,6 +232,15 @@ impl Batch {
         })
     }
 
+    /// The keys that are changed, unless a range is.
+    pub(crate) fn changed_keys(&self) -> Option<Vec<&[u8]>> {
+        let keys = BatchItems::new(&self.bytes).map(|item| match item {
+            Ok(BatchItem::Write { key, .. }) => Some(key),
+            _ => None,
+        });
+        keys.collect()
+    }
+
     pub(crate) fn encoding(&self) -> &[u8] {
         &self.bytes
     }
