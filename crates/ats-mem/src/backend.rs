@@ -5,9 +5,9 @@
 //! here, [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and
 //! [`HashTable`](crate::hash::HashTable); others can.
 
-use crate::batch::{self, Pinning, Stepwise};
+use crate::batch::{self, Pinning, Stepwise, Trip};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
-use crate::moments::{Moment, When};
+use crate::moments::{Moment, Query, When};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
@@ -46,6 +46,27 @@ pub struct Adaptation {
     /// Acquisitions of base nodes' locks that had to wait.
     pub contended: u64,
     /// Acquisitions of base nodes' locks that did not.
+    pub uncontended: u64,
+}
+
+/// A node of a store that adapts to contention: see [`CaTree::shape`](crate::CaTree::shape).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeNode {
+    /// The number of route nodes above it.
+    pub depth: usize,
+    /// The state of a base node; a route node has none.
+    pub base: Option<BaseState>,
+}
+
+/// The state of a base node, a moment old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BaseState {
+    /// The number by which it adapts: contention makes it larger until the node is split, its
+    /// absence smaller until the node is joined with a neighbour.
+    pub statistics: i32,
+    /// Acquisitions of its lock that had to wait.
+    pub contended: u64,
+    /// Acquisitions of its lock that did not.
     pub uncontended: u64,
 }
 
@@ -117,12 +138,16 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// [`totals`](Backend::totals). `None` if the store has no moments: then a query sees
     /// each key as of the moment at which it comes to it.
     ///
-    /// If no query has run until now, `prepare` is called first, after which
+    /// If no query runs that has prepared, `prepare` is called first, after which
     /// [`Moments::are_read`](crate::moments::Moments::are_read) says that one does: it can wait for
-    /// threads that change values in place without a lock.
+    /// threads that change values in place without a lock, and returns `true`. A query that does
+    /// not need these values as of its moment need not, and returns `false`.
     ///
     /// [`Busy`] as for `totals`, or if `prepare` says so.
-    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+    fn begin(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Option<Moment>, Busy> {
         let _ = prepare;
         Ok(None)
     }
@@ -167,7 +192,21 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        batch::update(self, key, guard, decide)
+        batch::update(self, key, Trip::new(), guard, decide)
+    }
+
+    /// Does what [`update`](Backend::update) does, as a change that a query makes: one that has
+    /// come to the key, and does not need what it replaces or removes any more. So if no other
+    /// query runs, nothing is kept, and the query would find what it has put. If it has ended, this
+    /// is the change of any other writer.
+    fn update_by<'g>(
+        &'g self,
+        key: &[u8],
+        query: Query,
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        batch::update(self, key, Trip::by(query), guard, decide)
     }
 
     /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision
@@ -330,6 +369,12 @@ pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     }
 }
 
+/// The number of times that a caller that needs a number of one moment
+/// [counts](Ordered::skip) a range, after which it asks for that
+/// [at once](Ordered::skip_at_once) again. When that did not help, it walks over the records of a
+/// [moment](Backend::begin).
+pub const COUNTINGS: u32 = 3;
+
 /// The ability of a store that has the order of its keys: walks from any key, in both directions,
 /// and order statistics.
 pub trait Ordered<R: Release>: Backend<R> {
@@ -379,7 +424,6 @@ pub trait Ordered<R: Release>: Backend<R> {
     /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number
     /// of updates that run meanwhile. The records of a batch count before they can be read. The
     /// record that is returned is always in the range.
-    ///
     fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -388,6 +432,24 @@ pub trait Ordered<R: Release>: Backend<R> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Skipped<'g, R>;
+
+    /// Does what [`skip`](Ordered::skip) does, as of one moment between the begin and the end of
+    /// the call: it counts all objects that readers saw then, those of a batch together. Never
+    /// pauses.
+    ///
+    /// `None` if the store cannot tell within some fifty microseconds: it has not counted enough of
+    /// the range, which `skip` does; or batches are open all the time; or it has no such ability.
+    /// Meanwhile all writers wait. O(log n) and O(parts with a lock of their own).
+    fn skip_at_once<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, R>> {
+        let _ = (key_range, direction, most, guard);
+        None
+    }
 }
 
 /// The ability of a store to be walked by numbers.

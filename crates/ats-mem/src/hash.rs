@@ -122,7 +122,10 @@ impl<R: Release> Backend<R> for HashTable<R> {
         })
     }
 
-    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+    fn begin(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Option<Moment>, Busy> {
         self.begin_moment(prepare).map(Some)
     }
 
@@ -138,7 +141,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
             return Ok(false);
         }
         let mut was_there = false;
-        self.step_hashed(key, hash, guard, &mut |current| {
+        self.step_hashed((key, hash), None, guard, &mut |current| {
             was_there = current.is_some();
             KeyStep::Remove
         })?;
@@ -198,7 +201,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.successor(self.behind(key, guard)?, guard))
+        self.successor_of(key, guard)
     }
 
     fn prev<'g>(
@@ -345,7 +348,10 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Begins a query of one moment.
-    fn begin_moment(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Moment, Busy> {
+    fn begin_moment(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Moment, Busy> {
         self.moments.begin(prepare, || {
             let guard = pin();
             let mut moment = 0;

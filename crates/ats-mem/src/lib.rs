@@ -21,8 +21,9 @@ mod short_key;
 pub mod slab;
 
 pub use backend::{
-    Adaptation, Adaptive, Backend, Buckets, Direction, End, Fixable, KeyRange, Memory, MemoryStore,
-    Neighbour, NoSuchKey, Ordered, OrderedStore, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    Adaptation, Adaptive, Backend, BaseState, Buckets, COUNTINGS, Direction, End, Fixable,
+    KeyRange, Memory, MemoryStore, Neighbour, NoSuchKey, Ordered, OrderedStore, ScanPosition,
+    ShapeNode, Skipped, SlotAnswer, Slots, Totals,
 };
 pub use catree::{CaTree, OnFirstSplit};
 pub use change::{BatchPlan, Busy, Change, DecideMany};

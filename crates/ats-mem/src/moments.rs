@@ -37,6 +37,13 @@
 //! one, so the second takes its version over: a key has one version for each moment that queries
 //! have begun at most.
 //!
+//! # Changes that a query makes
+//! A query that changes what it finds goes through the keys once, and does not look at what it has
+//! changed again. So its own changes keep nothing if no other query runs: a record without stamp
+//! takes the place of the one that the query sees, and a removed key goes. If another thread has
+//! written the key since, the query sees a record behind the one in the slot, and its change is
+//! dated as any other.
+//!
 //! # Sources
 //! That writers share a clock which only queries advance, and that versions are lists from the
 //! newest on, is from Y. Wei, N. Ben-David, G. E. Blelloch, P. Fatourou, E. Ruppert, Y. Sun,
@@ -54,6 +61,8 @@
 //!   that finds a time not above the moment has come in before, and is gone when the query begins
 //!   to read. A thread inside finds each query that has begun before it came in, and may find
 //!   others.
+//!   The same holds of the number of the only query (`alone`): if a thread inside finds it there,
+//!   each other query reads a moment that is not before its write, or has ended.
 //! - MOMENTS-2. A record that a query of a moment below the time of its version could need is
 //!   reached by `before` of that version, or from there, and is not retired until the version is
 //!   cut. One thread at a time changes `before` of versions that are in the list.
@@ -67,11 +76,11 @@
 //!   that pins and then reads `record` has a record that lives as long as its guard.
 
 use crate::lazy::Lazy;
+use crate::prefetch::{prefetch, prefetch_to_write};
 pub use crate::record::version::When;
 use crate::record::version::{HEIR, MOVED, Version};
 use crate::record::{self, Old, Record, RecordBox, Release};
-use crate::slab::SlabBox;
-use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::shim::thread;
 use ats_sync::{CachePadded, Guard};
 use std::collections::BTreeMap;
@@ -83,15 +92,35 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 #[derive(Debug)]
 #[must_use = "a moment that is not ended keeps all that is replaced or removed from now on"]
 pub struct Moment {
-    pub(crate) when: When,
+    query: Query,
     /// The number of objects at this moment.
     pub objects: i64,
+}
+
+/// A query that runs, as it makes changes: see [`Backend::update_by`](crate::Backend::update_by).
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    when: When,
+    /// No other one of the store has it. Not 0.
+    number: u64,
+}
+
+impl Query {
+    /// The moment that it reads.
+    pub fn when(self) -> When {
+        self.when
+    }
 }
 
 impl Moment {
     /// The moment, for functions that read.
     pub fn when(&self) -> When {
-        self.when
+        self.query.when
+    }
+
+    /// The query that reads the moment, for what it changes.
+    pub fn query(&self) -> Query {
+        self.query
     }
 }
 
@@ -152,6 +181,10 @@ type Stack<R> = AtomicPtr<Version<Record<R>>>;
 struct Shared<R: Release> {
     active: Mutex<Active>,
     cutting: Mutex<Cutting<R>>,
+    /// Bytes of what versions lead to, and of these, as the thread that cuts has found it last.
+    held: AtomicUsize,
+    /// The number of the query that runs, if it is the only one; else 0.
+    alone: AtomicU64,
     stack: Stack<R>,
     /// Made when two writers meet at the one above.
     more: OnceLock<Box<[CachePadded<Stack<R>>]>>,
@@ -177,6 +210,10 @@ impl<R: Release> Shared<R> {
 struct Active {
     /// The number of queries that read each.
     moments: BTreeMap<u64, usize>,
+    /// Queries that have begun.
+    begun: u64,
+    /// The sum of the numbers of those that run.
+    numbers: u64,
     /// Queries that begin.
     beginning: usize,
     /// `true` if one has prepared, and queries have run since.
@@ -250,6 +287,27 @@ impl Active {
         }
     }
 
+    /// Adds a query of a moment. Returns its number.
+    fn add_query(&mut self, moment: u64) -> u64 {
+        self.add(moment);
+        self.begun += 1;
+        self.numbers = self.numbers.wrapping_add(self.begun);
+        self.begun
+    }
+
+    fn remove_query(&mut self, query: Query) {
+        self.remove(query.when.0);
+        self.numbers = self.numbers.wrapping_sub(query.number);
+    }
+
+    /// The number of the only query; 0 if there are several, or one begins.
+    fn alone(&self) -> u64 {
+        match self.moments.first_key_value() {
+            Some((_, 1)) if self.moments.len() == 1 && self.beginning == 0 => self.numbers,
+            _ => 0,
+        }
+    }
+
     fn oldest(&self) -> u64 {
         self.moments
             .first_key_value()
@@ -265,6 +323,25 @@ struct Cutting<R: Release> {
     doubtful: Vec<NonNull<Version<Record<R>>>>,
     /// Those that queries need, by their times.
     kept: BTreeMap<u64, Kept<R>>,
+    /// Bytes of all of these but the rest, and of what they lead to.
+    held: usize,
+}
+
+/// The number of versions that are taken out together before they are cut, one after the other.
+/// Each leads to two records that are rarely in a cache, so these are fetched at the same time.
+const GROUP: usize = 16;
+
+fn prefetch_to_cut<R: Release>(version: &Version<Record<R>>) {
+    let record = version.record.load(Ordering::Relaxed);
+    prefetch_to_write(record.map_addr(|bits| bits & !HEIR));
+    prefetch::<1, _>(version.owned_before());
+}
+
+/// Bytes of a version, and of the record that goes with it.
+fn bytes_held<R: Release>(version: &Version<Record<R>>) -> usize {
+    // SAFETY: a version that is in the list leads to a record that is not retired (MOMENTS-2).
+    let before = unsafe { version.owned_before().as_ref() };
+    size_of::<Version<Record<R>>>() + before.map_or(0, Record::bytes)
 }
 
 /// Versions of one time.
@@ -289,6 +366,16 @@ impl<R: Release> Cutting<R> {
         self.kept.entry(time).or_default().versions.push(version);
     }
 
+    /// Takes what writers have pushed.
+    fn take_stacks(&mut self, shared: &Shared<R>) {
+        for stack in shared.stacks() {
+            if !stack.load(Ordering::Relaxed).is_null() {
+                let top = stack.swap(ptr::null_mut(), Ordering::Acquire);
+                self.rest.push(top);
+            }
+        }
+    }
+
     /// Takes the next version out of the stacks that were taken.
     fn next_of_rest(&mut self) -> Option<NonNull<Version<Record<R>>>> {
         loop {
@@ -296,8 +383,9 @@ impl<R: Release> Cutting<R> {
                 continue;
             };
             // SAFETY: the version is in the list, so it is freed by who takes it out of there.
-            let next = unsafe { version.as_ref() }.next.load(Ordering::Relaxed);
-            self.rest.push(next);
+            let found = unsafe { version.as_ref() };
+            self.rest.push(found.next.load(Ordering::Relaxed));
+            self.held = self.held.saturating_add(bytes_held(found));
             return Some(version);
         }
     }
@@ -351,7 +439,10 @@ impl<R: Release> Default for Shared<R> {
                 rest: Vec::new(),
                 doubtful: Vec::new(),
                 kept: BTreeMap::new(),
+                held: 0,
             }),
+            held: AtomicUsize::new(0),
+            alone: AtomicU64::new(0),
             stack: AtomicPtr::new(ptr::null_mut()),
             more: OnceLock::new(),
         }
@@ -389,12 +480,20 @@ impl<R: Release> Moments<R> {
         self.shared.bytes()
     }
 
+    /// Bytes of memory that are held back for queries, without what writers have replaced since
+    /// versions were [cut](crate::Backend::cut) the last time.
+    pub fn held_bytes(&self) -> usize {
+        let shared = self.shared.get();
+        shared.map_or(0, |shared| shared.held.load(Ordering::Relaxed))
+    }
+
     /// Begins a query: from now on no version is cut that it could need. `find` finds a moment at
-    /// which no writer is inside, and advances the clock there. If no query has run before,
-    /// `prepare` is called first: from then on [`are_read`](Self::are_read) says that one does.
+    /// which no writer is inside, and advances the clock there. If no query runs that has prepared,
+    /// `prepare` is called first, and tells whether it did: from then on
+    /// [`are_read`](Self::are_read) says that a query runs.
     pub(crate) fn begin<E>(
         &self,
-        prepare: &mut dyn FnMut() -> Result<(), E>,
+        prepare: &mut dyn FnMut() -> Result<bool, E>,
         find: impl FnOnce() -> Result<(u64, i64), E>,
     ) -> Result<Moment, E> {
         let shared = self.shared.get_or_make();
@@ -408,36 +507,41 @@ impl<R: Release> Moments<R> {
             }
             active.beginning += 1;
         });
-        let found = match is_prepared {
-            true => Ok(()),
+        let prepared = match is_prepared {
+            true => Ok(true),
             false => prepare(),
         };
-        let is_prepared = found.is_ok();
-        let found = found.and_then(|()| find());
+        let is_prepared = matches!(prepared, Ok(true));
+        let found = prepared.and_then(|_| find());
+        let mut number = 0;
         self.change(shared, |active| {
             active.beginning -= 1;
             active.is_prepared |= is_prepared;
             if let Ok((moment, _)) = found {
-                active.add(moment);
+                number = active.add_query(moment);
             }
             active.remove(lowest);
         });
-        found.map(|(moment, objects)| Moment {
-            when: When(moment),
-            objects,
+        found.map(|(moment, objects)| {
+            let when = When(moment);
+            Moment {
+                query: Query { when, number },
+                objects,
+            }
         })
     }
 
     /// Ends a query.
     pub(crate) fn end(&self, moment: Moment) {
         self.change(self.shared.get_or_make(), |active| {
-            active.remove(moment.when.0)
+            active.remove_query(moment.query);
         });
     }
 
     fn change(&self, shared: &Shared<R>, change: impl FnOnce(&mut Active)) {
         let mut active = lock(&shared.active);
         change(&mut active);
+        shared.alone.store(active.alone(), Ordering::SeqCst);
         self.newest.store(active.newest(), Ordering::SeqCst);
     }
 
@@ -468,19 +572,40 @@ impl<R: Release> Moments<R> {
         })
     }
 
+    /// Returns `true` if a change that a query makes, of what is in the slot of a key, is done as
+    /// if none ran: there is no other query, and what this one sees of the key is in the slot, and
+    /// not behind it.
+    fn keeps_nothing(&self, by: Option<Query>, old: Option<&Old<'_, R>>, guard: &Guard) -> bool {
+        let (Some(query), Some(shared)) = (by, self.shared.get()) else {
+            return false;
+        };
+        let is_seen = match old {
+            Some(Old::Seen(record)) => {
+                let version = record.version(guard);
+                version.is_none_or(|version| query.when.sees(version.time))
+            }
+            // A simple record has no stamp (SLOT-1).
+            Some(Old::Unseen(_)) => true,
+            None => false,
+        };
+        is_seen && shared.alone.load(Ordering::Relaxed) == query.number
+    }
+
     /// Dates the record that is about to take the place of what is in the slot of its key, a
-    /// removal included; it has a value. Returns what is to be retired afterwards.
+    /// removal included; it has a value. `by` is the query that makes the change, if one does.
+    /// Returns what is to be retired afterwards.
     #[inline(always)]
     pub(crate) fn date<'g>(
         &self,
         new: &Record<R>,
         old: Option<Old<'g, R>>,
+        by: Option<Query>,
         guard: &'g Guard,
     ) -> (Fresh<R>, Option<Old<'g, R>>) {
         debug_assert!(!new.is_empty(), "a record without value is a removal");
         match self.tick() {
             None => (Fresh::NONE, old),
-            Some(tick) => self.date_at(tick, new, old, guard),
+            Some(tick) => self.date_at((tick, by), new, old, guard),
         }
     }
 
@@ -488,11 +613,14 @@ impl<R: Release> Moments<R> {
     #[cold]
     pub(crate) fn date_at<'g>(
         &self,
-        tick: Tick,
+        (tick, by): (Tick, Option<Query>),
         new: &Record<R>,
         old: Option<Old<'g, R>>,
         guard: &'g Guard,
     ) -> (Fresh<R>, Option<Old<'g, R>>) {
+        if self.keeps_nothing(by, old.as_ref(), guard) {
+            return (Fresh::NONE, old);
+        }
         // No query can see the old one if none has begun since it was written.
         if let Some(Old::Seen(record)) = &old
             && let Some(version) = record.version(guard)
@@ -502,39 +630,44 @@ impl<R: Release> Moments<R> {
             return (Fresh::NONE, old);
         }
         let before = old.as_ref().map_or(ptr::null_mut(), Old::pointer);
-        let version = SlabBox::into_raw(SlabBox::new(Version {
+        let version = Version {
             time: tick.time,
             before: AtomicPtr::new(before),
             record: AtomicPtr::new(ptr::from_ref(new).cast_mut()),
             next: AtomicPtr::new(ptr::null_mut()),
-        }));
+        };
+        let version = version.into_block();
         // SAFETY: the version has just been made, and is freed only after it was put into the list.
-        new.set_version(unsafe { &*version });
-        (Fresh(NonNull::new(version)), None)
+        new.set_version(unsafe { version.as_ref() });
+        (Fresh(Some(version)), None)
     }
 
-    /// Decides in which way a key is removed.
+    /// Decides in which way a key is removed. `by` is as for [`date`](Self::date).
     #[inline(always)]
     pub(crate) fn remove<'g>(
         &self,
         key: &[u8],
         old: Old<'g, R>,
+        by: Option<Query>,
         guard: &'g Guard,
     ) -> Removal<'g, R> {
         match self.tick() {
             None => Removal::Plain(old),
-            Some(tick) => self.remove_at(tick, key, old, guard),
+            Some(tick) => self.remove_at((tick, by), key, old, guard),
         }
     }
 
     #[cold]
     fn remove_at<'g>(
         &self,
-        tick: Tick,
+        (tick, by): (Tick, Option<Query>),
         key: &[u8],
         old: Old<'g, R>,
         guard: &'g Guard,
     ) -> Removal<'g, R> {
+        if self.keeps_nothing(by, Some(&old), guard) {
+            return Removal::Plain(old);
+        }
         if let Old::Seen(record) = &old
             && let Some(version) = record.version(guard)
             && version.time > tick.newest
@@ -543,7 +676,7 @@ impl<R: Release> Moments<R> {
             return Removal::Plain(old);
         }
         let removal = RecordBox::new(key, &[], false);
-        let (fresh, old) = self.date_at(tick, &removal, Some(old), guard);
+        let (fresh, old) = self.date_at((tick, None), &removal, Some(old), guard);
         Removal::By(removal, fresh, old)
     }
 
@@ -591,12 +724,7 @@ impl<R: Release> Moments<R> {
             // Another thread is about it.
             Err(TryLockError::WouldBlock) => return false,
         };
-        for stack in shared.stacks() {
-            if !stack.load(Ordering::Relaxed).is_null() {
-                let top = stack.swap(ptr::null_mut(), Ordering::Acquire);
-                cutting.rest.push(top);
-            }
-        }
+        cutting.take_stacks(shared);
         // Not before: a query that begins after this look has a moment that is not below the time
         // of any version that was in the list before it.
         let (oldest, ended) = {
@@ -605,15 +733,26 @@ impl<R: Release> Moments<R> {
         };
         ended.into_iter().for_each(|times| cutting.doubt(times));
         let mut left = budget;
-        while left > 0 {
-            let next = self.next_to_cut(shared, &mut cutting, oldest, &mut left, guard);
-            let Some(version) = next else {
-                return cutting.rest.is_empty() && cutting.doubtful.is_empty();
-            };
-            self.cut_one(&mut cutting, version, store, guard);
-            left = left.saturating_sub(1);
+        let mut is_done = false;
+        let mut group = Vec::new();
+        while left > 0 && !is_done {
+            while group.len() < GROUP && left > 0 && !is_done {
+                match self.next_to_cut(shared, &mut cutting, oldest, &mut left, guard) {
+                    Some(version) => {
+                        // SAFETY: a version that was in the list lives until `cut_one` retires it.
+                        prefetch_to_cut(unsafe { version.as_ref() });
+                        group.push(version);
+                        left = left.saturating_sub(1);
+                    }
+                    None => is_done = true,
+                }
+            }
+            for version in group.drain(..) {
+                self.cut_one(&mut cutting, version, store, guard);
+            }
         }
-        false
+        shared.held.store(cutting.held, Ordering::Relaxed);
+        is_done && cutting.rest.is_empty() && cutting.doubtful.is_empty()
     }
 
     /// A version that no query needs. Those from the stacks that one needs are kept.
@@ -665,6 +804,9 @@ impl<R: Release> Moments<R> {
             return false;
         }
         let next = other.before.load(Ordering::Acquire);
+        // SAFETY: the version leads to the record, so it is not retired (MOMENTS-2).
+        let bytes = unsafe { &*before }.bytes();
+        cutting.held = cutting.held.saturating_sub(bytes);
         version.before.store(next, Ordering::Release);
         let moved = next.map_addr(|address| address | MOVED);
         other.before.store(moved, Ordering::Release);
@@ -713,6 +855,7 @@ impl<R: Release> Moments<R> {
                 return self.keep(cutting, taken);
             }
         }
+        cutting.held = cutting.held.saturating_sub(bytes_held(version));
         let before = version.owned_before();
         if !before.is_null() {
             // SAFETY: the record before was taken out of its slot before the version was put into
@@ -721,9 +864,8 @@ impl<R: Release> Moments<R> {
             unsafe { record::retire(before, guard) };
         }
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `cut_one` hands over a version, which came from a box, after its grace
-            // period.
-            drop(unsafe { SlabBox::from_raw(raw.cast::<Version<Record<R>>>()) });
+            // SAFETY: `cut_one` hands over a version, which is not null, after its grace period.
+            unsafe { Version::free(NonNull::new_unchecked(raw.cast::<Version<Record<R>>>())) };
         }
         // SAFETY: the version is in no stamp of a record that is in the store, nor in the list, so
         // no thread that pins from now on finds it (MOMENTS-3).
@@ -738,6 +880,53 @@ impl<R: Release> Moments<R> {
 }
 
 impl<R: Release> Moments<R> {
+    /// Visits records, and removals, that were written after one moment and up to another, in any
+    /// order: at least one of each key that changed between the two, and some of keys that did not
+    /// change in the end. Both moments are read by queries that have not ended. O(versions that are
+    /// kept).
+    pub fn changed<'g>(
+        &self,
+        (from, to): (When, When),
+        _guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) {
+        let (Some(shared), true) = (self.shared.get(), from < to) else {
+            return;
+        };
+        let mut see = |version: &Version<Record<R>>| {
+            if version.time <= from.0 || version.time > to.0 {
+                return;
+            }
+            let record = version.record.load(Ordering::Acquire);
+            // SAFETY: a record is detached before it is retired, and this thread was pinned before
+            // it read that it is not (MOMENTS-5).
+            if let Some(record) = unsafe { record.map_addr(|bits| bits & !HEIR).as_ref() } {
+                visit(record);
+            }
+        };
+        let mut cutting = lock(&shared.cutting);
+        cutting.take_stacks(shared);
+        for top in &cutting.rest {
+            let mut next = NonNull::new(*top);
+            while let Some(version) = next {
+                // SAFETY: the version is in the list, so it is freed by who takes it out of there,
+                // under the lock that is held.
+                let version = unsafe { version.as_ref() };
+                see(version);
+                next = NonNull::new(version.next.load(Ordering::Relaxed));
+            }
+        }
+        let kept = cutting
+            .kept
+            .range((Bound::Excluded(from.0), Bound::Included(to.0)));
+        let kept = kept.flat_map(|(_, kept)| &kept.versions);
+        for version in kept.chain(&cutting.doubtful) {
+            // SAFETY: the version is in the list, so it is freed by who takes it out of there,
+            // under the lock that is held.
+            see(unsafe { version.as_ref() });
+        }
+    }
+
     /// Keeps a version that a writer gives to the successor of its record, for which it is cut
     /// later.
     fn keep(&self, cutting: &mut Cutting<R>, version: NonNull<Version<Record<R>>>) {
@@ -750,16 +939,17 @@ impl<R: Release> Drop for Moments<R> {
         let Some(shared) = self.shared.get() else {
             return;
         };
-        let free = |version: *mut Version<Record<R>>| {
-            // SAFETY: no other thread has the store any more. A version is in the list once, came
-            // from a box, and is the only one that leads to the record before.
+        let free = |version: NonNull<Version<Record<R>>>| {
+            // SAFETY: no other thread has the store any more. A version is in the list once, and is
+            // the only one that leads to the record before.
             unsafe {
-                let version = SlabBox::from_raw(version);
-                let before = version.owned_before();
+                let before = version.as_ref().owned_before();
                 if !before.is_null() {
                     drop(RecordBox::from_raw(before));
                 }
-                version.next.load(Ordering::Relaxed)
+                let next = version.as_ref().next.load(Ordering::Relaxed);
+                Version::free(version);
+                next
             }
         };
         let mut cutting = lock(&shared.cutting);
@@ -767,15 +957,15 @@ impl<R: Release> Drop for Moments<R> {
         let tops = tops.map(|stack| stack.load(Ordering::Relaxed));
         let tops: Vec<_> = tops.chain(std::mem::take(&mut cutting.rest)).collect();
         for mut top in tops {
-            while !top.is_null() {
-                top = free(top);
+            while let Some(version) = NonNull::new(top) {
+                top = free(version);
             }
         }
         let kept = std::mem::take(&mut cutting.kept);
         let kept = kept.into_values().flat_map(|kept| kept.versions);
         let doubtful = std::mem::take(&mut cutting.doubtful);
         for version in kept.chain(doubtful) {
-            free(version.as_ptr());
+            free(version);
         }
     }
 }

@@ -25,6 +25,10 @@
 //! few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes back what the
 //! system was told about huge pages, or it would fill them again.
 //!
+//! Blocks for what is there for a while only have a class and chunks of their own. Were they mixed
+//! with what stays, as they are when both are allocated in turn, then their end would leave half of
+//! each run, and nothing would go back.
+//!
 //! # Metadata
 //! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free
 //! blocks, it needs no access to free memory, gives blocks out by ascending address, and finds a
@@ -69,8 +73,8 @@ mod system;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use block::free_function;
 pub use block::{allocate, block_size, free};
+pub(crate) use block::{allocate_passing, free_function, free_passing};
 pub use boxed::SlabBox;
 pub use class::LARGEST;
 pub use memory::ADDRESS_LIMIT;

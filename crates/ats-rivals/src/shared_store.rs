@@ -240,7 +240,13 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         }
     }
 
-    fn commit(&self, _key: &[u8], weight: Weight, _guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(
+        &self,
+        _key: &[u8],
+        (weight, _): (Weight, u32),
+        _guard: &Guard,
+        commit: &mut dyn FnMut(),
+    ) {
         let _turn = self.turns.read();
         commit();
         self.count(weight);

@@ -213,7 +213,13 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         self.change(guard, |map| map.get(key), Some(key), decide)
     }
 
-    fn commit(&self, _key: &[u8], weight: Weight, _guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(
+        &self,
+        _key: &[u8],
+        (weight, _): (Weight, u32),
+        _guard: &Guard,
+        commit: &mut dyn FnMut(),
+    ) {
         let mut state = self.state.write();
         commit();
         state.weight += weight;

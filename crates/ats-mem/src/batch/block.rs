@@ -27,6 +27,8 @@ struct BatchHeader<R: Release> {
     /// The number of entries, and the most that there can be.
     len: usize,
     capacity: usize,
+    /// The number of entries whose records have been put.
+    put: u32,
     /// The change of the totals that the commit makes.
     weight: Weight,
     entries: [Entry<Record<R>>; 0],
@@ -41,6 +43,7 @@ impl<R: Release> Batch<R> {
                 shared: BatchState::new(),
                 len: 0,
                 capacity: keys,
+                put: 0,
                 weight: Weight::NONE,
                 entries: [],
             });
@@ -134,7 +137,10 @@ impl<R: Release> Batch<R> {
         let more = Weight::of_put(record, before);
         // SAFETY: the block is ours until the batch ends (BATCH-4), and readers do not access this
         // part of its head.
-        unsafe { (*self.0.as_ptr()).weight += more };
+        unsafe {
+            (*self.0.as_ptr()).put += 1;
+            (*self.0.as_ptr()).weight += more;
+        }
     }
 
     /// Stamps the record that takes the place of the hold that was made last.
@@ -216,7 +222,7 @@ impl<R: Release> Batch<R> {
         // SAFETY: the caller says that the record is in the store, where it stays at least until
         // its stamp is cleared (BATCH-5).
         let record = unsafe { &*record };
-        let (fresh, old) = moments.date_at(tick, record, before.map(Old::Seen), guard);
+        let (fresh, old) = moments.date_at((tick, None), record, before.map(Old::Seen), guard);
         moments.list(fresh, guard);
         old.map(|old| old.pointer())
     }
@@ -237,7 +243,7 @@ impl<R: Release> Batch<R> {
             return None;
         };
         let mut tick = None;
-        store.commit(put.key(), head.weight, guard, &mut || {
+        store.commit(put.key(), (head.weight, head.put), guard, &mut || {
             // The versions of its records bear the same time: the clock is read once.
             tick = store.moments().and_then(Moments::tick);
             let time = || store.moments().map_or(0, Moments::time);

@@ -9,14 +9,16 @@ use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ptr;
 
-/// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
+/// [`Backend::update`](crate::Backend::update) and
+/// [`Backend::update_by`](crate::Backend::update_by) by way of [`Stepwise::step`].
 pub(crate) fn update<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],
+    mut trip: Trip,
     guard: &'g Guard,
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<(), Busy> {
-    store.step(key, guard, &mut Trip::new(), &mut |current| {
+    store.step(key, guard, &mut trip, &mut |current| {
         KeyStep::of(decide(visible(current)))
     })
 }

@@ -1,7 +1,7 @@
 //! The steps for one key that a batch needs of a store.
 
 use crate::change::{Busy, Change};
-use crate::moments::Moments;
+use crate::moments::{Moments, Query};
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
@@ -31,17 +31,33 @@ impl<R: Release> KeyStep<R> {
 }
 
 /// The way of a writer through the parts of a store that have locks of their own, so that a store
-/// that adapts can count operations that need several.
+/// that adapts can count operations that need several; and the query that makes the change.
 #[derive(Default)]
 pub struct Trip {
     /// The part where it was last.
     last: Option<usize>,
+    by: Option<Query>,
 }
 
 impl Trip {
     /// A way that begins.
     pub fn new() -> Self {
-        Trip { last: None }
+        Trip::default()
+    }
+
+    /// That of a change which a query makes: see
+    /// [`Backend::update_by`](crate::Backend::update_by).
+    pub fn by(query: Query) -> Self {
+        Trip {
+            last: None,
+            by: Some(query),
+        }
+    }
+
+    /// The query that makes the change, if one does.
+    #[inline]
+    pub fn query(&self) -> Option<Query> {
+        self.by
     }
 
     /// Notes that it has come to a part, of this identity. Returns `true` if it comes from another.
@@ -74,12 +90,14 @@ pub trait Stepwise<R: Release> {
         let _ = (keys, guard);
     }
 
-    /// Commits a batch by calling `commit`, and counts what that makes visible. Both in one turn
-    /// with the lock of `key`, so that a census has both or neither.
-    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut());
+    /// Commits a batch by calling `commit`, and counts what that makes visible: the weight, and the
+    /// number of records installed that stay. Both in one turn with the lock of `key`, so that a
+    /// census has both or neither.
+    fn commit(&self, key: &[u8], visible: (Weight, u32), guard: &Guard, commit: &mut dyn FnMut());
 
     /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped
-    /// and in the store. The other one has been given to the store now, or was there before.
+    /// and in the store. The other one has been given to the store now, and is stamped too, or was
+    /// there before.
     /// Readers see no difference, so it counts nothing.
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 

@@ -9,6 +9,7 @@ use super::finger::Finger;
 use super::header::{BASE, Header};
 use super::leaf::Leaf;
 use super::link::{Link, Node, copy_for_any_release};
+use super::sizes::LEAF;
 use crate::prefetch::prefetch_to_write;
 use crate::record::{Release, Weight};
 use crate::slab::{self, SlabBox};
@@ -65,6 +66,8 @@ pub(super) struct Base<R: Release> {
     /// Not 0 if the finger likely leads to the place of the next key. Here, since writers look at
     /// it before they have the lock; it changes where rows begin and end.
     expects_row: AtomicU8,
+    /// `true` if an inner node may have subtree counts. Here, since it changes once.
+    counts_subtrees: AtomicBool,
     writers: Writers,
 }
 
@@ -84,15 +87,16 @@ struct Writers {
     /// The leaf and the place there that was written last. The leaf is not dead (CATREE-7), or
     /// null.
     last: AtomicPtr<Header>,
-    last_at: AtomicU32,
+    /// The number of records that batches have installed and not ended. Modulo 2^32, and only the
+    /// sum over all base nodes: a batch subtracts most of its records where it commits.
+    pending: AtomicU32,
+    last_at: AtomicU8,
     /// The number of times that [`JOIN_BELOW`] is doubled for this node.
     join_delay: AtomicU8,
     /// The number of times that a join was put off.
     put_off: AtomicU8,
     /// The [tag](Guard::thread_tag) of the thread that wrote last.
     writer: AtomicU8,
-    /// `true` if an inner node may have subtree counts.
-    counts_subtrees: AtomicBool,
 }
 
 /// The place of a write.
@@ -126,6 +130,8 @@ impl<R: Release> Spot<'_, R> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub objects: i64,
+    /// Records of open batches, as [`sum_pending`] adds them up.
+    pub pending: u32,
     pub bytes: i64,
     /// Those of the bytes that nodes take, and not records.
     pub node_bytes: i64,
@@ -144,6 +150,7 @@ impl<R: Release> Base<R> {
             finger: AtomicPtr::new(ptr::null_mut()),
             visited: AtomicU64::new(u64::MAX),
             expects_row: AtomicU8::new(0),
+            counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             writers: Writers {
                 lock: Lock::new(),
                 objects: AtomicI64::new(counts.objects),
@@ -152,11 +159,11 @@ impl<R: Release> Base<R> {
                 uncontended: AtomicU64::new(counts.uncontended),
                 node_bytes: AtomicI64::new(counts.node_bytes),
                 last: AtomicPtr::new(ptr::null_mut()),
-                last_at: AtomicU32::new(0),
+                pending: AtomicU32::new(counts.pending),
+                last_at: AtomicU8::new(0),
                 join_delay: AtomicU8::new(0),
                 put_off: AtomicU8::new(0),
                 writer: AtomicU8::new(0),
-                counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
         })
     }
@@ -230,6 +237,21 @@ impl<R: Release> Base<R> {
         add(&self.writers.bytes, more.bytes);
     }
 
+    /// Counts records that an open batch has installed, or takes off those that are not of an open
+    /// batch any more. The caller holds the lock.
+    #[inline]
+    pub(super) fn count_pending(&self, more: i32) {
+        let pending = self.pending().wrapping_add_signed(more);
+        self.writers.pending.store(pending, Relaxed);
+    }
+
+    /// The number of records of open batches that [is counted](Self::count_pending) here, a moment
+    /// old unless the caller holds the lock, or no thread is inside. It tells something only when
+    /// it is [added up](sum_pending) over all base nodes.
+    pub(super) fn pending(&self) -> u32 {
+        self.writers.pending.load(Relaxed)
+    }
+
     /// Adds to the number of bytes what nodes have become larger by. The caller holds the lock.
     #[inline]
     pub(super) fn account_nodes(&self, bytes: i64) {
@@ -242,12 +264,18 @@ impl<R: Release> Base<R> {
     pub(super) fn counts(&self) -> Counts {
         Counts {
             objects: self.writers.objects.load(Relaxed),
+            pending: self.pending(),
             bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
             node_bytes: self.writers.node_bytes.load(Relaxed),
             contended: self.writers.contended.load(Relaxed),
             uncontended: self.writers.uncontended.load(Relaxed),
             counts_subtrees: self.counts_subtrees(),
         }
+    }
+
+    /// The statistics of the lock, a moment old unless the caller holds it.
+    pub(super) fn statistics(&self) -> i32 {
+        self.writers.lock.statistics()
     }
 
     /// Takes the lock for a thread that counts records. The statistics stay as they are: more base
@@ -266,12 +294,12 @@ impl<R: Release> Base<R> {
     /// caller holds the lock.
     #[inline]
     pub(super) fn counts_subtrees(&self) -> bool {
-        self.writers.counts_subtrees.load(Relaxed)
+        self.counts_subtrees.load(Relaxed)
     }
 
     /// Says that inner nodes may have subtree counts from now on. The caller holds the lock.
     pub(super) fn set_counts_subtrees(&self) {
-        self.writers.counts_subtrees.store(true, Relaxed);
+        self.counts_subtrees.store(true, Relaxed);
     }
 
     /// Returns `true` if no writer came since the last call. The caller holds the lock, not
@@ -388,7 +416,7 @@ impl<R: Release> Base<R> {
             // SAFETY: the lock is held, so the leaf is not dead (CATREE-7), and it lives as long as
             // the guard (CATREE-6).
             leaf: (!leaf.is_null()).then(|| unsafe { Node::at(leaf) }),
-            at: (at >> 2) as usize,
+            at: usize::from(at >> 2),
             grew: at & 1 == 1,
             is_new: at & 2 == 2,
         }
@@ -399,7 +427,7 @@ impl<R: Release> Base<R> {
     pub(super) fn set_last(&self, spot: Spot<'_, R>) {
         let leaf = spot.leaf.map_or(ptr::null_mut(), Node::pointer);
         self.writers.last.store(leaf, Relaxed);
-        let at = (spot.at as u32) << 2 | u32::from(spot.is_new) << 1 | u32::from(spot.grew);
+        let at = (spot.at as u8) << 2 | u8::from(spot.is_new) << 1 | u8::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
     }
 }
@@ -424,6 +452,12 @@ impl<R: Release> Part for Base<R> {
     }
 }
 
+/// The number of records that open batches have installed, of numbers that are those of all base
+/// nodes at one moment.
+pub(super) fn sum_pending(pending: impl Iterator<Item = u32>) -> u32 {
+    pending.fold(0, u32::wrapping_add)
+}
+
 /// Counts a turn. Release: a [census](ats_sync::census) relies on it.
 #[inline]
 fn add_turn(turns: &AtomicU64) {
@@ -442,3 +476,6 @@ fn add(number: &AtomicI64, more: i64) {
 // The atomics of the model checker are larger.
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Base<crate::record::Plain>>() == 128);
+
+// The place of the last write is in one byte, beside two flags.
+const _: () = assert!(LEAF << 2 <= 256);

@@ -2,6 +2,7 @@
 
 use super::heads::common_prefix;
 use super::inner::Inner;
+use crate::backend::KeyRange;
 use crate::record::Release;
 
 /// The bounds of a range of keys: the first that belongs to it, and the first that does not.
@@ -20,6 +21,14 @@ impl<'g> Fences<'g> {
     /// Returns `true` if all keys are within.
     pub(super) fn cover_all(&self) -> bool {
         self.low.is_none() && self.high.is_none()
+    }
+
+    /// Returns `true` if a key can be within both these and a range.
+    pub(super) fn meet(&self, key_range: &KeyRange<'_>) -> bool {
+        let is_below = |low: Option<&[u8]>, high: Option<&[u8]>| {
+            low.is_none_or(|low| high.is_none_or(|high| low < high))
+        };
+        is_below(self.low, key_range.high) && is_below(key_range.low, self.high)
     }
 
     /// Number of bytes that all keys within begin with.

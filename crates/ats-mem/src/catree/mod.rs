@@ -127,7 +127,7 @@ mod write;
 
 use crate::backend::{
     Adaptation, Adaptive, Backend, Direction, End, Fixable, KeyRange, Memory, Neighbour, NoSuchKey,
-    Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    Ordered, ScanPosition, ShapeNode, Skipped, SlotAnswer, Slots, Totals,
 };
 use crate::change::{Busy, Change};
 use crate::moments::{Moment, When};
@@ -160,7 +160,10 @@ impl<R: Release> Backend<R> for CaTree<R> {
         leaf.any_record(at, guard)?.resolve_at(when, guard)
     }
 
-    fn begin(&self, prepare: &mut dyn FnMut() -> Result<(), Busy>) -> Result<Option<Moment>, Busy> {
+    fn begin(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Option<Moment>, Busy> {
         self.begin_moment(prepare).map(Some)
     }
 
@@ -317,6 +320,16 @@ impl<R: Release> Ordered<R> for CaTree<R> {
     ) -> Skipped<'g, R> {
         self.skip_records(key_range, direction, most, guard, pause)
     }
+
+    fn skip_at_once<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, R>> {
+        self.skip_records_at_once(key_range, direction, most, guard)
+    }
 }
 
 /// A slot is the record at that place in the order of the keys. O(log n), as
@@ -329,16 +342,8 @@ impl<R: Release> Slots<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>),
     ) -> SlotAnswer {
         let go_on = &mut || ControlFlow::Continue(());
-        match self.skip_records(KeyRange::default(), Direction::Up, index, guard, go_on) {
-            // The objects of a record are all in the slot of its first one.
-            Skipped::At(_, 1..) => SlotAnswer::Here,
-            Skipped::At(record, 0) => {
-                visit(record);
-                SlotAnswer::Here
-            }
-            Skipped::All(len) if len == index => SlotAnswer::End,
-            _ => SlotAnswer::Beyond,
-        }
+        self.skip_records(KeyRange::default(), Direction::Up, index, guard, go_on)
+            .slot(index, visit)
     }
 }
 
@@ -368,5 +373,11 @@ impl<R: Release> CaTree<R> {
     /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
         self.estimate().adaptation
+    }
+
+    /// The route nodes and base nodes in the order of their keys; a route node comes before those
+    /// that it leads to. O(base nodes).
+    pub fn shape(&self) -> Vec<ShapeNode> {
+        self.nodes_in_order()
     }
 }

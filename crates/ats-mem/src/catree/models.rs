@@ -522,9 +522,27 @@ fn an_aborted_batch_meets_a_split() {
     });
 }
 
+fn size(tree: &CaTree<Plain>) -> Option<i64> {
+    let totals = tree.totals().expect("threads of models may wait");
+    Some(totals.objects)
+}
+
+/// The same as a place, if no batch is in the way.
+fn size_at_once(tree: &CaTree<Plain>) -> Option<i64> {
+    match tree.skip_at_once(KeyRange::default(), Direction::Up, usize::MAX, &pin()) {
+        Some(Skipped::All(size)) => Some(size as i64),
+        None => None,
+        _ => panic!("there are fewer records"),
+    }
+}
+
 /// A size is that of a moment also while base nodes are split or joined, and of a batch has all or
 /// nothing.
-fn size_beside(prepare: fn() -> Tree, adapt: fn(&CaTree<Plain>)) {
+fn size_beside(
+    prepare: fn() -> Tree,
+    adapt: fn(&CaTree<Plain>),
+    size: fn(&CaTree<Plain>) -> Option<i64>,
+) {
     check(1, move || {
         let tree = prepare();
         together(
@@ -533,9 +551,11 @@ fn size_beside(prepare: fn() -> Tree, adapt: fn(&CaTree<Plain>)) {
                 adapt(tree);
                 put_both(tree, [1, 7], 0);
             },
-            |tree| {
+            move |tree| {
                 let before = get(tree, 7).is_some();
-                let size = tree.totals().expect("threads of models may wait").objects;
+                let Some(size) = size(tree) else {
+                    return;
+                };
                 let after = get(tree, 1).is_some();
                 assert!(size == 4 || size == 6);
                 assert!(size == 6 || !before, "what was seen is counted");
@@ -548,12 +568,22 @@ fn size_beside(prepare: fn() -> Tree, adapt: fn(&CaTree<Plain>)) {
 
 #[test]
 fn a_size_beside_a_split_and_a_batch() {
-    size_beside(|| one_base(&EVEN), |tree| split(tree, 4));
+    size_beside(|| one_base(&EVEN), |tree| split(tree, 4), size);
+}
+
+#[test]
+fn a_size_at_once_beside_a_split_and_a_batch() {
+    size_beside(|| one_base(&EVEN), |tree| split(tree, 4), size_at_once);
 }
 
 #[test]
 fn a_size_beside_a_join_and_a_batch() {
-    size_beside(|| two_bases(&EVEN), |tree| join(tree, 4));
+    size_beside(|| two_bases(&EVEN), |tree| join(tree, 4), size);
+}
+
+#[test]
+fn a_size_at_once_beside_a_join_and_a_batch() {
+    size_beside(|| two_bases(&EVEN), |tree| join(tree, 4), size_at_once);
 }
 
 /// The first keys of a tree: in place in an empty leaf, behind the first, and in a leaf that
@@ -620,7 +650,7 @@ fn pairs(tree: &CaTree<Plain>, when: When) -> Vec<(u64, u64)> {
 
 fn begin(tree: &CaTree<Plain>) -> Moment {
     let moment = tree
-        .begin(&mut || Ok(()))
+        .begin(&mut || Ok(true))
         .expect("threads of models may wait");
     moment.expect("a tree has moments")
 }
@@ -831,5 +861,42 @@ fn a_query_meets_a_record_that_is_passed_over() {
         tree.end(old);
         all_is_cut(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 23), (6, 63)]);
+    });
+}
+
+/// A query that changes what it sees keeps nothing for itself, but what another one sees that
+/// begins meanwhile: all of its changes up to a moment, and none of those after.
+#[test]
+fn a_query_meets_changes_of_another() {
+    check(2, || {
+        let tree = one_base(&[2, 6]);
+        let moment = quietly(|| begin(&tree));
+        let by = moment.query();
+        together(
+            &tree,
+            move |tree| {
+                let guard = pin();
+                for (number, new) in [(2, None), (6, Some(66))] {
+                    let key = key(number);
+                    let done = tree.update_by(&key, by, &guard, &mut |current| {
+                        assert!(current.is_some());
+                        match new {
+                            None => Change::Remove,
+                            Some(value) => Change::Put(RecordBox::new(&key, &[value], false)),
+                        }
+                    });
+                    assert_eq!(done, Ok(()));
+                }
+            },
+            |tree| {
+                query(tree, |met| {
+                    let expected: [&[(u64, u64)]; 3] = [&[(2, 2), (6, 6)], &[(6, 6)], &[(6, 66)]];
+                    assert!(expected.contains(&met), "{met:?}");
+                });
+            },
+        );
+        tree.end(moment);
+        all_is_cut(&tree);
+        assert_eq!(pairs(&tree, When::NOW), [(6, 66)]);
     });
 }

@@ -12,10 +12,18 @@
 //! been asked for. So writers do not wait long, and a count ends even if they undo subtree counts
 //! faster than it makes them: it is a walk whose steps are sometimes long.
 //!
-//! Uses the root, the gate, since it takes locks, and the rule that says how many objects a record
-//! is.
+//! # At one moment
+//! A range whose subtree counts are known is passed in microseconds, and so
+//! [at one moment](crate::Ordered::skip_at_once): under the lock of the base node if it is the only
+//! one; else, as a [census](ats_sync::census) is taken, behind the closed gate, and with the lock
+//! of adaptation, so that the base nodes stay as they are. Subtree counts include the records of
+//! open batches, which nobody sees, so there must be none at that moment: base nodes count records
+//! that batches have installed and not ended, and the sum of these numbers is 0.
+//!
+//! Uses the root, the gate, since it takes locks, the routes, which have the lock of adaptation,
+//! and the rule that says how many objects a record is.
 
-use super::base::Base;
+use super::base::{Base, sum_pending};
 use super::fences::Fences;
 use super::inner::Inner;
 use super::kind::Kind;
@@ -27,8 +35,8 @@ use super::simd_search::Baseline;
 use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
-use ats_sync::Guard;
-use ats_sync::model::NODES_HELD;
+use ats_sync::model::{MOMENT_ATTEMPTS, NODES_HELD};
+use ats_sync::{Backoff, Guard};
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Looking at so many records takes about as long as visiting a node.
@@ -57,6 +65,8 @@ struct Skipping<'g> {
     nodes: usize,
     /// Bytes of memory taken by subtree counts.
     bytes: usize,
+    /// `true` if the lock is held, so that subtree counts can be kept.
+    keeps: bool,
 }
 
 /// Those of the ends of a range that lie within some node.
@@ -81,7 +91,30 @@ impl<'k> Ends<'k> {
     }
 }
 
+/// A range, the direction in which it is passed, and most objects.
+type Wanted<'k> = (KeyRange<'k>, Direction, usize);
+
+/// The outcome of an attempt to skip records at one moment.
+enum Try<'g, R: Release> {
+    Skipped(Skipped<'g, R>),
+    /// There are too many nodes to be visited, or the calling thread must not wait.
+    TooFar,
+    /// A batch is open.
+    Again,
+}
+
 impl<'g> Skipping<'g> {
+    /// Passes the records of a range in a base node, which has these fences.
+    fn skip_base<R: Release>(
+        &mut self,
+        base: &'g Base<R>,
+        fences: Fences<'g>,
+        KeyRange { low, high }: KeyRange<'_>,
+    ) -> ControlFlow<Stop<'g, R>> {
+        let ends = Ends { low, high }.within(&fences);
+        self.skip(base.root(), fences, ends)
+    }
+
     /// Passes the records between the ends below a node, which has these fences.
     fn skip<R: Release>(
         &mut self,
@@ -197,7 +230,7 @@ impl<'g> Skipping<'g> {
         inner.prefetch_child(ahead);
         let before = self.left;
         self.skip(inner.child(place), fences, ends)?;
-        if is_whole && known.is_none() {
+        if is_whole && known.is_none() && self.keeps {
             self.bytes += inner.subtree_counts.set(place, before - self.left);
         }
         Continue(())
@@ -259,19 +292,9 @@ impl<R: Release> CaTree<R> {
                 break (base, fences, held);
             }
         };
-        let mut skipping = Skipping {
-            guard,
-            direction,
-            objects: self.objects,
-            left: *left,
-            nodes: NODES_HELD,
-            bytes: 0,
-        };
-        let ends = Ends {
-            low: key_range.low,
-            high: key_range.high,
-        };
-        let stop = skipping.skip(base.root(), fences, ends.within(&fences));
+        let mut skipping = self.skipping(direction, *left, guard);
+        skipping.keeps = true;
+        let stop = skipping.skip_base(base, fences, key_range);
         *left = skipping.left;
         if skipping.bytes > 0 {
             base.count_turn();
@@ -284,6 +307,114 @@ impl<R: Release> CaTree<R> {
             Direction::Up => fences.high,
             Direction::Down => fences.low,
         })
+    }
+
+    fn skipping<'g>(&self, direction: Direction, left: u64, guard: &'g Guard) -> Skipping<'g> {
+        Skipping {
+            guard,
+            direction,
+            objects: self.objects,
+            left,
+            nodes: NODES_HELD,
+            bytes: 0,
+            keeps: false,
+        }
+    }
+
+    /// See [`Ordered::skip_at_once`](crate::Ordered::skip_at_once).
+    pub(super) fn skip_records_at_once<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, R>> {
+        if key_range.is_empty() {
+            return Some(Skipped::All(0));
+        }
+        let wanted = (key_range, direction, most);
+        let mut backoff = Backoff::new();
+        for _ in 0..MOMENT_ATTEMPTS {
+            let tried = match self.root().node(guard).kind() {
+                Kind::Base(base) => self.try_in_only(base, wanted, guard),
+                _ => self.try_in_all(wanted, guard),
+            };
+            match tried {
+                Try::Skipped(skipped) => return Some(skipped),
+                Try::TooFar => return None,
+                // Batches are open, which end.
+                Try::Again if backoff.wait() => {}
+                Try::Again => return None,
+            }
+        }
+        None
+    }
+
+    /// Passes records under the lock of the base node if that is the only one.
+    fn try_in_only<'g>(
+        &'g self,
+        base: &'g Base<R>,
+        wanted: Wanted<'_>,
+        guard: &'g Guard,
+    ) -> Try<'g, R> {
+        if base.pending() != 0 {
+            return Try::Again;
+        }
+        let _held = base.lock_to_count(&self.gate);
+        match base.header.is_dead() || base.pending() != 0 {
+            true => Try::Again,
+            false => self.skip_at_rest(&[(base, Fences::NONE)], wanted, guard),
+        }
+    }
+
+    /// Passes records while no thread is inside that writes.
+    fn try_in_all<'g>(&'g self, wanted: Wanted<'_>, guard: &'g Guard) -> Try<'g, R> {
+        let tried = self.routes.take_turn(|turn| {
+            let _routes_held = self.routes.lock_within_limit()?;
+            let mut bases = Vec::new();
+            self.root().for_each_base(guard, &mut |base, fences| {
+                bases.push((base, fences));
+                Continue(())
+            });
+            let has_pending = || sum_pending(bases.iter().map(|(base, _)| base.pending())) != 0;
+            if has_pending() {
+                return Some(Try::Again);
+            }
+            let parts = || bases.iter().map(|(base, _)| *base);
+            self.gate.close(turn, parts, || match has_pending() {
+                true => Try::Again,
+                false => self.skip_at_rest(&bases, wanted, guard),
+            })
+        });
+        tried.unwrap_or(Try::TooFar)
+    }
+
+    /// Passes records of these base nodes, which are all, while no other thread changes anything
+    /// and no batch is open.
+    fn skip_at_rest<'g>(
+        &'g self,
+        bases: &[(&'g Base<R>, Fences<'g>)],
+        (key_range, direction, most): Wanted<'_>,
+        guard: &'g Guard,
+    ) -> Try<'g, R> {
+        let mut skipping = self.skipping(direction, most as u64, guard);
+        let mut skip = |(base, fences): &(&'g Base<R>, Fences<'g>)| {
+            if !fences.meet(&key_range) {
+                return Continue(());
+            }
+            // Each base node was looked at anyway.
+            skipping.nodes += 1;
+            skipping.skip_base(base, *fences, key_range)
+        };
+        let stop = match direction {
+            Direction::Up => bases.iter().try_for_each(&mut skip),
+            Direction::Down => bases.iter().rev().try_for_each(&mut skip),
+        };
+        match stop {
+            Continue(()) => Try::Skipped(Skipped::All(most - skipping.left as usize)),
+            Break(Stop::At(record, within)) => Try::Skipped(Skipped::At(record, within as usize)),
+            Break(Stop::Pause(_)) => Try::TooFar,
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl<R: Release> CaTree<R> {
                 &mut locked,
                 Some(Old::Seen(record)),
                 step,
-                record.key(),
+                (record.key(), None),
                 guard,
             );
             // A split cannot part threads that contend for one end.

@@ -159,8 +159,16 @@ impl<R: Release> Routes<R> {
         &self,
         take: impl FnOnce(&mut Turn<'_>) -> Option<(Totals, u64)>,
     ) -> Result<(Totals, u64), Busy> {
-        let census = self.shared.get_or_make().census.get_or_init(Box::default);
-        census.share(take).ok_or(Busy)
+        self.census_of_all().share(take).ok_or(Busy)
+    }
+
+    /// Calls a function that closes the gate, when it is its turn.
+    pub(super) fn take_turn<T>(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<T>) -> Option<T> {
+        self.census_of_all().take_turn(take)
+    }
+
+    fn census_of_all(&self) -> &Census<(Totals, u64)> {
+        self.shared.get_or_make().census.get_or_init(Box::default)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The caller holds the lock of the base node; the lock of adaptation and that of a neighbour are
 //! only tried (CATREE-5).
 
-use super::base::{Base, Counts};
+use super::base::{Base, Counts, sum_pending};
 use super::fences::Fences;
 use super::kind::Kind;
 use super::leaf_edit::without_pair;
@@ -107,6 +107,7 @@ impl<R: Release> Routes<R> {
         let (mine, theirs) = (base.counts(), other.counts());
         let counts = Counts {
             objects: mine.objects + theirs.objects,
+            pending: sum_pending([mine.pending, theirs.pending].into_iter()),
             bytes: mine.bytes + theirs.bytes + nodes.bytes(),
             node_bytes: mine.node_bytes + theirs.node_bytes + nodes.bytes(),
             contended: mine.contended + theirs.contended,

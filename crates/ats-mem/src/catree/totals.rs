@@ -10,7 +10,7 @@ use super::base::{Base, Counts};
 use super::header::BASE;
 use super::kind::Kind;
 use super::tree::CaTree;
-use crate::backend::{Adaptation, Totals};
+use crate::backend::{Adaptation, BaseState, ShapeNode, Totals};
 use crate::change::Busy;
 use crate::moments::Moment;
 use crate::record::Release;
@@ -39,7 +39,7 @@ impl<R: Release> CaTree<R> {
     /// Begins a query, as [`census`](Self::census).
     pub(super) fn begin_moment(
         &self,
-        prepare: &mut dyn FnMut() -> Result<(), Busy>,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
     ) -> Result<Moment, Busy> {
         self.moments.begin(prepare, || {
             let guard = pin();
@@ -133,34 +133,64 @@ impl<R: Release> CaTree<R> {
             joins: self.routes.joins(),
             ..Adaptation::default()
         };
-        let mut ahead = vec![(self.root().node(&guard), 0)];
-        while let Some((node, depth)) = ahead.pop() {
-            match node.kind() {
-                Kind::Base(base) => {
-                    let more = base.counts();
-                    counts.objects += more.objects;
-                    let own = base.bytes_with_finger() as i64;
-                    counts.bytes += more.bytes + own;
-                    counts.node_bytes += more.node_bytes + own;
-                    counts.contended += more.contended;
-                    counts.uncontended += more.uncontended;
-                    adaptation.base_nodes += 1;
-                    adaptation.depth = adaptation.depth.max(depth);
-                }
-                Kind::Inner(route) => {
-                    debug_assert!(route.header().level > BASE);
-                    adaptation.route_nodes += 1;
-                    ahead.extend(route.children().into_iter().map(|child| (child, depth + 1)));
-                }
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+        self.for_each_above_leaves(&guard, |depth, base| match base {
+            Some(base) => {
+                let more = base.counts();
+                counts.objects += more.objects;
+                let own = base.bytes_with_finger() as i64;
+                counts.bytes += more.bytes + own;
+                counts.node_bytes += more.node_bytes + own;
+                counts.contended += more.contended;
+                counts.uncontended += more.uncontended;
+                adaptation.base_nodes += 1;
+                adaptation.depth = adaptation.depth.max(depth);
             }
-        }
+            None => adaptation.route_nodes += 1,
+        });
         adaptation.contended = counts.contended;
         adaptation.uncontended = counts.uncontended;
         Estimate {
             counts,
             route_bytes: self.routes.bytes(),
             adaptation,
+        }
+    }
+
+    /// [`shape`](Self::shape). Writers go on, but no base node is split or joined meanwhile.
+    pub(super) fn nodes_in_order(&self) -> Vec<ShapeNode> {
+        let guard = pin();
+        let _routes_held = self.routes.lock();
+        let mut nodes = Vec::new();
+        self.for_each_above_leaves(&guard, |depth, base| {
+            let base = base.map(|base| {
+                let counts = base.counts();
+                BaseState {
+                    statistics: base.statistics(),
+                    contended: counts.contended,
+                    uncontended: counts.uncontended,
+                }
+            });
+            nodes.push(ShapeNode { depth, base });
+        });
+        nodes
+    }
+
+    /// Visits route nodes, for which it gives nothing, and base nodes, with the number of route
+    /// nodes above; in the order of keys, a route node before what it leads to. The caller holds
+    /// the lock of adaptation.
+    fn for_each_above_leaves(&self, guard: &Guard, mut visit: impl FnMut(usize, Option<&Base<R>>)) {
+        let mut ahead = vec![(self.root().node(guard), 0)];
+        while let Some((node, depth)) = ahead.pop() {
+            match node.kind() {
+                Kind::Base(base) => visit(depth, Some(base)),
+                Kind::Inner(route) => {
+                    debug_assert!(route.header().level > BASE);
+                    visit(depth, None);
+                    let children = route.children().into_iter().rev();
+                    ahead.extend(children.map(|child| (child, depth + 1)));
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
         }
     }
 }

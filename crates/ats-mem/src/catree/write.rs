@@ -9,7 +9,7 @@ use super::slot::Word;
 use super::tree::CaTree;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::moments::{Moments, Removal, TakeOut};
+use crate::moments::{Moments, Query, Removal, TakeOut};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
@@ -37,7 +37,7 @@ impl<R: Release> CaTree<R> {
         let found = self.free_leaf(key, Wanted::Any, guard)?;
         let (locked, old) = found.expect("any key is wanted");
         let was_there = old.is_some();
-        self.change(locked, old, KeyStep::Put(record), key, guard);
+        self.change(locked, old, KeyStep::Put(record), (key, None), guard);
         Ok(was_there)
     }
 
@@ -48,7 +48,7 @@ impl<R: Release> CaTree<R> {
             return Ok(false);
         };
         let was_there = old.is_some();
-        self.change(locked, old, KeyStep::Remove, key, guard);
+        self.change(locked, old, KeyStep::Remove, (key, None), guard);
         Ok(was_there)
     }
 
@@ -84,22 +84,22 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Carries out a change of a key, and ends the write.
+    /// Carries out a change of a key, by a query if one is given, and ends the write.
     #[inline]
     fn change<'g>(
         &self,
         mut locked: LockedLeaf<'g, R>,
         old: Option<Old<'g, R>>,
         step: KeyStep<R>,
-        key: &[u8],
+        (key, by): (&[u8], Option<Query>),
         guard: &'g Guard,
     ) {
         let before = locked.base.last(&locked.held, guard);
-        let gone = self.carry_out(&mut locked, old, step, key, guard);
+        let gone = self.carry_out(&mut locked, old, step, (key, by), guard);
         self.end_write(locked, before, gone, key, guard);
     }
 
-    /// Changes the record of `key` as was decided, at its locked leaf, where `old` is. Returns what
+    /// Changes the record of a key as was decided, at its locked leaf, where `old` is. Returns what
     /// it took out of the store, for [`end_write`](Self::end_write).
     #[inline]
     pub(super) fn carry_out<'g>(
@@ -107,7 +107,7 @@ impl<R: Release> CaTree<R> {
         locked: &mut LockedLeaf<'g, R>,
         old: Option<Old<'g, R>>,
         step: KeyStep<R>,
-        key: &[u8],
+        (key, by): (&[u8], Option<Query>),
         guard: &'g Guard,
     ) -> Option<Gone<'g, R>> {
         match step {
@@ -125,13 +125,14 @@ impl<R: Release> CaTree<R> {
                 locked.base.count(R::weight(&record) - before);
                 self.objects.count_put(locked.base, old.as_ref(), &record);
                 let old = old.or_else(|| locked.any_record(guard).map(Old::Seen));
-                let (fresh, old) = self.moments.date(&record, old, guard);
+                let (fresh, old) = self.moments.date(&record, old, by, guard);
                 locked.put_record(record, self.root(), guard);
                 self.moments.list(fresh, guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
+                locked.base.count_pending(1);
                 self.objects.count_put(locked.base, old.as_ref(), &record);
                 locked.put_record(record, self.root(), guard);
                 None
@@ -142,7 +143,7 @@ impl<R: Release> CaTree<R> {
                 };
                 locked.base.count(Weight::NONE - old.weight());
                 self.objects.count_removed(locked.base, key, &old);
-                let gone = self.remove_record(locked, at, old, key, guard);
+                let gone = self.remove_record(locked, at, old, (key, by), guard);
                 gone.map(Gone::Removed)
             }
         }
@@ -156,10 +157,10 @@ impl<R: Release> CaTree<R> {
         locked: &mut LockedLeaf<'g, R>,
         at: usize,
         old: Old<'r, R>,
-        key: &[u8],
+        (key, by): (&[u8], Option<Query>),
         guard: &'g Guard,
     ) -> Option<Old<'r, R>> {
-        match self.moments.remove(key, old, guard) {
+        match self.moments.remove(key, old, by, guard) {
             Removal::Plain(old) => {
                 locked.take_out(at, key, self.root(), guard);
                 Some(old)
@@ -211,7 +212,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             locked.held.count(SPANNING_COST);
         }
         let there = here.filter(|record| !record.is_removal());
-        self.change(locked, there.map(Old::Seen), decide(here), key, guard);
+        let by = trip.query();
+        self.change(locked, there.map(Old::Seen), decide(here), (key, by), guard);
         Ok(())
     }
 
@@ -223,10 +225,17 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         self.root().prefetch_leaves(keys, guard);
     }
 
-    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(
+        &self,
+        key: &[u8],
+        (weight, stay): (Weight, u32),
+        guard: &Guard,
+        commit: &mut dyn FnMut(),
+    ) {
         let locked = self.lock_leaf(key, guard);
         commit();
         locked.base.count(weight);
+        locked.base.count_pending(stay.wrapping_neg().cast_signed());
     }
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
@@ -234,6 +243,10 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         let old = Old::Seen(installed);
+        // If the other one is stamped, the batch goes on with that.
+        if !other.is_some_and(Record::is_held) {
+            locked.base.count_pending(-1);
+        }
         match other {
             None => {
                 self.objects.count_removed(locked.base, key, &old);
@@ -266,9 +279,10 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             return self.exchange(hold, before, guard);
         };
         let held = Old::Seen(hold);
+        locked.base.count_pending(-1);
         locked.base.count(Weight::NONE - before.weight());
         self.objects.count_removed(locked.base, key, &held);
-        let gone = self.remove_record(&mut locked, at, Old::Seen(before), key, guard);
+        let gone = self.remove_record(&mut locked, at, Old::Seen(before), (key, None), guard);
         drop(locked);
         if let Some(before) = gone {
             // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).

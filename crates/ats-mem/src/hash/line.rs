@@ -133,6 +133,13 @@ impl<'g, R: Release> Full<'g, R> {
         }
     }
 
+    /// Returns `true` if the record is one of those that say how many buckets there should be: one
+    /// that readers can find, or a removal, which takes up a slot until no query needs it.
+    #[inline]
+    pub(super) fn is_counted(self) -> bool {
+        !self.is_deleted() || self.record().is_removal()
+    }
+
     /// The word of the slot of a record of this hash.
     pub(super) fn of(hash: u64, record: &'g Record<R>) -> Self {
         Self(Word::new(hash, record), PhantomData)

@@ -13,7 +13,7 @@ use crate::When;
 use crate::backend::Fixable;
 use crate::change::Change;
 use crate::moments::Moment;
-use crate::record::{Plain, RecordBox};
+use crate::record::{Plain, Record, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
 use loom::sync::Arc;
@@ -199,6 +199,34 @@ fn a_walk_meets_a_join() {
     a_walk_meets(3, move_together);
 }
 
+/// From a key that stays, a step leads to the next one that stays, although both have one bucket
+/// before, and two behind, or the other way round.
+fn a_step_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
+    let stay = of_bucket_0(1, 1);
+    let (from, to) = (stay[0], stay[1]);
+    check(move || {
+        let table = fill_table(&stay, 3);
+        quietly(|| (buckets..3).for_each(|_| move_together(&table)));
+        together(&table, change, |table| {
+            let guard = pin();
+            let next = table.next(&key(from), &guard).expect("it is known");
+            assert_eq!(next.map(Record::value), Some(&[to][..]));
+            let end = table.next(&key(to), &guard).expect("it is known");
+            assert!(end.is_none());
+        });
+    });
+}
+
+#[test]
+fn a_step_meets_a_split() {
+    a_step_meets(2, move_apart);
+}
+
+#[test]
+fn a_step_meets_a_join() {
+    a_step_meets(3, move_together);
+}
+
 /// A record that stays in a bucket that is split moves forward to slots a reader may have passed.
 #[test]
 fn readers_meet_a_chain_that_is_compacted() {
@@ -373,7 +401,7 @@ fn numbers_at(table: &Table, when: When) -> Vec<u64> {
 
 fn begin(table: &Table) -> Moment {
     let moment = table
-        .begin(&mut || Ok(()))
+        .begin(&mut || Ok(true))
         .expect("threads of models may wait");
     moment.expect("a table has moments")
 }
@@ -448,5 +476,35 @@ fn a_query_and_a_cut_meet_a_split() {
         cut_all(&table);
         assert_eq!((numbers(&table), table.len()), (vec![], 0));
         assert_eq!(table.memory().records, 0);
+    });
+}
+
+/// A query that changes what it sees keeps nothing for itself, but what another one sees that
+/// begins meanwhile.
+#[test]
+fn a_query_meets_removals_of_another() {
+    let [first, second] = [ending_in(0, 1).next(), ending_in(1, 1).next()];
+    let [first, second] = [first, second].map(|number| number.expect("there is one"));
+    check_with(1, move || {
+        let table = fill_table(&[first, second], 2);
+        let moment = quietly(|| begin(&table));
+        let by = moment.query();
+        together(
+            &table,
+            move |table| {
+                let guard = pin();
+                for number in [first, second] {
+                    let done = table.update_by(&key(number), by, &guard, &mut |current| {
+                        assert!(current.is_some());
+                        Change::Remove
+                    });
+                    assert_eq!(done, Ok(()));
+                }
+            },
+            move |table| query(table, &[&sort(&[first, second])[..], &[second], &[]]),
+        );
+        table.end(moment);
+        cut_all(&table);
+        assert_eq!((numbers(&table), table.len()), (vec![], 0));
     });
 }

@@ -39,7 +39,7 @@ impl<R: Release> HashTable<R> {
             let is_read = record.is_removal() && record.version(guard).is_some();
             if word.is_deleted() && !is_read {
                 bucket.clear(slot);
-                locked.add(0, Weight::NONE - word.weight());
+                locked.add(-i64::from(word.is_counted()), Weight::NONE - word.weight());
                 retire(Some(word.record()), guard);
             }
         });

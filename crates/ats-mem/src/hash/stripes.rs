@@ -52,8 +52,8 @@ pub(super) enum Advice {
 /// One lock with what it guards.
 pub(super) struct Stripe {
     lock: Lock,
-    /// Records in the buckets, of which some may be pending. Written by the holder of the lock
-    /// only.
+    /// Records in the buckets, of which some may be pending, and removals that queries look
+    /// through. Written by the holder of the lock only.
     records: AtomicI64,
     /// The number of objects that readers see, and the bytes of those that are kept for walks.
     /// Written by the holder of the lock only.

@@ -110,7 +110,7 @@ impl<R: Release> HashTable<R> {
         let mut freed = 0;
         contents.for_each(|slot, word| {
             contents.clear(slot);
-            locked.add(-i64::from(!word.is_deleted()), Weight::NONE - word.weight());
+            locked.add(-i64::from(word.is_counted()), Weight::NONE - word.weight());
             // SAFETY: the record was just taken out of its only slot (HASH-2). The exclusive borrow
             // shows that no reference to it is left: those handed out are borrowed from the table,
             // too. The moments are there as long as the table.

@@ -12,12 +12,13 @@
 
 use super::bucket::Bucket;
 use super::directory::depth_of;
-use super::line::Word;
+use super::line::{Full, Word};
 use super::table::HashTable;
 use crate::backend::NoSuchKey;
 use crate::moments::When;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// A place in the order.
@@ -42,11 +43,14 @@ impl<'k> Place<'k> {
         }
     }
 
-    /// Returns `true` if the place is before `key`, which has this reversed hash.
-    fn is_before(self, reversed: u64, key: &[u8]) -> bool {
+    /// The order of the place and of `key`, which has this reversed hash. A place is equal to the
+    /// key that it is behind.
+    #[inline]
+    fn order(self, reversed: u64, key: &[u8]) -> Ordering {
         match self {
-            Self::At(here) => here <= reversed,
-            Self::Behind(here, behind) => (here, behind) < (reversed, key),
+            Self::At(here) if here <= reversed => Ordering::Less,
+            Self::At(_) => Ordering::Greater,
+            Self::Behind(here, behind) => (here, behind).cmp(&(reversed, key)),
         }
     }
 }
@@ -70,6 +74,15 @@ pub(super) fn resolve_word<'g, R: Release>(
 
 /// The records of one interval in order, as of one moment each.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
+
+/// The step from a place to the first record behind it, within the interval of one bucket.
+struct Step<'g, R: Release> {
+    first: Option<&'g Record<R>>,
+    /// `true` if the place is behind a key that is known.
+    is_known: bool,
+    /// The beginning of the next interval; `None` at the end of the table.
+    end: Option<u64>,
+}
 
 /// Places ahead of a walk, whose buckets and records are asked for before it comes to them:
 /// consecutive buckets are not neighbours in memory. If the table changes meanwhile, they may be
@@ -113,26 +126,23 @@ impl Scouts {
 }
 
 impl<R: Release> HashTable<R> {
-    /// Returns `true` if a walk may continue from `key`.
-    fn is_known(&self, key: &[u8], hash: u64, guard: &Guard) -> bool {
-        let fixed = self.is_fixed();
-        let found = self.search(key, hash, guard, |word, record| {
-            let known = match word.is_deleted() {
-                true => fixed && !word.is_unknown(),
-                false => record.resolve(guard).is_some(),
-            };
-            known.then_some(())
-        });
-        found.is_some()
+    /// Returns `true` if a walk may continue from the key of this slot. `is_fixed` was read before
+    /// the slot.
+    #[inline]
+    fn is_known(word: Word, record: &Record<R>, is_fixed: bool, guard: &Guard) -> bool {
+        match word.is_deleted() {
+            true => is_fixed && !word.is_unknown(),
+            false => record.resolve(guard).is_some(),
+        }
     }
 
     /// The place behind `key`, which must be known.
     pub(super) fn behind<'k>(&self, key: &'k [u8], guard: &Guard) -> Result<Place<'k>, NoSuchKey> {
-        let hash = self.seed.hash(key);
-        match self.is_known(key, hash, guard) {
-            true => Ok(Place::behind(hash, key)),
-            false => Err(NoSuchKey),
-        }
+        let (hash, is_fixed) = (self.seed.hash(key), self.is_fixed());
+        let known = self.search(key, hash, guard, |word, record| {
+            Self::is_known(word, record, is_fixed, guard).then_some(())
+        });
+        known.map(|()| Place::behind(hash, key)).ok_or(NoSuchKey)
     }
 
     /// The first record behind `place`.
@@ -141,14 +151,27 @@ impl<R: Release> HashTable<R> {
         place: Place<'_>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let (mut found, mut place) = (Found::new(), place);
+        let mut place = place;
         loop {
-            let end = self.gather(place, When::NOW, guard, &mut found);
-            match (found.first(), end) {
-                (Some((_, first)), _) => return Some(first),
-                (None, Some(end)) => place = Place::At(end),
-                (None, None) => return None,
+            let step = self.step(place, guard);
+            match (step.first, step.end) {
+                (Some(first), _) => return Some(first),
+                (None, end) => place = Place::At(end?),
             }
+        }
+    }
+
+    /// The first record behind `key`, which must be known. Nearly always one bucket has both.
+    pub(super) fn successor_of<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+        let step = self.step(Place::behind(self.seed.hash(key), key), guard);
+        match (step.is_known, step.first, step.end) {
+            (false, _, _) => Err(NoSuchKey),
+            (true, None, Some(end)) => Ok(self.successor(Place::At(end), guard)),
+            (true, first, _) => Ok(first),
         }
     }
 
@@ -223,6 +246,27 @@ impl<R: Release> HashTable<R> {
         (place | (u64::MAX >> view.depth(bucket))).checked_add(1)
     }
 
+    /// Looks at the bucket of `place`, which may be gone, and at its records up to the end of the
+    /// interval: again, until none of these was somewhere else meanwhile. As in `search`, a miss is
+    /// what has to be confirmed. Returns what the last look has found, and where the next interval
+    /// begins, `None` at the end of the table.
+    fn look_at_interval<'g, T>(
+        &'g self,
+        place: Place<'_>,
+        guard: &'g Guard,
+        mut look: impl FnMut(Option<Bucket<'g, R>>, u64) -> T,
+    ) -> (T, Option<u64>) {
+        loop {
+            let view = self.directory.view();
+            let bucket = view.bucket(place.reversed_hash().reverse_bits());
+            let last = place.reversed_hash() | (u64::MAX >> view.depth(bucket));
+            let found = look(self.directory.bucket(bucket, guard), last);
+            if self.directory.confirms_bucket(view, bucket) {
+                return (found, last.checked_add(1));
+            }
+        }
+    }
+
     /// Puts the records from `place` to the end of the interval of its bucket into `found`, in
     /// order. Returns where the next interval begins, `None` at the end of the table.
     fn gather<'g>(
@@ -232,27 +276,54 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) -> Option<u64> {
-        loop {
-            let view = self.directory.view();
-            let bucket = view.bucket(place.reversed_hash().reverse_bits());
-            let last = place.reversed_hash() | (u64::MAX >> view.depth(bucket));
+        let ((), end) = self.look_at_interval(place, guard, |bucket, last| {
             found.clear();
-            if let Some(bucket) = self.directory.bucket(bucket, guard) {
+            if let Some(bucket) = bucket {
                 self.collect(bucket, (place, last), when, guard, found);
             }
-            // A miss is what has to be confirmed here, as in `get`: that no record of the interval
-            // was somewhere else.
-            if self.directory.confirms_bucket(view, bucket) {
-                if found.len() > 1 {
-                    found.sort_unstable_by(|a, b| {
-                        let by_hash = a.0.cmp(&b.0);
-                        by_hash.then_with(|| a.1.key().cmp(b.1.key()))
-                    });
-                    // A record that is being moved within its bucket can be met in both places.
-                    found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+        });
+        if found.len() > 1 {
+            found.sort_unstable_by(|a, b| {
+                let by_hash = a.0.cmp(&b.0);
+                by_hash.then_with(|| a.1.key().cmp(b.1.key()))
+            });
+            // A record that is being moved within its bucket can be met in both places.
+            found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+        }
+        end
+    }
+
+    /// The step from `place` as of now.
+    fn step<'g>(&'g self, place: Place<'_>, guard: &'g Guard) -> Step<'g, R> {
+        let is_fixed = self.is_fixed();
+        let ((first, is_known), end) = self.look_at_interval(place, guard, |bucket, last| {
+            let (mut first, mut is_known) = (None::<(u64, &Record<R>)>, false);
+            let visit = |_, word: Full<'g, R>| {
+                let record = word.record();
+                let reversed = self.seed.hash(record.key()).reverse_bits();
+                match place.order(reversed, record.key()) {
+                    Ordering::Greater => {}
+                    Ordering::Equal => is_known |= Self::is_known(*word, record, is_fixed, guard),
+                    Ordering::Less => {
+                        let is_first = first.is_none_or(|(other, first)| {
+                            (reversed, record.key()) < (other, first.key())
+                        });
+                        if is_first && reversed <= last {
+                            let seen = resolve_word(*word, record, When::NOW, guard);
+                            first = seen.map(|record| (reversed, record)).or(first);
+                        }
+                    }
                 }
-                return last.checked_add(1);
+            };
+            if let Some(bucket) = bucket {
+                bucket.for_each(visit);
             }
+            (first.map(|(_, record)| record), is_known)
+        });
+        Step {
+            first,
+            is_known,
+            end,
         }
     }
 
@@ -271,7 +342,7 @@ impl<R: Release> HashTable<R> {
             let record = word.record();
             let reversed = self.seed.hash(record.key()).reverse_bits();
             if reversed <= last
-                && place.is_before(reversed, record.key())
+                && place.order(reversed, record.key()).is_lt()
                 && let Some(record) = resolve_word(*word, record, when, guard)
             {
                 found.push((reversed, record));

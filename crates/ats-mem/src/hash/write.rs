@@ -8,7 +8,7 @@ use super::stripes::Locked;
 use super::table::HashTable;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::moments::{Fresh, Moments, Removal, TakeOut, Tick};
+use crate::moments::{Fresh, Moments, Query, Removal, TakeOut, Tick};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
@@ -105,23 +105,24 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](retire) when
-    /// the lock is free again.
+    /// Does a step of a writer, for a query if one is given. Returns what it took out of its slot,
+    /// to be [retired](retire) when the lock is free again.
     #[inline]
     fn apply<'g>(
         &self,
         found: &LockedKey<'g, R>,
         step: KeyStep<R>,
+        by: Option<Query>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         match step {
             KeyStep::Keep => None,
-            KeyStep::Put(record) => self.put(found, record, guard),
+            KeyStep::Put(record) => self.put(found, record, by, guard),
             KeyStep::Install(record) => {
                 self.install(found, record);
                 None
             }
-            KeyStep::Remove => self.remove(found, guard),
+            KeyStep::Remove => self.remove(found, by, guard),
         }
     }
 
@@ -130,6 +131,7 @@ impl<R: Release> HashTable<R> {
         &self,
         found: &LockedKey<'g, R>,
         record: RecordBox<R>,
+        by: Option<Query>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         let weight = R::weight(&record);
@@ -139,13 +141,13 @@ impl<R: Release> HashTable<R> {
         };
         let (fresh, gone) = match self.moments.tick() {
             None => (Fresh::NONE, there.map(|(_, old)| old.record())),
-            Some(tick) => self.date(tick, &record, there.map(|(_, old)| old), guard),
+            Some(tick) => self.date((tick, by), &record, there.map(|(_, old)| old), guard),
         };
         let word = Word::new(found.hash, record.into_raw());
         match there {
             Some((slot, old)) => {
                 slot.replace(word);
-                let records = i64::from(old.is_deleted());
+                let records = i64::from(!old.is_counted());
                 found.locked.add(records, weight - old.weight());
             }
             None => {
@@ -162,7 +164,7 @@ impl<R: Release> HashTable<R> {
     #[cold]
     fn date<'g>(
         &self,
-        tick: Tick,
+        tick: (Tick, Option<Query>),
         record: &Record<R>,
         there: Option<Full<'g, R>>,
         guard: &'g Guard,
@@ -192,11 +194,17 @@ impl<R: Release> HashTable<R> {
     }
 
     #[inline]
-    fn remove<'g>(&self, found: &LockedKey<'g, R>, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn remove<'g>(
+        &self,
+        found: &LockedKey<'g, R>,
+        by: Option<Query>,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
         let (slot, live) = found.live?;
         let record = live.record();
         let old = Old::Seen(record);
-        if let Removal::By(removal, fresh, gone) = self.moments.remove(record.key(), old, guard) {
+        let removal = self.moments.remove(record.key(), old, by, guard);
+        if let Removal::By(removal, fresh, gone) = removal {
             let word = Word::new(found.hash, removal.into_raw());
             match self.is_fixed() {
                 true => {
@@ -205,7 +213,8 @@ impl<R: Release> HashTable<R> {
                 }
                 false => slot.replace(word.as_unknown()),
             }
-            found.locked.add(-1, Weight::NONE - R::weight(record));
+            // It counts as a record as long as it takes up a slot.
+            found.locked.add(0, Weight::NONE - R::weight(record));
             self.moments.list(fresh, guard);
             return seen(gone);
         }
@@ -263,11 +272,11 @@ pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
 }
 
 impl<R: Release> HashTable<R> {
-    /// [`Stepwise::step`] for a key whose hash is known.
+    /// [`Stepwise::step`] for a key whose hash is known, for a query if one is given.
     pub(super) fn step_hashed<'g>(
         &'g self,
-        key: &[u8],
-        hash: u64,
+        (key, hash): (&[u8], u64),
+        by: Option<Query>,
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
@@ -280,7 +289,7 @@ impl<R: Release> HashTable<R> {
                 wait.wait()?;
                 continue;
             }
-            let gone = self.apply(&found, decide(current), guard);
+            let gone = self.apply(&found, decide(current), by, guard);
             let chores = Chores::of(&found.locked, self.directory.active());
             drop(found);
             retire(gone, guard);
@@ -298,10 +307,10 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-        _trip: &mut Trip,
+        trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        self.step_hashed(key, self.seed.hash(key), guard, decide)
+        self.step_hashed((key, self.seed.hash(key)), trip.query(), guard, decide)
     }
 
     fn moments(&self) -> Option<&Moments<R>> {
@@ -327,7 +336,13 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    fn commit(&self, key: &[u8], weight: Weight, guard: &Guard, commit: &mut dyn FnMut()) {
+    fn commit(
+        &self,
+        key: &[u8],
+        (weight, _): (Weight, u32),
+        guard: &Guard,
+        commit: &mut dyn FnMut(),
+    ) {
         let locked = self.stripes.lock(self.seed.hash(key), guard);
         commit();
         locked.add(0, weight);
@@ -359,7 +374,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let back = Full::of(found.hash, before);
         slot.replace(*back);
         found.live = Some((slot, back));
-        let gone = self.remove(&found, guard);
+        let gone = self.remove(&found, None, guard);
         drop(found);
         retire(gone, guard);
     }
@@ -378,6 +393,7 @@ impl<R: Release> TakeOut<R> for HashTable<R> {
         let is_there = slot.is_some() && !self.is_fixed();
         if let (Some(slot), true) = (slot, is_there) {
             bucket.clear(slot);
+            locked.add(-1, Weight::NONE);
             self.add_lines(-(bucket.unlink_empty(guard) as i64));
         } else if slot.is_some() {
             locked.remember_deleted(hash);

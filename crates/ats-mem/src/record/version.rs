@@ -3,9 +3,10 @@
 //!
 //! The invariants (MOMENTS-1 and so on) are those of [`moments`](crate::moments).
 
+use crate::slab;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// The moment that a reader sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,27 @@ pub(crate) struct Version<T> {
 }
 
 impl<T> Version<T> {
+    /// Puts it into a block. Versions end together, and records that were made between them stay.
+    pub(crate) fn into_block(self) -> NonNull<Self> {
+        let block = slab::allocate_passing(size_of::<Self>()).cast::<Self>();
+        // SAFETY: the block is new, large enough and aligned.
+        unsafe { block.write(self) };
+        block
+    }
+
+    /// Frees its block.
+    ///
+    /// # Safety
+    /// `version` comes from [`into_block`](Version::into_block), and no other code has it.
+    pub(crate) unsafe fn free(version: NonNull<Self>) {
+        // SAFETY: the block was allocated with this size, and the caller says that no other code
+        // has it.
+        unsafe {
+            version.drop_in_place();
+            slab::free_passing(version.cast(), size_of::<Self>());
+        }
+    }
+
     /// The record before, if there was one.
     pub(crate) fn before<'g>(&'g self, _guard: &'g Guard) -> Option<&'g T> {
         let before = self.before.load(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! Blocks: from the slabs, or from the allocator of the system.
 
-use super::class::Class;
+use super::class::{Class, PASSING, PASSING_BYTES};
 use super::{cache, system};
 use ats_sync::count;
 use std::ptr::NonNull;
@@ -39,6 +39,33 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
         // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
         // took it from the system, and is not used afterwards.
         _ => unsafe { system::free(pointer, bytes) },
+    }
+}
+
+/// A block as [`allocate`] gives it, for what is there for a while only. It does not lie between
+/// blocks that stay longer, so its memory can go back to the system.
+#[inline]
+pub(crate) fn allocate_passing(bytes: usize) -> NonNull<u8> {
+    if WATCHED || bytes > PASSING_BYTES {
+        return allocate(bytes);
+    }
+    count::note_allocation(bytes);
+    cache::take(PASSING)
+}
+
+/// Gives a block for what passes back.
+///
+/// # Safety
+/// The same as for [`free`], of a block from [`allocate_passing`].
+#[inline]
+pub(crate) unsafe fn free_passing(pointer: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller says that the block comes from `allocate_passing` with the same `bytes`,
+    // which took it from this class or from `allocate`, and is not used afterwards (SLAB-1).
+    unsafe {
+        match WATCHED || bytes > PASSING_BYTES {
+            true => free(pointer, bytes),
+            false => cache::put(PASSING, pointer),
+        }
     }
 }
 

@@ -4,13 +4,21 @@
 //! a quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a
 //! size of whole cache lines and, since runs begin at a cache line, starts at one. Above 2 KiB,
 //! each is the largest of which as many fit in a run.
+//!
+//! One class more is for what passes: see [`PASSING`].
 
 /// The smallest size.
 pub(super) const SMALLEST: usize = 16;
 /// The largest request that is served from slabs.
 pub const LARGEST: usize = 16 << 10;
-/// The number of sizes.
-pub(super) const CLASSES: usize = FINE + MIDDLE + COARSE.len();
+/// The number of classes.
+pub(super) const CLASSES: usize = LASTING + 1;
+/// The number of those for what stays: one for each size.
+const LASTING: usize = FINE + MIDDLE + COARSE.len();
+/// The size of blocks for what passes.
+pub(super) const PASSING_BYTES: usize = 32;
+/// The class of blocks for what is there for a while only. They lie in chunks of their own.
+pub(super) const PASSING: Class = Class::new(LASTING);
 
 /// All sizes are multiples of this.
 const UNIT: usize = 8;
@@ -54,6 +62,11 @@ impl Class {
         Class(index as u8)
     }
 
+    /// Returns `true` if it is [`PASSING`].
+    pub(super) fn is_passing(self) -> bool {
+        self == PASSING
+    }
+
     /// A number below [`CLASSES`].
     #[inline]
     pub(super) fn index(self) -> usize {
@@ -81,8 +94,10 @@ const fn sizes() -> [u16; CLASSES] {
             (SMALLEST + at * UNIT) as u16
         } else if at < FINE + MIDDLE {
             (FINE_MAX + (at - FINE + 1) * 16) as u16
-        } else {
+        } else if at < LASTING {
             COARSE[at - FINE - MIDDLE]
+        } else {
+            PASSING_BYTES as u16
         };
         at += 1;
     }

@@ -29,11 +29,13 @@ pub struct Statistics {
 pub(super) struct Slab {
     pools: [CachePadded<Mutex<Pool>>; CLASSES],
     chunks: Mutex<Chunks>,
+    /// The chunks of blocks for what passes.
+    passing: Mutex<Chunks>,
     /// The number of chunks that are free, to be read without the lock.
     free_chunks: AtomicUsize,
 }
 
-/// The chunks, while they are locked.
+/// The chunks of what stays, while they are locked.
 struct Locked<'a> {
     chunks: MutexGuard<'a, Chunks>,
     free_chunks: &'a AtomicUsize,
@@ -65,6 +67,7 @@ impl Slab {
         Slab {
             pools: [const { CachePadded(Mutex::new(Pool::new())) }; CLASSES],
             chunks: Mutex::new(Chunks::new()),
+            passing: Mutex::new(Chunks::new()),
             free_chunks: AtomicUsize::new(0),
         }
     }
@@ -76,25 +79,24 @@ impl Slab {
         }
     }
 
-    /// A run, of a new chunk if need be.
-    fn run(&self, class: Class) -> NonNull<Run> {
-        loop {
-            if let Some(run) = self.chunks().chunks.take(class) {
-                return run;
-            }
-            self.map(|_| ());
+    /// Does something with the chunks of a class, under their lock.
+    fn with_chunks<T>(&self, class: Class, act: impl FnOnce(&mut Chunks) -> T) -> T {
+        match class.is_passing() {
+            true => act(&mut lock(&self.passing)),
+            false => act(&mut self.chunks().chunks),
         }
     }
 
-    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system
-    /// milliseconds.
-    fn map(&self, make_ready: impl FnOnce(NonNull<Chunk>)) {
-        let Some(chunk) = Chunk::map() else {
-            handle_alloc_error(Layout::new::<[u8; CHUNK]>())
-        };
-        make_ready(chunk);
-        // SAFETY: the chunk has just been mapped, so it is live and in no list.
-        unsafe { self.chunks().chunks.add(chunk) };
+    /// A run, of a new chunk if need be.
+    fn run(&self, class: Class) -> NonNull<Run> {
+        loop {
+            if let Some(run) = self.with_chunks(class, |chunks| chunks.take(class)) {
+                return run;
+            }
+            let chunk = map();
+            // SAFETY: the chunk has just been mapped, so it is live and in no list.
+            self.with_chunks(class, |chunks| unsafe { chunks.add(chunk) });
+        }
     }
 
     /// The approximate number of chunks that are free.
@@ -105,7 +107,10 @@ impl Slab {
     /// Maps chunks until so many are free.
     pub(super) fn prepare(&self, chunks: usize) {
         while self.chunks().chunks.free() < chunks {
-            self.map(|chunk| memory::populate(chunk.cast()));
+            let chunk = map();
+            memory::populate(chunk.cast());
+            // SAFETY: the chunk has just been mapped, so it is live and in no list.
+            unsafe { self.chunks().chunks.add(chunk) };
         }
     }
 
@@ -151,7 +156,7 @@ impl Slab {
                 (*run.as_ptr()).put(block);
                 if (*run.as_ptr()).is_empty() {
                     pool.forget(run);
-                    self.chunks().chunks.put(run);
+                    self.with_chunks(class, |chunks| chunks.put(run));
                 } else {
                     pool.regroup(run);
                 }
@@ -161,6 +166,7 @@ impl Slab {
 
     pub(super) fn trim(&self) {
         self.chunks().chunks.trim();
+        lock(&self.passing).trim();
     }
 
     pub(super) fn statistics(&self) -> Statistics {
@@ -168,9 +174,14 @@ impl Slab {
             .map(Class::new)
             .map(|class| lock(&self.pools[class.index()]).used * class.size())
             .sum();
-        let reserved = self.chunks().chunks.reserved_bytes();
+        let reserved = self.chunks().chunks.reserved_bytes() + lock(&self.passing).reserved_bytes();
         Statistics { reserved, used }
     }
+}
+
+/// A new chunk. Mapped without a lock: the first access to it may take the system milliseconds.
+fn map() -> NonNull<Chunk> {
+    Chunk::map().unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; CHUNK]>()))
 }
 
 impl Pool {

@@ -83,7 +83,7 @@ fn a_query_sees_what_was_there(store: &(impl MemoryStore<Plain> + Sync), seed: u
                 content.extend(pairs);
             }
             14 if queries.len() < 6 => {
-                let moment = store.begin(&mut || Ok(())).expect("no thread is inside");
+                let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
                 let moment = moment.expect("the store has moments");
                 assert_eq!(moment.objects, content.len() as i64);
                 queries.push((moment, content.clone()));
@@ -157,6 +157,237 @@ fn a_query_of_a_hash_table_sees_what_was_there() {
     }
 }
 
+/// The record of each key that a query of a moment sees, by its place in memory.
+fn seen<'g>(
+    store: &'g impl MemoryStore<Plain>,
+    when: When,
+    guard: &'g ats_sync::Guard,
+) -> Vec<&'g ats_mem::Record<Plain>> {
+    let mut records = Vec::new();
+    let scanned = store.scan(None, when, guard, &mut |record| {
+        records.push(record);
+        ControlFlow::Continue(())
+    });
+    scanned.expect("a scan of all keys");
+    records
+}
+
+fn number(record: &ats_mem::Record<Plain>) -> u64 {
+    u64::from_be_bytes(record.key().try_into().expect("a key of this test"))
+}
+
+/// Queries of one moment replace or remove what they see and nobody has written since, between
+/// writes of others and beside other queries, which find what was there when they began.
+fn a_query_changes_what_it_saw(store: &(impl MemoryStore<Plain> + Sync), seed: u64) {
+    let mut random = Random(seed);
+    let mut content = Content::new();
+    let mut queries = Vec::new();
+    for round in 0..150 {
+        for _ in 0..random.below(40) {
+            let key = random.below(80);
+            put(store, key, round);
+            content.insert(key, round);
+        }
+        match random.below(4) {
+            0 if queries.len() < 4 => queries.push((begin(store), content.clone())),
+            1 if !queries.is_empty() => store.end(queries.swap_remove(0).0),
+            2 => drop(store.cut(random.below(30) as usize, &pin())),
+            _ => {}
+        }
+        let then = content.clone();
+        let moment = begin(store);
+        let guard = pin();
+        let met = seen(store, moment.when(), &guard);
+        assert_eq!(met.len(), then.len());
+        for record in met {
+            let key = number(record);
+            assert_eq!(then.get(&key), Some(&record.value()[0]));
+            let other = random.below(80);
+            match random.below(12) {
+                0 => {
+                    put(store, other, round);
+                    content.insert(other, round);
+                }
+                1 => {
+                    remove(store, other);
+                    content.remove(&other);
+                }
+                2 => queries.push((begin(store), content.clone())),
+                3 if !queries.is_empty() => store.end(queries.swap_remove(0).0),
+                _ => {}
+            }
+            let removes = random.below(2) == 0;
+            let bytes = key.to_be_bytes();
+            let mut is_changed = false;
+            let done = store.update_by(&bytes, moment.query(), &guard, &mut |current| {
+                is_changed = current.is_some_and(|current| std::ptr::eq(current, record));
+                match (is_changed, removes) {
+                    (false, _) => Change::Keep,
+                    (true, true) => Change::Remove,
+                    (true, false) => {
+                        Change::Put(RecordBox::new(&bytes, &[record.value()[0] + 1000], false))
+                    }
+                }
+            });
+            done.expect("no key is held");
+            match (is_changed, removes) {
+                (false, _) => {}
+                (true, true) => drop(content.remove(&key)),
+                (true, false) => drop(content.insert(key, record.value()[0] + 1000)),
+            }
+        }
+        drop(guard);
+        assert_eq!(read(store, When::NOW), content);
+        for (other, then) in &queries {
+            assert_eq!(read(store, other.when()), *then);
+        }
+        store.end(moment);
+    }
+    for (moment, then) in queries {
+        assert_eq!(read(store, moment.when()), then);
+        store.end(moment);
+    }
+    cut_all(store);
+    assert_eq!(read(store, When::NOW), content);
+    (0..80).for_each(|key| remove(store, key));
+    assert_eq!(store.len(), 0);
+    assert_eq!(store.memory().records, 0, "all that was kept has gone");
+}
+
+#[test]
+fn a_query_changes_what_it_saw_of_a_tree() {
+    for seed in 0..4 {
+        let trees = [CaTree::new(), CaTree::of_many_objects()];
+        for tree in trees {
+            let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
+            ats_mem::Adaptive::force_adaptation(&tree, splits, joins);
+            a_query_changes_what_it_saw(&tree, seed);
+        }
+    }
+}
+
+#[test]
+fn a_query_changes_what_it_saw_of_a_hash_table() {
+    for seed in 0..4 {
+        let table = HashTable::new();
+        let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
+        ats_mem::Adaptive::force_adaptation(&table, splits, joins);
+        a_query_changes_what_it_saw(&table, seed);
+    }
+}
+
+/// A query that removes, or replaces, keeps nothing if no other one runs, and all if one does.
+#[test]
+fn own_changes_keep_nothing_for_a_query_alone() {
+    fn change(store: &(impl MemoryStore<Plain> + Sync), is_alone: bool) {
+        (0..1000).for_each(|key| put(store, key, key));
+        let older = (!is_alone).then(|| begin(store));
+        let moment = begin(store);
+        let guard = pin();
+        for record in seen(store, moment.when(), &guard) {
+            let key = number(record);
+            let done = store.update_by(
+                record.key(),
+                moment.query(),
+                &guard,
+                &mut |_| match key % 2 {
+                    0 => Change::Remove,
+                    _ => Change::Put(RecordBox::new(record.key(), &[key + 1], false)),
+                },
+            );
+            done.expect("no key is held");
+        }
+        drop(guard);
+        let held = || {
+            store.cut(0, &pin());
+            store.cut(10_000, &pin());
+            store.moments().expect("the store has moments").held_bytes()
+        };
+        assert_eq!(held() == 0, is_alone);
+        store.end(moment);
+        if let Some(older) = older {
+            assert_eq!(read(store, older.when()).len(), 1000);
+            store.end(older);
+        }
+        cut_all(store);
+        assert_eq!(held(), 0);
+        assert_eq!(store.len(), 500);
+    }
+    for is_alone in [true, false] {
+        change(&CaTree::new(), is_alone);
+        change(&HashTable::new(), is_alone);
+    }
+}
+
+/// Pairs of keys come as one, and never change until a query takes them: it takes whole pairs.
+fn pairs_are_taken_whole(store: &(impl MemoryStore<Plain> + Sync)) {
+    let over = AtomicBool::new(false);
+    let mut taken = 0;
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let over = &over;
+            scope.spawn(move || {
+                let mut pair = thread;
+                while !over.load(Ordering::Relaxed) {
+                    let keys = [pair, pair + (1 << 40)].map(|key| (key, pair));
+                    while !put_all(store, &keys) {}
+                    pair += 2;
+                }
+            });
+        }
+        let begun = std::time::Instant::now();
+        while begun.elapsed().as_millis() < 700 {
+            let Ok(Some(moment)) = store.begin(&mut || Ok(true)) else {
+                continue;
+            };
+            let guard = pin();
+            let mut removed = 0;
+            for record in seen(store, moment.when(), &guard) {
+                let mut is_there = false;
+                let mut take = || {
+                    store.update_by(record.key(), moment.query(), &guard, &mut |current| {
+                        is_there = current.is_some_and(|current| std::ptr::eq(current, record));
+                        match is_there {
+                            true => Change::Remove,
+                            false => Change::Keep,
+                        }
+                    })
+                };
+                while take().is_err() {}
+                assert!(is_there, "no other thread removes it");
+                removed += 1;
+            }
+            assert_eq!(removed % 2, 0);
+            taken += removed;
+            drop(guard);
+            store.end(moment);
+            store.cut(1000, &pin());
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    cut_all(store);
+    assert_eq!(store.len() % 2, 0);
+    assert!(taken > 0);
+}
+
+#[test]
+fn pairs_in_a_tree_are_taken_whole() {
+    for splits in [0, 20] {
+        let tree = CaTree::new();
+        ats_mem::Adaptive::force_adaptation(&tree, splits, splits);
+        pairs_are_taken_whole(&tree);
+    }
+}
+
+#[test]
+fn pairs_in_a_hash_table_are_taken_whole() {
+    for splits in [0, 20] {
+        let table = HashTable::new();
+        ats_mem::Adaptive::force_adaptation(&table, splits, splits);
+        pairs_are_taken_whole(&table);
+    }
+}
+
 const ACCOUNTS: u64 = 500;
 const BALANCE: u64 = 1000;
 
@@ -187,7 +418,7 @@ fn sums_stay(store: &(impl MemoryStore<Plain> + Sync)) {
             scope.spawn(|| {
                 let mut last = 0;
                 while !over.load(Ordering::Relaxed) {
-                    let Ok(moment) = store.begin(&mut || Ok(())) else {
+                    let Ok(moment) = store.begin(&mut || Ok(true)) else {
                         continue;
                     };
                     let moment = moment.expect("the store has moments");
@@ -257,7 +488,7 @@ fn sums_in_a_hash_table_that_adapts_stay() {
 }
 
 fn begin(store: &impl Backend<Plain>) -> ats_mem::Moment {
-    let moment = store.begin(&mut || Ok(())).expect("no thread is inside");
+    let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
     moment.expect("the store has moments")
 }
 
@@ -403,7 +634,7 @@ fn short_queries_beside_a_long_one(store: impl MemoryStore<Counted>) {
     };
     let begin = || {
         store
-            .begin(&mut || Ok(()))
+            .begin(&mut || Ok(true))
             .expect("no writer")
             .expect("it has moments")
     };
@@ -473,11 +704,15 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
             high: None,
         };
         let go_on = &mut || ControlFlow::Continue(());
-        match tree.skip(range, direction, most, &guard, go_on) {
+        let place = |skipped: Skipped<'_, Plain>| match skipped {
             Skipped::At(record, 0) => Ok(record.value()[0]),
             Skipped::All(count) => Err(count),
             _ => panic!("each record is one object, and no thread pauses"),
-        }
+        };
+        let found = place(tree.skip(range, direction, most, &guard, go_on));
+        let at_once = tree.skip_at_once(range, direction, most, &guard);
+        assert_eq!(at_once.map(place), Some(found));
+        found
     };
     for step in 0..2000 {
         let key = random.below(200);

@@ -7,7 +7,7 @@ use ats_mem::{
 use ats_sync::pin;
 use fastrand::Rng;
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,12 +59,33 @@ impl Keys {
             high: Some(&high),
         };
         let guard = pin();
-        match tree.skip(key_range, direction, most, &guard, &mut || {
+        answer(tree.skip(key_range, direction, most, &guard, &mut || {
             ControlFlow::Continue(())
-        }) {
-            Skipped::At(record, _) => Answer::Number(record.value()[0]),
-            Skipped::All(skipped) => Answer::All(skipped),
-            Skipped::Paused { .. } => panic!("nobody said so"),
+        }))
+    }
+
+    /// Does the same at one moment, if the tree can.
+    fn skip_at_once(
+        self,
+        tree: &Tree,
+        range: Range<u64>,
+        direction: Direction,
+        most: usize,
+    ) -> Option<Answer> {
+        let (low, high) = (self.key(range.start), self.key(range.end));
+        let key_range = KeyRange {
+            low: Some(&low),
+            high: Some(&high),
+        };
+        let guard = pin();
+        let skipped = tree.skip_at_once(key_range, direction, most, &guard);
+        skipped.map(answer)
+    }
+
+    fn count_at_once(self, tree: &Tree, range: Range<u64>) -> Option<usize> {
+        match self.skip_at_once(tree, range, Direction::Up, usize::MAX)? {
+            Answer::All(count) => Some(count),
+            Answer::Number(_) => panic!("there are no more records than numbers"),
         }
     }
 
@@ -80,6 +101,14 @@ impl Keys {
 enum Answer {
     Number(u64),
     All(usize),
+}
+
+fn answer(skipped: Skipped<'_, Plain>) -> Answer {
+    match skipped {
+        Skipped::At(record, _) => Answer::Number(record.value()[0]),
+        Skipped::All(skipped) => Answer::All(skipped),
+        Skipped::Paused { .. } => panic!("nobody said so"),
+    }
 }
 
 /// The numbers that are there.
@@ -155,6 +184,8 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
             for direction in [Direction::Up, Direction::Down] {
                 let expected = model.skip(range.clone(), direction, most);
                 assert_eq!(keys.skip(&tree, range.clone(), direction, most), expected);
+                let at_once = keys.skip_at_once(&tree, range.clone(), direction, most);
+                assert_eq!(at_once, Some(expected));
             }
             let expected = model.there(range.clone()).count();
             assert_eq!(keys.count(&tree, range), expected);
@@ -347,6 +378,96 @@ fn counts_beside_writers_keep_what_stays() {
     });
     assert_eq!(scanned, Ok(()));
     assert_eq!((tree.len(), keys.count(&tree, 0..NUMBERS)), (there, there));
+}
+
+/// Runs writers beside a thread that counts at once, until that has had answers again and again. A
+/// busy machine gives it few, so the writers go on for longer then, and pause at times.
+fn count_at_once_beside(
+    tree: &Tree,
+    range: Range<u64>,
+    write: impl Fn(u64) + Sync,
+    check: impl Fn(usize) + Sync,
+) {
+    const LEAST_ROUNDS: u64 = 6_000;
+    const MOST_ROUNDS: u64 = 45_000;
+    const FEW_ANSWERS: usize = 100;
+    let keys = Keys { tail: b"" };
+    let writing = AtomicUsize::new(2);
+    let answers = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let (write, writing, answers) = (&write, &writing, &answers);
+            scope.spawn(move || {
+                let goes_on =
+                    |round: &u64| *round < LEAST_ROUNDS || answers.load(Relaxed) <= FEW_ANSWERS;
+                for round in (0..MOST_ROUNDS).take_while(goes_on) {
+                    write(2 * round + writer);
+                    if round % 100 == 0 {
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                }
+                writing.fetch_sub(1, Relaxed);
+            });
+        }
+        while writing.load(Relaxed) > 0 {
+            match keys.count_at_once(tree, range.clone()) {
+                Some(count) => {
+                    check(count);
+                    answers.fetch_add(1, Relaxed);
+                }
+                None => drop(keys.count(tree, range.clone())),
+            }
+        }
+    });
+    let answers = answers.load(Relaxed);
+    assert!(answers > FEW_ANSWERS, "{answers} answers");
+}
+
+/// Each of two writers moves a token upwards: it puts the next one before it takes the one before
+/// away. A count that is of one moment finds one token of each writer, or two.
+#[test]
+fn counts_at_once_see_each_token() {
+    let keys = Keys { tail: b"" };
+    for (splits, joins) in [(0, 0), (40, 40), (40, 0)] {
+        let tree = Tree::new();
+        tree.force_adaptation(splits, joins);
+        (0..2).for_each(|number| keys.put(&tree, number));
+        let write = |number| {
+            let place = |number| number % 2 + 2 * (number / 2 * 7919 % 10_000);
+            keys.put(&tree, place(number + 2));
+            keys.remove(&tree, place(number));
+        };
+        let check = |count| assert!((2..=4).contains(&count), "{count} tokens");
+        count_at_once_beside(&tree, 0..20_000, write, check);
+    }
+}
+
+/// Writers put lists of five new keys, or give up behind the fourth; a count finds all of a list or
+/// none.
+#[test]
+fn counts_at_once_see_whole_batches() {
+    let keys = Keys { tail: b"" };
+    for (splits, joins) in [(0, 0), (100, 100), (100, 0)] {
+        let tree = Tree::new();
+        tree.force_adaptation(splits, joins);
+        let write = |number: u64| {
+            let list = (0..5).map(|part| keys.key(number + 100_000 * part));
+            let list: Vec<_> = list.collect();
+            let list: Vec<&[u8]> = list.iter().map(Vec::as_slice).collect();
+            let gives_up = number.is_multiple_of(3);
+            let put = || {
+                tree.update_many(&list, &pin(), &mut |at, _| match at {
+                    4 if gives_up => Change::Abort,
+                    _ => Change::Put(RecordBox::new(list[at], &[number], false)),
+                })
+            };
+            while put() != Ok(!gives_up) {
+                thread::yield_now();
+            }
+        };
+        let check = |count| assert!(count % 5 == 0, "{count} keys of lists of 5");
+        count_at_once_beside(&tree, 0..1_000_000, write, check);
+    }
 }
 
 /// The least time of a few.

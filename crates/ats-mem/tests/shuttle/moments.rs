@@ -5,7 +5,7 @@ use ats_mem::{HashTable, Moment};
 
 fn begin(store: &impl MemoryStore<Plain>) -> Moment {
     loop {
-        match store.begin(&mut || Ok(())) {
+        match store.begin(&mut || Ok(true)) {
             Ok(moment) => return moment.expect("the store has moments"),
             Err(Busy) => thread::yield_now(),
         }
@@ -142,4 +142,78 @@ fn the_last_query_of_a_tree_ends() {
 #[test]
 fn the_last_query_of_a_hash_table_ends() {
     the_last_query_ends::<HashTable<Plain>>();
+}
+
+/// A query removes what it sees and nobody has written since, beside a batch, which it removes as a
+/// whole or not at all, and beside another query, which goes on to see what it has seen.
+fn a_query_that_removes<S: MemoryStore<Plain> + Default + 'static>(
+    keys: u64,
+    splits: u32,
+    joins: u32,
+) {
+    let equal = [0, keys + 1, 2 * keys - 2];
+    explore(move || {
+        let store = fill::<S>(evens(keys));
+        store.force_adaptation(splits, joins);
+        together! {
+            store => { put_all(&*store, &equal, 100) }
+            store => {
+                let moment = begin(&*store);
+                let guard = pin();
+                let mut seen = Vec::new();
+                let scanned = store.scan(None, moment.when(), &guard, &mut |record| {
+                    seen.push(record);
+                    ControlFlow::Continue(())
+                });
+                assert_eq!(scanned, Ok(()));
+                for record in seen {
+                    let by = moment.query();
+                    let remove = || {
+                        store.update_by(record.key(), by, &guard, &mut |current| match current {
+                            Some(current) if std::ptr::eq(current, record) => Change::Remove,
+                            _ => Change::Keep,
+                        })
+                    };
+                    while remove().is_err() {
+                        thread::yield_now();
+                    }
+                }
+                drop(guard);
+                store.end(moment);
+                store.cut(3, &pin());
+            }
+            store => {
+                let moment = begin(&*store);
+                let met = content(&*store, moment.when());
+                assert_eq!(met.len() as i64, moment.objects);
+                assert_eq!(content(&*store, moment.when()), met);
+                store.end(moment);
+            }
+        }
+        cut_all(&*store);
+        let met = content(&*store, When::NOW);
+        let whole = equal.map(|number| (number, 100));
+        assert!(met.is_empty() || met == whole, "{met:?}");
+        assert_eq!(store.len(), met.len());
+    });
+}
+
+#[test]
+fn a_query_removes_from_a_tree() {
+    a_query_that_removes::<CaTree<Plain>>(LEAF, 0, 0);
+}
+
+#[test]
+fn a_query_removes_from_a_tree_that_adapts() {
+    a_query_that_removes::<CaTree<Plain>>(3 * LEAF, 2, 3);
+}
+
+#[test]
+fn a_query_removes_from_a_hash_table() {
+    a_query_that_removes::<HashTable<Plain>>(hash::FULL, 0, 0);
+}
+
+#[test]
+fn a_query_removes_from_a_hash_table_that_adapts() {
+    a_query_that_removes::<HashTable<Plain>>(hash::FULL, 2, 3);
 }

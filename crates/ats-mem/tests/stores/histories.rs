@@ -4,13 +4,13 @@
 //!
 //! The keys lie among others that no thread touches, so many that one key more or less splits a
 //! leaf, or makes the hash table grow. The tree is made to split and to join its base nodes all the
-//! time, too. A query of one moment is one read of all keys. Reads that are no snapshot (`next`,
-//! `prev`, `scan`, and walks by many steps) are checked as what they promise to be: one read for
-//! each key they passed, each between the call and the return.
+//! time, too. A query of one moment is one read of all keys, and so is a look for a place at once.
+//! Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked as what
+//! they promise to be: one read for each key they passed, each between the call and the return.
 
 use crate::checker::{Clock, Event, linearizable};
 use ats_mem::When;
-use ats_mem::{Change, End, MemoryStore, Plain, Record, RecordBox, Totals};
+use ats_mem::{Change, Direction, End, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use fastrand::Rng;
 #[cfg(shuttle)]
@@ -45,6 +45,38 @@ pub(crate) enum What {
     Size(i64),
     /// Found these values, and so many of the keys, as of one moment.
     Query(State, i64),
+    /// Passed over so many keys of a range, fillers included, and came to one, or to the end behind
+    /// so many.
+    Skip(Skip, Result<u64, usize>),
+}
+
+/// A look for a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skip {
+    /// The first number, and the first one above that is not in the range.
+    pub(crate) range: (u64, u64),
+    pub(crate) direction: Direction,
+    pub(crate) most: usize,
+    place: Place,
+    /// The number of other keys that there are.
+    fillers: u64,
+}
+
+impl Skip {
+    /// The right result.
+    fn find(&self, state: &State) -> Result<u64, usize> {
+        let there = (0..KEYS).filter(|index| state[*index].is_some());
+        let there = there.map(|index| self.place.keys[index]);
+        let fillers = (0..self.fillers).map(|filler| 2 * filler);
+        let (low, high) = self.range;
+        let is_inside = |number: &u64| (low..high).contains(number);
+        let mut numbers: Vec<u64> = there.chain(fillers).filter(is_inside).collect();
+        numbers.sort_unstable();
+        if self.direction == Direction::Down {
+            numbers.reverse();
+        }
+        numbers.get(self.most).copied().ok_or(numbers.len())
+    }
 }
 
 /// The part of a key in a batch.
@@ -55,6 +87,9 @@ pub(crate) struct Part {
     /// `true` if the key was left as it is.
     is_kept: bool,
 }
+
+/// Looks for a place at once, in a store that knows places, and has it count if it cannot tell.
+pub(crate) type SkipAtOnce<S> = fn(&S, &Skip) -> Option<Result<u64, usize>>;
 
 pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
     let mut after = *state;
@@ -67,6 +102,7 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
             let there = state.iter().flatten().count();
             return (found == state && *size == there as i64).then_some(after);
         }
+        What::Skip(skip, found) => return (skip.find(state) == *found).then_some(after),
         What::Read(key, value) => return (state[*key] == *value).then_some(after),
         What::Write(key, new, old) => {
             after[*key] = *new;
@@ -105,7 +141,7 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
 }
 
 /// A kind of store, and where in it the keys are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// `true` if the store has an order, and adapts.
     ordered: bool,
@@ -176,7 +212,9 @@ pub(crate) struct Player<S> {
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
     place: Place,
-    /// The totals of the store before.
+    skip_at_once: Option<SkipAtOnce<S>>,
+    /// The number of fillers, and the totals of the store before.
+    fillers: u64,
     base: Totals,
     events: Vec<Event<What>>,
 }
@@ -186,7 +224,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         for _ in 0..CALLS {
             self.next_value += 1;
             let ends = self.place.fillers == 0;
-            match self.random.u64(..if ends { 21 } else { 18 }) {
+            match self.random.u64(..if ends { 24 } else { 21 }) {
                 0 => self.write(Some(self.next_value)),
                 1 | 2 => self.write_over(Some(self.next_value)),
                 3 => self.write(None),
@@ -201,7 +239,8 @@ impl<S: MemoryStore<Plain>> Player<S> {
                 }
                 13 | 14 => self.size(),
                 15..18 => self.query(),
-                18.. => self.take_end(),
+                18..21 => self.skip_at_once(),
+                21.. => self.take_end(),
                 _ => self.get(),
             }
         }
@@ -374,7 +413,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         let store = Arc::clone(&self.store);
         let begun = self
             .clock
-            .record(|| store.begin(&mut || Ok(())), |moment| moment);
+            .record(|| store.begin(&mut || Ok(true)), |moment| moment);
         let Ok(Some(moment)) = begun.what else {
             return;
         };
@@ -407,6 +446,40 @@ impl<S: MemoryStore<Plain>> Player<S> {
         store.end(moment);
         if self.random.bool() {
             store.cut(self.random.usize(..8), &pin());
+        }
+    }
+
+    /// Looks for a place in a range, again if the store has to count first.
+    pub(crate) fn skip_at_once(&mut self) {
+        let Some(skip_at_once) = self.skip_at_once else {
+            return;
+        };
+        let (one, other) = (self.random.u64(..70), self.random.u64(..70));
+        let skip = Skip {
+            range: (one.min(other), one.max(other)),
+            direction: match self.random.bool() {
+                true => Direction::Up,
+                false => Direction::Down,
+            },
+            most: match self.random.u64(..3) {
+                0 => self.random.usize(..40),
+                _ => usize::MAX,
+            },
+            place: self.place,
+            fillers: self.fillers,
+        };
+        for _ in 0..4 {
+            let store = &self.store;
+            let event = self
+                .clock
+                .record(|| skip_at_once(store, &skip), |found| found);
+            if let Some(found) = event.what {
+                return self.events.push(Event {
+                    what: What::Skip(skip, found),
+                    call: event.call,
+                    end: event.end,
+                });
+            }
         }
     }
 
@@ -567,26 +640,38 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
 }
 
 #[cfg(not(shuttle))]
-pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
-    (1..=place.rounds()).for_each(|round| history::<S>(place, round));
+pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
+    place: Place,
+    skip_at_once: Option<SkipAtOnce<S>>,
+) {
+    (1..=place.rounds()).for_each(|round| history(place, round, skip_at_once));
 }
 
 #[cfg(shuttle)]
-pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
+pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
+    place: Place,
+    skip_at_once: Option<SkipAtOnce<S>>,
+) {
     use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
     let mut config = Config::new();
     config.stack_size = 1 << 18;
     config.silence_warnings = true;
     Runner::new(RandomScheduler::new(place.rounds() as usize), config).run(move || {
-        history::<S>(place, shuttle::rand::thread_rng().gen_range(1..ROUNDS));
+        let round = shuttle::rand::thread_rng().gen_range(1..ROUNDS);
+        history(place, round, skip_at_once);
     });
 }
 
-pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, round: u64) {
+pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(
+    place: Place,
+    round: u64,
+    skip_at_once: Option<SkipAtOnce<S>>,
+) {
     let store = S::default();
     // One more or one less: one to four keys make the leaf split, or the table grow.
     let fillers = place.fillers.checked_sub(1);
-    for filler in 0..fillers.map_or(0, |fillers| fillers + round % 3) {
+    let fillers = fillers.map_or(0, |fillers| fillers + round % 3);
+    for filler in 0..fillers {
         let key = (2 * filler).to_be_bytes();
         let put = store.update(&key, &pin(), &mut |_| {
             Change::Put(RecordBox::new(&key, &[0], false))
@@ -606,6 +691,8 @@ pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, r
             random: Rng::with_seed(round * THREADS + number),
             next_value: 1000 * number,
             place,
+            skip_at_once,
+            fillers,
             base,
             events: Vec::new(),
         };

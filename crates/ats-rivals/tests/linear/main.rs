@@ -12,50 +12,50 @@ use histories::{HASH_TABLE, POOL, QUEUE, TREE, histories};
 
 #[test]
 fn a_single_lock_is_linearizable() {
-    histories::<SingleLock<Plain>>(TREE);
+    histories::<SingleLock<Plain>>(TREE, None);
 }
 
 #[test]
 fn a_skip_list_is_linearizable() {
-    histories::<SkipList<Plain>>(TREE);
+    histories::<SkipList<Plain>>(TREE, None);
 }
 
 #[test]
 fn the_ends_of_a_skip_list_are_linearizable() {
-    histories::<SkipList<Plain>>(QUEUE);
+    histories::<SkipList<Plain>>(QUEUE, None);
 }
 
 #[test]
 fn the_paper_tree_is_linearizable() {
-    histories::<PaperTree<Plain>>(TREE);
+    histories::<PaperTree<Plain>>(TREE, None);
 }
 
 #[test]
 fn the_lock_free_tree_is_linearizable() {
-    histories::<LockFreeTree<Plain>>(TREE);
+    histories::<LockFreeTree<Plain>>(TREE, None);
 }
 
 #[test]
 fn a_locked_hash_map_is_linearizable() {
-    histories::<LockedHashMap<Plain>>(HASH_TABLE);
+    histories::<LockedHashMap<Plain>>(HASH_TABLE, None);
 }
 
 #[test]
 fn the_ends_behind_a_single_lock_are_linearizable() {
-    histories::<SingleLock<Plain>>(QUEUE);
+    histories::<SingleLock<Plain>>(QUEUE, None);
 }
 
 #[test]
 fn the_ends_of_the_paper_tree_are_linearizable() {
-    histories::<PaperTree<Plain>>(QUEUE);
+    histories::<PaperTree<Plain>>(QUEUE, None);
 }
 
 #[test]
 fn the_ends_of_the_lock_free_tree_are_linearizable() {
-    histories::<LockFreeTree<Plain>>(QUEUE);
+    histories::<LockFreeTree<Plain>>(QUEUE, None);
 }
 
 #[test]
 fn taking_any_record_of_a_locked_hash_map_is_linearizable() {
-    histories::<LockedHashMap<Plain>>(POOL);
+    histories::<LockedHashMap<Plain>>(POOL, None);
 }
