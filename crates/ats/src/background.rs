@@ -14,7 +14,8 @@
 //! at once, because a program that lets go of one large table often fills another, and memory fresh
 //! from the system costs more than to fill it. A table that is written to over and over thus keeps
 //! what it frees as long as that goes on. It also happens two seconds after the last garbage of all
-//! threads is gone, if the slabs have more than 4 MiB that no block uses.
+//! threads is gone, if the slabs have more than 4 MiB that no block uses; and 20 ms after it, if
+//! that was much that was kept for a query.
 
 use ats_sync::epoch::{self, Collector, Next};
 use ats_sync::thread;
@@ -31,6 +32,8 @@ pub trait FreeInSlices: Send {
 
 /// The time for which memory is kept after something large was freed, and nothing since.
 const KEEP_FOR: Duration = Duration::from_secs(2);
+/// The same after a query has ended for which much was kept.
+const KEEP_AFTER_QUERY: Duration = Duration::from_millis(20);
 /// The number of bytes of garbage that is something large.
 const LARGE: usize = 8 << 20;
 /// Slabs with less than so many bytes that no block uses are left as they are.
@@ -41,6 +44,8 @@ const SLICE: usize = 1_000;
 type Queue = VecDeque<Box<dyn FreeInSlices>>;
 
 static QUEUE: Mutex<Queue> = Mutex::new(VecDeque::new());
+/// `true` if memory is to be given back as soon as all garbage is gone.
+static IS_TRIMMED_SOON: AtomicBool = AtomicBool::new(false);
 /// `true` if the thread runs.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
@@ -52,6 +57,13 @@ pub fn free(mut item: Box<dyn FreeInSlices>) {
         return;
     }
     lock().push_back(item);
+    epoch::wake();
+}
+
+/// Asks for memory to be given back to the system soon after all garbage is gone: much was kept for
+/// queries that have ended.
+pub(crate) fn trim_soon() {
+    IS_TRIMMED_SOON.store(true, Ordering::Relaxed);
     epoch::wake();
 }
 
@@ -115,8 +127,8 @@ struct Trimming {
     after_large: Option<Instant>,
     /// There was garbage since all was freed the last time.
     is_active: bool,
-    /// After this time, because all garbage is gone, if that is worth it.
-    after_all: Option<Instant>,
+    /// After this time, because all garbage is gone, if more than so many bytes are not used.
+    after_all: Option<(Instant, usize)>,
 }
 
 impl Trimming {
@@ -138,26 +150,28 @@ impl Trimming {
     }
 
     fn note_all_freed(&mut self) {
-        if std::mem::take(&mut self.is_active) {
-            self.after_all = Some(Instant::now() + KEEP_FOR);
+        let was_active = std::mem::take(&mut self.is_active);
+        if IS_TRIMMED_SOON.swap(false, Ordering::Relaxed) {
+            self.after_all = Some((Instant::now() + KEEP_AFTER_QUERY, 0));
+        } else if was_active {
+            self.after_all = Some((Instant::now() + KEEP_FOR, SLACK));
         }
     }
 
     /// Trims if it is time. Returns how long it is until it may be.
     fn trim_if_due(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        let is_due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
-        if is_due(self.after_large) {
+        if self.after_large.is_some_and(|time| time <= now) {
             ats_mem::slab::trim();
             (self.after_large, self.after_all) = (None, None);
-        } else if is_due(self.after_all) {
-            self.after_all = None;
+        } else if let Some((_, slack)) = self.after_all.take_if(|(time, _)| *time <= now) {
             let statistics = ats_mem::slab::statistics();
-            if statistics.reserved > statistics.used + SLACK {
+            if statistics.reserved > statistics.used + slack {
                 ats_mem::slab::trim();
             }
         }
-        let times = self.after_large.into_iter().chain(self.after_all);
+        let after_all = self.after_all.map(|(time, _)| time);
+        let times = self.after_large.into_iter().chain(after_all);
         times.min().map(|time| time.saturating_duration_since(now))
     }
 }

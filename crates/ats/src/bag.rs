@@ -11,6 +11,7 @@ mod large;
 mod objects;
 mod rules;
 mod selected;
+mod since;
 
 pub(crate) use buffers::{Buffers, NewObject};
 pub(crate) use decided::{Decided, keep, remove};

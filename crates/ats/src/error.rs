@@ -21,8 +21,12 @@ pub enum Error {
     Operand,
     /// The element that is in the table cannot be merged in this way.
     Element,
+    /// The table shows a moment that has [ended](crate::Ending).
+    Ended,
     /// The operation does not exist for tables of this type.
     TableType,
+    /// The table shows a moment of another one, and cannot be changed.
+    Snapshot,
     /// The result has more bits than an integer may have.
     SystemLimit,
     /// The objects have more words than the workspace is [limited](crate::Workspace::limit) to.
@@ -80,6 +84,8 @@ impl fmt::Display for Error {
             Error::NotAnInteger => "the element is not an integer",
             Error::Operand => "the value cannot be merged in this way",
             Error::Element => "the element cannot be merged in this way",
+            Error::Snapshot => "the table is a snapshot, which cannot be changed",
+            Error::Ended => "the snapshot has ended",
             Error::TableType => "tables of this type do not have this operation",
             Error::SystemLimit => "the result is larger than an integer may be",
             Error::TooLarge => "the objects are larger than the caller allows",

@@ -1,5 +1,26 @@
-//! Tables of Erlang terms: types, keys, fixation, counters.
+//! Concurrent maps in memory and on disk, and tables of Erlang terms.
 //!
+//! | to have | use |
+//! |---|---|
+//! | keys in order: ranges, ranks, a queue with priorities | [`OrderedMap`] |
+//! | keys without order | [`HashMap`] |
+//! | the same on disk, with merges, batches and snapshots | `DiskMap`, with the feature `disk` |
+//! | what Erlang's `ets` does, with terms | [`Table`] |
+//!
+//! ```
+//! use ats::OrderedMap;
+//!
+//! let prices: OrderedMap<String, u32> = OrderedMap::new(); // shared by reference, or in an `Arc`
+//! prices.insert("pear", 40);
+//! prices.insert("apple", 30);
+//! assert_eq!(prices.get("pear"), Some(40));
+//! assert_eq!(prices.range("b"..).next(), Some((String::from("pear"), 40)));
+//! ```
+//!
+//! The module [`map`] tells about maps: keys, values, consistency, what may wait, costs, features.
+//! The rest of this page is about tables.
+//!
+//! # Tables
 //! A [`Table`] holds *objects*, tuples that have their key at a fixed position. It does with them
 //! what Erlang's `ets` does: the [types](TableType) differ in what counts as the same key and in
 //! how many objects a key can have. Terms come from and go to a *host* ([`ats_term::image::Host`]):
@@ -39,7 +60,8 @@
 //! | run a match specification | [`select`](Table::select) and the module [`select`](mod@select) |
 //!
 //! The folder `examples` of the crate has a cache that threads share, a queue with priorities, and
-//! ranges and places.
+//! ranges and places, each of tables; and of maps a cache, a queue, a time series, words counted by
+//! merges, and accounts on disk.
 //!
 //! # Types of tables
 //! | [type](TableType) | the same key | objects of a key | order |
@@ -150,13 +172,17 @@ mod description;
 mod drained;
 mod error;
 mod integer;
+mod kept_moment;
 mod lock_budget;
 mod lookup_result;
+pub mod map;
 mod merge_text;
 mod moment;
 mod operations;
 pub mod salvage;
 pub mod select;
+mod snapshot;
+mod snapshot_list;
 mod sorted_batch;
 mod store;
 mod table;
@@ -164,8 +190,10 @@ mod unpack;
 mod value;
 mod workspace;
 
+#[cfg(feature = "derive")]
+pub use ats_derive::{Key, Value};
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, Buckets};
+pub use ats_mem::{Adaptation, BaseState, Buckets, ShapeNode};
 pub use ats_merge::Merge;
 #[cfg(feature = "rivals")]
 pub use ats_rivals::Rival;
@@ -180,13 +208,25 @@ pub use ats_term::image::TermHost;
 pub use description::{Description, NoDescription};
 pub use drained::DrainedTable;
 pub use error::Error;
+pub use kept_moment::{Ending, KeptMoment, Reader};
 pub use lookup_result::{KeptObjects, LookupResult};
+#[cfg(feature = "serde")]
+pub use map::Serde;
+pub use map::{
+    AsKey, AsValue, HashMap, Key, KeyBounds, KeyBytes, KeyPrefix, KeyReader, OrderedMap, Value,
+    ValueBytes,
+};
+#[cfg(feature = "disk")]
+pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
 pub use moment::Moment;
 pub use operations::counter::CounterOp;
 pub use operations::delete::Taken;
 pub use operations::insert::ExistingKey;
-pub use operations::merge::{Locking, Merging, Value};
+pub use operations::merge::{Locking, MergedValue, Merging};
+pub use operations::places::Passage;
 pub use operations::walk::NextKey;
+pub use snapshot::Snapshot;
+pub use snapshot_list::KeptSnapshots;
 pub use store::bag_values::ObjectIdentity;
 pub use store::codec::{Codec, TermCodec};
 pub use store::object_merge::ObjectMerge;

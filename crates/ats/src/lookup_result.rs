@@ -51,6 +51,11 @@ impl<'g, H: Host> LookupResult<'g, H> {
         self.record
     }
 
+    /// Returns `true` if the other one is of the same version of the key.
+    pub fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.record, other.record)
+    }
+
     /// The key's bytes: an order key in a table with order, else an exact key.
     pub fn key_bytes(&self) -> &'g [u8] {
         self.record.key()

@@ -1,37 +1,79 @@
 //! Moments of tables: what queries read that see a table as it was when they began.
 
-use crate::counter_cell;
 use crate::error::Error;
 use crate::store::store_ref::StoreRef;
 use crate::store::{SLICE, Store};
-use crate::table::Table;
 use ats_mem::When;
+use ats_mem::moments::Query;
 use ats_term::image::Host;
+use std::sync::{Mutex, PoisonError};
 
 /// A moment of a table. As long as it lives, what writers replace or remove stays in memory, for
 /// queries of [this moment](crate::select::Selection::moment).
 pub struct Moment<H: Host> {
     store: StoreRef<H>,
+    query: Query,
+    objects: i64,
     /// Until the end.
-    moment: Option<ats_mem::Moment>,
+    moment: Mutex<Option<ats_mem::Moment>>,
 }
 
 impl<H: Host> Moment<H> {
+    /// That at which a query was begun.
+    pub(crate) fn new(store: StoreRef<H>, moment: ats_mem::Moment) -> Self {
+        Moment {
+            store,
+            query: moment.query(),
+            objects: moment.objects,
+            moment: Mutex::new(Some(moment)),
+        }
+    }
+
     pub(crate) fn store(&self) -> &Store<H> {
         &self.store
     }
 
+    pub(crate) fn reference(&self) -> StoreRef<H> {
+        self.store.another()
+    }
+
     pub(crate) fn when(&self) -> When {
-        self.moment
-            .as_ref()
-            .map_or(When::NOW, ats_mem::Moment::when)
+        self.query.when()
+    }
+
+    /// The query that reads it, for what it changes.
+    pub(crate) fn query(&self) -> Query {
+        self.query
+    }
+
+    /// Ends it, before it is dropped.
+    pub(crate) fn end(&self) {
+        let moment = self
+            .moment
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(moment) = moment {
+            self.store.end(moment);
+            if !self.store.cut(SLICE / 4) {
+                self.store.cut_in_background();
+            }
+        }
+    }
+
+    /// Fails if what was read may not be what was there at the moment.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let moment = self.moment.lock().unwrap_or_else(PoisonError::into_inner);
+        match *moment {
+            Some(_) => Ok(()),
+            None => Err(Error::Ended),
+        }
     }
 
     /// The number of objects of the table at this moment.
     #[must_use]
     pub fn len(&self) -> usize {
-        let objects = self.moment.as_ref().map_or(0, |moment| moment.objects);
-        usize::try_from(objects).unwrap_or(0)
+        usize::try_from(self.objects).unwrap_or(0)
     }
 
     /// Returns `true` if the table has no object at this moment.
@@ -43,39 +85,6 @@ impl<H: Host> Moment<H> {
 
 impl<H: Host> Drop for Moment<H> {
     fn drop(&mut self) {
-        if let Some(moment) = self.moment.take() {
-            self.store.end(moment);
-            if !self.store.cut(SLICE / 4) {
-                self.store.cut_in_background();
-            }
-        }
-    }
-}
-
-impl<H: Host> Table<H> {
-    /// Begins a query of one moment: one between the begin and the end of this call. All that was
-    /// done before the call is seen, and nothing that is done after it; several objects that are
-    /// inserted as one are seen all or not. `None` if the table is kept in a store that has no
-    /// moments.
-    ///
-    /// Writers go on. The first query after a while waits for those threads that change a counter
-    /// in place at that time, if the table has had one; so the caller must not be pinned. O(parts
-    /// with a lock of their own).
-    ///
-    /// The protocol is that of [`ats_mem::moments`].
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if a thread that must not wait for long would have to.
-    pub fn begin(&self) -> Result<Option<Moment<H>>, Error> {
-        let store = self.store.reference();
-        let mut prepare = || match self.counts_in_place() {
-            true => counter_cell::wait_for_changes(),
-            false => Ok(()),
-        };
-        let moment = store.begin(&mut prepare)?;
-        Ok(moment.map(|moment| Moment {
-            store,
-            moment: Some(moment),
-        }))
+        self.end();
     }
 }

@@ -8,5 +8,5 @@ pub(crate) mod insert;
 mod lookup;
 mod many;
 pub(crate) mod merge;
-mod places;
+pub(crate) mod places;
 pub(crate) mod walk;

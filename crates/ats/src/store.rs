@@ -4,8 +4,11 @@ pub(crate) mod bag_values;
 pub(crate) mod byte_store;
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
+mod long_batches;
 pub(crate) mod object_merge;
 pub(crate) mod operator;
+mod passing;
+pub(crate) mod past;
 pub mod program_merge;
 mod reported;
 pub(crate) mod store_ref;
@@ -15,23 +18,28 @@ use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
 use ats_mem::batch::Stepwise;
-use ats_mem::moments::Moments;
+use ats_mem::moments::{self, Moments};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, CaTree, Change, Fixable, HashTable,
-    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShortKey, Skipped, Slots, When,
+    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShapeNode, ShortKey, Skipped, Slots,
+    When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
-use ats_sync::count::atomic::{AtomicUsize, Ordering};
+use ats_sync::count::atomic::{AtomicBool, AtomicUsize, Ordering};
 use ats_term::image::Host;
 use byte_store::ByteStore;
 use idle_joiner::{JoinIdle, Listed};
+use long_batches::LongBatches;
+use passing::{Unit, Visit, pass_records};
+use past::Past;
 use reported::Reported;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-/// A call on the records, which are in memory or in a store of bytes.
+/// A call on the records, which are in memory, or in a store of bytes or of the past.
 macro_rules! either {
     ($records:expr, $backend:ident => $call:expr, $bytes:pat => $on_bytes:expr) => {
         match $records {
@@ -43,6 +51,7 @@ macro_rules! either {
                 $call
             }
             Records::Bytes($bytes) => $on_bytes,
+            Records::Past($bytes) => $on_bytes,
         }
     };
 }
@@ -73,6 +82,7 @@ macro_rules! read_ordered {
                 None => Err(Error::TableType),
             },
             Records::Bytes($backend) => $call,
+            Records::Past($backend) => $call,
         }
     };
 }
@@ -91,12 +101,17 @@ pub(crate) struct Store<H: Host> {
     reported: Mutex<Reported>,
     /// The number of [references](store_ref::StoreRef).
     references: AtomicUsize,
+    /// `true` if it was taken out of its table, and is there for queries only.
+    is_taken_out: AtomicBool,
+    long_batches: LongBatches,
 }
 
 /// A store with at most this many records is freed at once, a larger one in the background.
 const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or tidied up in one go.
 pub(crate) const SLICE: usize = 2_000;
+/// The time between two looks at whether writers are through.
+const WRITERS_PAUSE: Duration = Duration::from_micros(100);
 /// Most slices of what was kept for queries that a visit gives back.
 const CUTS: usize = 100;
 
@@ -112,6 +127,8 @@ pub(crate) enum Records<H: Host> {
     Rival(ats_rivals::RivalStore<Values<H>>),
     /// In a store of bytes.
     Bytes(ByteStore<H>),
+    /// Those of another store, as they were at a moment.
+    Past(Past<H>),
 }
 
 impl<H: Host> Records<H> {
@@ -139,7 +156,6 @@ pub(crate) type DecideShort<'a, 'g, H> =
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
 /// The result of a step from a key.
 pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
-pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
     /// A store of these records, of which there are none yet. Its idle parts are joined in the
@@ -152,6 +168,8 @@ impl<H: Host> Store<H> {
             reported: Mutex::default(),
             listed: Listed::new(),
             references: AtomicUsize::new(0),
+            is_taken_out: AtomicBool::new(false),
+            long_batches: LongBatches::default(),
         };
         match records {
             Records::Ordered(mut tree) => Arc::new_cyclic(|itself: &Weak<Self>| {
@@ -175,6 +193,7 @@ impl<H: Host> Store<H> {
                 let taken = Records::Bytes(records.take_all()?);
                 Cleared::Taken(Store::new(taken))
             }
+            Records::Past(_) => return Err(Error::Snapshot),
         })
     }
 
@@ -204,7 +223,7 @@ impl<H: Host> Store<H> {
     /// See [`Backend::begin`].
     pub(crate) fn begin(
         &self,
-        prepare: &mut dyn FnMut() -> Result<(), Busy>,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
     ) -> Result<Option<ats_mem::Moment>, Error> {
         in_memory!(&self.records, backend => Ok(backend.begin(prepare)?), Ok(None))
     }
@@ -220,10 +239,54 @@ impl<H: Host> Store<H> {
         in_memory!(&self.records, backend => backend.cut(budget, &guard), true)
     }
 
+    /// Bytes of memory that are held back for queries, about: what only they read.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.is_taken_out.load(Ordering::Relaxed) {
+            return self.about_bytes();
+        }
+        let moments = in_memory!(&self.records, backend => backend.moments(), None);
+        moments.map_or(0, Moments::held_bytes)
+    }
+
+    /// Visits records of keys that changed from one moment to another: see [`Moments::changed`].
+    pub(crate) fn changed(
+        &self,
+        moments: (When, When),
+        guard: &Guard,
+        visit: &mut dyn FnMut(&Rec<H>),
+    ) {
+        let known = in_memory!(&self.records, backend => backend.moments(), None);
+        if let Some(known) = known {
+            known.changed(moments, guard, visit);
+        }
+    }
+
+    /// Returns `true` if it shows a moment of another one.
+    pub(crate) fn is_of_past(&self) -> bool {
+        matches!(self.records, Records::Past(_))
+    }
+
+    /// Waits until all writers are through that were in the store. For a thread that is not pinned.
+    pub(crate) fn wait_for_writers(&self) {
+        let grace = ats_sync::pin().grace();
+        let begun = self.long_batches.begun();
+        while !grace.is_over() || !self.long_batches.are_done_before(begun) {
+            std::thread::sleep(WRITERS_PAUSE);
+        }
+    }
+
+    /// Says that it was taken out of its table.
+    pub(crate) fn set_taken_out(&self) {
+        self.is_taken_out.store(true, Ordering::Relaxed);
+    }
+
     /// Returns `true` if a query of an earlier moment runs, or none does and this thread holds no
     /// lock of the store.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
+        if self.is_of_past() {
+            return true;
+        }
         let moments = in_memory!(&self.records, backend => backend.moments(), None);
         moments.is_some_and(Moments::are_read)
     }
@@ -277,6 +340,25 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => Ok(backend.update(key, guard, decide)?))
     }
 
+    /// Does what [`update`](Store::update) does, for a query if one is given: see
+    /// [`Backend::update_by`].
+    pub(crate) fn update_by<'g>(
+        &'g self,
+        key: &[u8],
+        by: Option<moments::Query>,
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        let Some(query) = by else {
+            return self.update(key, guard, decide);
+        };
+        in_memory!(
+            &self.records,
+            backend => Ok(backend.update_by(key, query, guard, decide)?),
+            self.update(key, guard, decide)
+        )
+    }
+
     /// Puts a record of a key, whatever is there.
     #[inline]
     pub(crate) fn put(
@@ -322,15 +404,16 @@ impl<H: Host> Store<H> {
     /// Does what [`update`](Store::update) does, for a decision that may turn out to take long: see
     /// [the lock budget](crate::lock_budget). `decide` is told whether the key is held alone. If it
     /// is not, other keys may wait, and `decide` returns `None` if it would take long; then it is
-    /// called again while the key is held alone.
+    /// called again while the key is held alone. `by` is as for [`update_by`](Store::update_by).
     #[inline]
     pub(crate) fn update_short<'g>(
         &'g self,
         key: &[u8],
+        by: Option<moments::Query>,
         guard: &'g Guard,
         decide: &mut DecideShort<'_, 'g, H>,
     ) -> Result<(), Error> {
-        if self.is_too_long_to_update(key, guard, &mut |current| decide(current, false))? {
+        if self.is_too_long_to_update(key, by, guard, &mut |current| decide(current, false))? {
             self.update_alone(key, guard, &mut |current| {
                 let change = decide(current, true);
                 change.expect("a key that is held alone can be changed")
@@ -345,11 +428,12 @@ impl<H: Host> Store<H> {
     pub(crate) fn is_too_long_to_update<'g>(
         &'g self,
         key: &[u8],
+        by: Option<moments::Query>,
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Rec<H>>) -> Option<Change<Values<H>>>,
     ) -> Result<bool, Error> {
         let mut is_long = false;
-        self.update(key, guard, &mut |current| {
+        self.update_by(key, by, guard, &mut |current| {
             decide(current).unwrap_or_else(|| {
                 is_long = true;
                 Change::Keep
@@ -384,6 +468,7 @@ impl<H: Host> Store<H> {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
+        let _running = self.long_batches.begin();
         each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
     }
 
@@ -435,7 +520,7 @@ impl<H: Host> Store<H> {
         after: Option<&[u8]>,
         when: When,
         guard: &'g Guard,
-        visit: &mut EachRecord<'_, 'g, H>,
+        visit: &mut Visit<'_, 'g, H>,
     ) -> Result<Result<(), NoSuchKey>, Error> {
         read!(&self.records, backend => backend.scan(after, when, guard, visit))
     }
@@ -445,7 +530,7 @@ impl<H: Host> Store<H> {
         from: &[u8],
         when: When,
         guard: &'g Guard,
-        visit: &mut EachRecord<'_, 'g, H>,
+        visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), Error> {
         read_ordered!(&self.records, backend => backend.scan_from(from, when, guard, visit))
     }
@@ -455,7 +540,7 @@ impl<H: Host> Store<H> {
         below: Option<&[u8]>,
         when: When,
         guard: &'g Guard,
-        visit: &mut EachRecord<'_, 'g, H>,
+        visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), Error> {
         read_ordered!(&self.records, backend => backend.scan_down(below, when, guard, visit))
     }
@@ -465,7 +550,7 @@ impl<H: Host> Store<H> {
         from: ScanPosition<'_>,
         when: When,
         guard: &'g Guard,
-        visit: &mut EachRecord<'_, 'g, H>,
+        visit: &mut Visit<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<u64>, Error> {
         read!(&self.records, backend => backend.resume_scan(from, when, guard, visit, pause))
@@ -493,6 +578,42 @@ impl<H: Host> Store<H> {
         })
     }
 
+    /// See [`Ordered::skip_at_once`]. `None` also if the store is not an ordered one in memory.
+    pub(crate) fn skip_at_once<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, Values<H>>> {
+        match &self.records {
+            Records::Ordered(tree) => tree.skip_at_once(key_range, direction, most, guard),
+            _ => None,
+        }
+    }
+
+    /// Does what [`skip`](Self::skip) does, at a moment that a query reads. O(records passed).
+    pub(crate) fn skip_at<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        (when, guard): (When, &'g Guard),
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Skipped<'g, Values<H>>, Error> {
+        let KeyRange { low, high } = key_range;
+        let scan = |visit: &mut Visit<'_, 'g, H>| match direction {
+            Direction::Up => self.scan_from(low.unwrap_or_default(), when, guard, visit),
+            Direction::Down => self.scan_down(high, when, guard, visit),
+        };
+        pass_records(key_range, direction, (most, Unit::Objects), pause, scan)
+    }
+
+    /// Returns `true` if queries of the store can read one moment.
+    pub(crate) fn has_moments(&self) -> bool {
+        in_memory!(&self.records, backend => backend.moments().is_some(), false)
+    }
+
     /// Returns `true` if there is no [reference](store_ref::StoreRef). For a store that was taken
     /// out of its table, when all guards are gone under which it could be found there: then it
     /// stays so.
@@ -502,8 +623,10 @@ impl<H: Host> Store<H> {
 
     /// Number of objects, at one moment: see [`Backend::totals`].
     pub(crate) fn objects(&self) -> Result<usize, Error> {
-        if let Records::Bytes(records) = &self.records {
-            return records.objects();
+        match &self.records {
+            Records::Bytes(records) => return records.objects(),
+            Records::Past(past) => return Ok(past.objects()),
+            _ => {}
         }
         let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!());
         Ok(usize::try_from(totals?.objects).unwrap_or(0))
@@ -512,8 +635,8 @@ impl<H: Host> Store<H> {
     /// Bytes of memory, at one moment, which become fewer only if objects are removed or become
     /// smaller: see [`Reported`].
     pub(crate) fn bytes(&self) -> Result<usize, Error> {
-        if let Records::Bytes(records) = &self.records {
-            return Ok(records.bytes());
+        if let Records::Bytes(_) | Records::Past(_) = &self.records {
+            return Ok(self.about_bytes());
         }
         // Calls beside each other report one after the other, each what it has found after the one
         // before.
@@ -544,8 +667,19 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
     ) -> Result<(), Error> {
+        self.update_bag_by(key, None, guard, decide)
+    }
+
+    /// Does what [`update_bag`](Store::update_bag) does, as [`update_by`](Store::update_by).
+    pub(crate) fn update_bag_by<'g>(
+        &'g self,
+        key: &[u8],
+        by: Option<moments::Query>,
+        guard: &'g Guard,
+        decide: &mut DecideBag<'_, 'g, H>,
+    ) -> Result<(), Error> {
         let mut leftovers = None;
-        self.update(key, guard, &mut |current| {
+        self.update_by(key, by, guard, &mut |current| {
             let change;
             (change, leftovers) = decide(current);
             change
@@ -593,6 +727,13 @@ impl<H: Host> Store<H> {
         }
     }
 
+    pub(crate) fn shape(&self) -> Option<Vec<ShapeNode>> {
+        match &self.records {
+            Records::Ordered(tree) => Some(tree.shape()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn buckets(&self) -> Option<Buckets> {
         match &self.records {
             Records::Hash(table) => Some(table.buckets()),
@@ -612,15 +753,21 @@ impl<H: Host> JoinIdle for Store<H> {
     }
 
     fn join_idle(&self) -> bool {
-        let is_cut = (0..CUTS).any(|_| self.cut(SLICE));
         let guard = ats_sync::pin();
-        in_memory!(&self.records, backend => backend.join_idle(&guard), true) && is_cut
+        in_memory!(&self.records, backend => backend.join_idle(&guard), true)
+    }
+
+    fn cut_idle(&self) -> bool {
+        (0..CUTS).any(|_| self.cut(SLICE))
     }
 
     /// The last reference frees the store: at once if it is small, else in the background. It is
     /// not known how long a store of bytes takes.
     fn release(self: Arc<Self>) {
-        let is_large = in_memory!(&self.records, backend => backend.len() > FREED_AT_ONCE, true);
+        let is_large = match &self.records {
+            Records::Past(_) => false,
+            records => in_memory!(records, backend => backend.len() > FREED_AT_ONCE, true),
+        };
         if is_large && let Some(store) = Arc::into_inner(self) {
             background::free(Box::new(store));
         }

@@ -10,19 +10,20 @@ mod table_type;
 
 use crate::bag::Rules;
 use crate::error::Error;
+use crate::snapshot_list::SnapshotList;
 use crate::store::byte_store::ByteStore;
 use crate::store::codec::Codec;
 use crate::store::{Records, SLICE, Store};
 use crate::value::{Values, pack_for_store, record};
-use ats_mem::{Adaptation, Buckets, RecordBox};
+use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode};
 use ats_store::{MayBlock, StoreHandle};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact};
-use current_store::CurrentStore;
+pub(crate) use current_store::CurrentStore;
 use keys::Keys;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 pub use table_type::TableType;
 
 /// A table of objects of host `H`. See the [crate].
@@ -59,6 +60,7 @@ pub struct Table<H: Host> {
     counts_in_place: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) store: CurrentStore<H>,
+    snapshots: OnceLock<Arc<SnapshotList<H>>>,
 }
 
 impl<H: Host> Table<H> {
@@ -147,6 +149,7 @@ impl<H: Host> Table<H> {
             counts_in_place: AtomicBool::new(false),
             keys: Keys::new(table_type.is_ordered(), exact),
             store: CurrentStore::new(Store::new(records)),
+            snapshots: OnceLock::new(),
         }
     }
 
@@ -245,7 +248,23 @@ impl<H: Host> Table<H> {
             counts_in_place: AtomicBool::new(false),
             keys: self.keys.for_taken_objects(),
             store,
+            snapshots: OnceLock::new(),
         }
+    }
+
+    /// The list of its snapshots.
+    pub(crate) fn snapshots(&self) -> &Arc<SnapshotList<H>> {
+        self.snapshots.get_or_init(SnapshotList::new)
+    }
+
+    /// The list of its snapshots, if there have been any.
+    pub(crate) fn known_snapshots(&self) -> Option<&Arc<SnapshotList<H>>> {
+        self.snapshots.get()
+    }
+
+    /// Returns `true` if the table shows a moment of another one.
+    pub fn is_snapshot(&self) -> bool {
+        self.store(&ats_sync::pin()).is_of_past()
     }
 
     /// The bytes by which this table knows a key; appended to `out`.
@@ -446,6 +465,13 @@ impl<H: Host> Table<H> {
     /// of others. Not exact while others write. O(base nodes).
     pub fn adaptation(&self) -> Option<Adaptation> {
         self.store(&ats_sync::pin()).adaptation()
+    }
+
+    /// The nodes whose number [`adaptation`](Table::adaptation) tells, in the order of their keys;
+    /// a route node comes before those that it leads to. `None` of tables without order.
+    /// O(base nodes).
+    pub fn shape(&self) -> Option<Vec<ShapeNode>> {
+        self.store(&ats_sync::pin()).shape()
     }
 
     /// The layout of a table without order, and its adaptation to contention since it was made or

@@ -173,8 +173,13 @@ impl<H: Host> Large<H> {
         position: u64,
         unpacked: &'r mut UnpackBuffer,
     ) -> Option<Object<'r, H>> {
+        self.stored(position).map(|stored| unpacked.object(stored))
+    }
+
+    /// Does what [`object`](Self::object) does, in the form in which it is stored.
+    pub(super) fn stored(&self, position: u64) -> Option<Stored<'_, H>> {
         let (found, stored) = self.iter_from(position).next()?;
-        (found == position).then(|| unpacked.object(stored))
+        (found == position).then_some(stored)
     }
 
     /// Begins to change it.

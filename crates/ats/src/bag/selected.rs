@@ -12,8 +12,8 @@ use ats_term::image::{Host, Object};
 
 /// The objects that may be changed, and the number of those that were.
 pub(crate) struct Selected<'a> {
-    /// Of a key that has many, only those at these positions; `None`: all.
-    pub(crate) positions: Option<&'a [u64]>,
+    /// The places of these, ascending: their positions, or how many are before each; `None`: all.
+    pub(crate) among: Option<&'a [u64]>,
     /// Is set.
     pub(crate) changed: &'a mut usize,
 }
@@ -39,9 +39,9 @@ pub(crate) trait Replace<H: Host> {
 }
 
 impl Rules {
-    /// Removes the objects of a key that are unwanted; of a key that has many, only among those at
-    /// `positions`, if there are some. `deleted` becomes which they are of the objects of
-    /// `current`: their positions, or how many are before each.
+    /// Removes the objects of a key that are unwanted, only `among` those at these places if there
+    /// are some. `deleted` becomes which they are of the objects of `current`. Places are
+    /// positions, or how many are before each, ascending.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -49,7 +49,7 @@ impl Rules {
         self,
         key: &[u8],
         current: &Rec<H>,
-        positions: Option<&[u64]>,
+        among: Option<&[u64]>,
         is_unwanted: &mut impl FnMut(Object<'_, H>) -> bool,
         deleted: &mut Vec<u64>,
         buffers: &mut Buffers<H>,
@@ -58,7 +58,7 @@ impl Rules {
         let objects = match Objects::of(current) {
             Objects::List(objects) => objects,
             Objects::Large(large) => {
-                *deleted = matching(large, positions, is_unwanted);
+                *deleted = matching(large, among, is_unwanted);
                 // SAFETY: the caller says that `current`, whose objects `large` are, was given to
                 // the decision of `update_bag` that answers with the result (LARGE-1).
                 return unsafe { self.delete_positions(key, large, deleted, buffers) };
@@ -68,7 +68,7 @@ impl Rules {
         list.start();
         let mut kept = 0;
         for (at, object) in objects.iter().enumerate() {
-            if is_unwanted(unpacked.object(object)) {
+            if has(among, at) && is_unwanted(unpacked.object(object)) {
                 deleted.push(at as u64);
             } else {
                 list.push_copy(object);
@@ -95,7 +95,8 @@ impl Rules {
         end: End,
         buffers: &mut Buffers<H>,
     ) -> Decided<H> {
-        let (mut position, mut before, mut is_over) = (0, 0, false);
+        let (mut before, mut is_over, mut among) = (0, false, None);
+        let place;
         match (Objects::of(current), end) {
             (Objects::List(_), End::First) => {}
             (Objects::List(objects), End::Last) => before = objects.iter().count() - 1,
@@ -104,7 +105,8 @@ impl Rules {
                     End::First => large.iter_from(0).next(),
                     End::Last => large.iter_before(u64::MAX).next(),
                 };
-                position = outermost.expect("no large bag is empty").0;
+                place = [outermost.expect("no large bag is empty").0];
+                among = Some(&place[..]);
             }
         }
         let mut is_unwanted = |_: Object<'_, H>| match before.checked_sub(1) {
@@ -114,7 +116,6 @@ impl Rules {
             }
             None => !std::mem::replace(&mut is_over, true),
         };
-        let among = Some(&[position][..]);
         let deleted = &mut Vec::new();
         // SAFETY: the caller says that `current` was given to the decision of `update_bag` that
         // answers with the result (LARGE-1).
@@ -191,7 +192,7 @@ impl Rules {
         let objects = match Objects::of(current) {
             Objects::List(objects) => objects,
             Objects::Large(large) => {
-                let positions = match selected.positions {
+                let positions = match selected.among {
                     Some(positions) => positions.to_vec(),
                     None => large.iter_from(0).map(|(position, _)| position).collect(),
                 };
@@ -219,7 +220,11 @@ impl Rules {
         };
         let Buffers { list, unpacked, .. } = buffers;
         list.start();
-        for object in objects.iter() {
+        for (at, object) in objects.iter().enumerate() {
+            if !has(selected.among, at) {
+                list.push_copy(object);
+                continue;
+            }
             let replacement =
                 replace.replacement(unpacked.object(object), |new| list.push(new.take()));
             *replaced += usize::from(!matches!(replacement, Replacement::None));
@@ -233,6 +238,11 @@ impl Rules {
             false => keep(),
         }
     }
+}
+
+/// Returns `true` if an object that has so many before it may be changed.
+fn has(among: Option<&[u64]>, at: usize) -> bool {
+    among.is_none_or(|among| among.binary_search(&(at as u64)).is_ok())
 }
 
 /// The positions of the objects that match, of those given or of all.

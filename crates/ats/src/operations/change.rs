@@ -114,7 +114,7 @@ impl<H: Host> Table<H> {
             let guard = ats_sync::pin();
             let mut decide = |current: Option<&Rec<H>>| decide(current, false);
             self.store(&guard)
-                .is_too_long_to_update(key, &guard, &mut decide)?
+                .is_too_long_to_update(key, None, &guard, &mut decide)?
         };
         if is_long {
             self.store

@@ -24,7 +24,7 @@ use ats_term::{Kind, TermRef, Zeros};
 
 /// The value of an element, on its way to the caller.
 #[derive(Clone, Copy)]
-pub enum Value<'a, H> {
+pub enum MergedValue<'a, H> {
     /// A small integer.
     Small(i64),
     /// A term inside an image.
@@ -109,7 +109,7 @@ impl<H: Host> Table<H> {
         &self,
         merging: Merging<'_, H::Term<'t>>,
         work: &mut Workspace<H>,
-        read: impl Fn(Value<'_, H>) -> R,
+        read: impl Fn(MergedValue<'_, H>) -> R,
     ) -> Result<R, Error> {
         let work = work.lend();
         let Merging {
@@ -130,7 +130,7 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         self.make_key(key, work)?;
         if let Some(value) = self.merge_in_place(&work.key, index, operand, merge, &guard) {
-            return Ok(read(Value::Small(value)));
+            return Ok(read(MergedValue::Small(value)));
         }
         drop(guard);
         let merged = self.merge_objects(merging, index, work, read);
@@ -144,7 +144,7 @@ impl<H: Host> Table<H> {
         merging: Merging<'_, T>,
         index: usize,
         work: &mut Room<T>,
-        read: impl Fn(Value<'_, H>) -> R,
+        read: impl Fn(MergedValue<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Merging {
             key,
@@ -184,7 +184,7 @@ impl<H: Host> Table<H> {
         &self,
         place: Place<'_>,
         work: &mut Room<T>,
-        read: &impl Fn(Value<'_, H>) -> R,
+        read: &impl Fn(MergedValue<'_, H>) -> R,
     ) -> Option<Result<R, Error>> {
         let Room {
             key,
@@ -215,7 +215,7 @@ impl<H: Host> Table<H> {
         };
         let object = LookupResult::new(seen).first(unpacked);
         let mut made = Change::Keep;
-        let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
+        let mut read = |value: ImageRef<'_, H>| read(MergedValue::Term(value));
         let result =
             making.merge_onto_object(object, second.object(), false, third, &mut made, &mut read);
         if let Change::Keep = made {
@@ -266,7 +266,7 @@ impl<H: Host> Table<H> {
         place: Place<'_>,
         default: Option<T>,
         work: &mut Room<T>,
-        read: impl Fn(Value<'_, H>) -> R,
+        read: impl Fn(MergedValue<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Room {
             key,
@@ -278,7 +278,7 @@ impl<H: Host> Table<H> {
             words_left,
             ..
         } = work;
-        let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
+        let mut read = |value: ImageRef<'_, H>| read(MergedValue::Term(value));
         let mut result = Err(Error::BadKey);
         let begins_alone = is_long_change(0, key)
             || second.object().len_words() > SHORT_WORDS

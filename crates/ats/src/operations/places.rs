@@ -1,41 +1,141 @@
 //! Objects by their place in the order of the keys.
+//!
+//! A tree that knows how many objects its nodes have tells a place, as of one moment, in
+//! microseconds. So a call asks it for that [at once](ats_mem::Ordered::skip_at_once). If it does
+//! not know enough, the call has it count, in slices, which change nothing but what it knows, and
+//! asks again. Writers may undo that as fast as it is done, and lists may be on their way all the
+//! time. Then the call begins a query and walks over the objects of its moment.
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
+use crate::moment::Moment;
+use crate::store::Store;
 use crate::table::Table;
+use ats_mem::{COUNTINGS, When};
 use ats_store::{Direction, KeyRange, Skipped};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
+use std::ptr;
+
+/// The state of a call that passes over objects, from one slice to the next.
+pub struct Passage<H: Host> {
+    /// Objects passed in the slices before.
+    passed: usize,
+    /// The end of the range that is left, if there have been any.
+    bound: Option<Vec<u8>>,
+    /// The number of times that the range was counted.
+    countings: u32,
+    /// The moment of the walk.
+    moment: Option<Moment<H>>,
+}
+
+impl<H: Host> Default for Passage<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H: Host> Passage<H> {
+    /// That of a call that begins.
+    #[must_use]
+    pub fn new() -> Self {
+        Passage {
+            passed: 0,
+            bound: None,
+            countings: 0,
+            moment: None,
+        }
+    }
+
+    /// The moment of the walk, unless the table has got another store since.
+    fn moment_of(&mut self, store: &Store<H>) -> Option<When> {
+        let is_of_store = |moment: &Moment<H>| ptr::eq(moment.store(), store);
+        if self
+            .moment
+            .as_ref()
+            .is_some_and(|moment| !is_of_store(moment))
+        {
+            *self = Self::new();
+        }
+        self.moment.as_ref().map(Moment::when)
+    }
+}
 
 impl<H: Host> Table<H> {
     /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards
     /// or from its high end downwards, and comes to the next: so it counts them, or finds the n-th.
-    /// Asks `pause` now and then, and ends if that breaks.
+    /// Asks `pause` now and then, and returns [`Skipped::Paused`] if that breaks. Then another call
+    /// with the same arguments goes on.
+    ///
+    /// As of one moment between the begin of the first call and the end of the last, if the table
+    /// is in memory, or a snapshot: objects that are inserted as one count together. A table in a
+    /// [store of bytes](Table::on_store) is read slice by slice.
     ///
     /// O(log n) for each part of the table that has a lock of its own, of which there are few
-    /// unless many writers fight. Parts that no call has counted before are counted first. Exact
-    /// when no thread writes. Beside writers each part, or if that is counted first, each piece of
-    /// it, is as of a moment of its own; the object that is returned is in the range. Of a bag the
-    /// next object is the [`nth`](LookupResult::nth) of its key, in the direction, with the number
-    /// beside it.
+    /// unless many writers fight. Parts that no call has counted before are counted first. O(n) if
+    /// lists of objects are written all the time, and of a snapshot. Of a bag the next object is
+    /// the [`nth`](LookupResult::nth) of its key, in the direction, with the number beside it. A
+    /// counter in it that changes in place may be newer.
     ///
     /// # Errors
-    /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails.
+    /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails,
+    /// [`Error::Ended`] of a snapshot that has ended, [`Error::Busy`] if a thread that must not
+    /// wait for long would have to.
     pub fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
         direction: Direction,
         most: usize,
+        passage: &mut Passage<H>,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<LookupResult<'g, H>>, Error> {
         if !self.table_type().is_ordered() {
             return Err(Error::TableType);
         }
-        let store = self.store(guard);
-        let skipped = store.skip(key_range, direction, most, guard, pause)?;
-        Ok(skipped.map(LookupResult::new))
+        loop {
+            let store = self.store(guard);
+            let moment = passage.moment_of(store);
+            let counts = moment.is_none() && store.has_moments();
+            if counts && passage.bound.is_none() {
+                if let Some(skipped) = store.skip_at_once(key_range, direction, most, guard) {
+                    return Ok(skipped.map(LookupResult::new));
+                }
+                if passage.countings == COUNTINGS {
+                    passage.moment = self.begin_of_keys()?;
+                    continue;
+                }
+                passage.countings += 1;
+            }
+            let (bound, left) = (passage.bound.take(), most - passage.passed);
+            let mut rest = key_range;
+            match direction {
+                Direction::Up => rest.low = bound.as_deref().or(rest.low),
+                Direction::Down => rest.high = bound.as_deref().or(rest.high),
+            }
+            let slice = match moment {
+                Some(when) => store.skip_at(rest, direction, left, (when, guard), pause)?,
+                None => store.skip(rest, direction, left, guard, pause)?,
+            };
+            match slice {
+                Skipped::Paused { skipped, ref bound } => {
+                    passage.passed += skipped;
+                    passage.bound = Some(bound.clone());
+                }
+                // The range is counted, but not as of one moment.
+                _ if counts => {
+                    passage.passed = 0;
+                    continue;
+                }
+                _ => {}
+            }
+            let skipped = match slice {
+                Skipped::All(skipped) => Skipped::All(passage.passed + skipped),
+                other => other,
+            };
+            return Ok(skipped.map(LookupResult::new));
+        }
     }
 
     /// Number of objects in a range: all of [`skip`](Table::skip), without pauses.
@@ -62,7 +162,14 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         let go_on = &mut || ControlFlow::Continue(());
         Ok(
-            match self.skip(key_range, Direction::Up, usize::MAX, &guard, go_on)? {
+            match self.skip(
+                key_range,
+                Direction::Up,
+                usize::MAX,
+                &mut Passage::new(),
+                &guard,
+                go_on,
+            )? {
                 Skipped::All(count) => count,
                 // There is no room in memory for so many objects, and `go_on` never pauses.
                 Skipped::At(..) | Skipped::Paused { .. } => usize::MAX,
@@ -99,7 +206,14 @@ impl<H: Host> Table<H> {
     ) -> Result<Option<(LookupResult<'g, H>, usize)>, Error> {
         let go_on = &mut || ControlFlow::Continue(());
         Ok(
-            match self.skip(key_range, direction, place, guard, go_on)? {
+            match self.skip(
+                key_range,
+                direction,
+                place,
+                &mut Passage::new(),
+                guard,
+                go_on,
+            )? {
                 Skipped::At(found, within) => Some((found, within)),
                 Skipped::All(_) | Skipped::Paused { .. } => None,
             },

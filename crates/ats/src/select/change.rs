@@ -2,9 +2,14 @@
 //!
 //! A query is run without locks, so what it finds is only a candidate. It is looked at again under
 //! the lock of its key, or if that may take long while the key alone is held, and is changed there.
-//! So each object is changed atomically, as the query saw it or as it has become. A record never
-//! changes, except for its counter; if the same one is still there, its object need not be looked
-//! at again.
+//! A record never changes, except for its counter; if the same one is still there, its object need
+//! not be looked at again.
+//!
+//! A query of one moment finds candidates as of the moment, and changes those that nothing has
+//! written since: of a bag, the objects of a key that are among those of the moment. What it
+//! changes it does not come to again, so its own changes keep nothing for it:
+//! [`Backend::update_by`](ats_mem::Backend::update_by). A query without moment changes each object
+//! atomically, as it saw it or as it has become.
 //!
 //! Candidates are gathered a few at a time, since a walk must not change what it walks through.
 
@@ -18,11 +23,12 @@ use crate::counter_cell;
 use crate::error::Error;
 use crate::lock_budget::{SHORT_WORDS, is_long_to_compare};
 use crate::lookup_result::LookupResult;
+use crate::moment::Moment;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, form};
 use ats_match::{Environment, Outcome};
-use ats_mem::{Change, When};
+use ats_mem::Change;
 use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::image::{Form, Host, Object};
@@ -70,11 +76,12 @@ type Deleted<'a, H> = dyn FnMut(Object<'_, H>) + 'a;
 
 impl<H: Host> Table<H> {
     /// Deletes objects for which the result of the query is `true`, for about a slice. Each is
-    /// deleted atomically.
+    /// deleted atomically. If there is a [moment](Selection::moment), these are objects of the
+    /// moment that have not been written since.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the store of the table fails. Objects that were changed before stay
-    /// changed.
+    /// [`Error::Storage`] if the store of the table fails; [`Error::Ended`] if the moment has
+    /// ended. Objects that were changed before stay changed.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -105,8 +112,9 @@ impl<H: Host> Table<H> {
     }
 
     /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
-    /// replaced atomically. A result that is no object with the same key is ignored; see
-    /// [`ats_match`] for how to know beforehand that there is none. Not for a `bag`.
+    /// replaced atomically, and of a moment as [`select_delete`](Table::select_delete) says. A
+    /// result that is no object with the same key is ignored; see [`ats_match`] for how to know
+    /// beforehand that there is none. Not for a `bag`.
     ///
     /// # Errors
     /// [`Error::TableType`] for a `bag`, and as [`select_delete`](Table::select_delete).
@@ -134,11 +142,20 @@ impl<H: Host> Table<H> {
         let is_long = query.program().memory() > LONG_PROGRAM;
         let mut objects = 0;
         let mut candidates = Vec::new();
+        if !selection.is_of(self.store(selection.guard)) {
+            // The table was cleared: nothing of the moment is left.
+            return Ok(Changed {
+                objects,
+                progress: Progress::Done,
+            });
+        }
         let is_within = |cursor: &Cursor| matches!(cursor.at, At::Within(..));
         let begun_within = is_within(selection.cursor);
         loop {
             let before = selection.cursor.clone();
-            let progress = match self.gather(action, selection, &mut candidates) {
+            let gathered = self.gather(action, selection, &mut candidates);
+            let check = || selection.moment.map_or(Ok(()), Moment::check);
+            let progress = match gathered.and_then(|progress| check().map(|()| progress)) {
                 Ok(progress) => progress,
                 // As below: the next slice looks again, and fails with nothing changed.
                 Err(_) if objects > 0 => {
@@ -185,6 +202,7 @@ impl<H: Host> Table<H> {
         selection: &mut Selection<'a, H, E>,
         candidates: &mut Vec<Candidate<'g, H>>,
     ) -> Result<Progress, Error> {
+        let source = selection.source(self);
         let Selection {
             query,
             cursor,
@@ -199,7 +217,6 @@ impl<H: Host> Table<H> {
             machine, unpacked, ..
         } = &mut **runner;
         let mut gathered = 0;
-        let source = (self.store(guard), When::NOW);
         let progress = walk(source, query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
             if spot.from.is_none() {
@@ -259,14 +276,20 @@ impl<H: Host> Table<H> {
         selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
     ) -> Result<usize, Error> {
+        let store = self.store(selection.guard);
+        if !selection.is_of(store) {
+            return Ok(0);
+        }
         let Selection {
             query,
             cursor,
             runner,
             environment,
             guard,
+            moment,
             ..
         } = selection;
+        let by = moment.map(Moment::query);
         let Runner {
             machine,
             unpacked,
@@ -285,15 +308,17 @@ impl<H: Host> Table<H> {
             is_too_large: false,
         };
         let key = candidate.record.key();
-        let store = self.store(guard);
         let mut changed = 0;
         // The deleted objects are looked at when the lock of the key is free again.
         let mut gone = None;
         if !self.table_type.is_bag() {
-            store.update_short(key, guard, &mut |current, alone| {
+            store.update_short(key, by, guard, &mut |current, alone| {
                 let Some(current) = current else {
                     return Some(Change::Keep);
                 };
+                if by.is_some() && !candidate.is_in(current) {
+                    return Some(Change::Keep);
+                }
                 let is_known = matches!(action, Action::Delete) && candidate.is_still(current);
                 let is_long = is_long_program || is_long_to_compare(current);
                 if is_long && !is_known && !alone {
@@ -323,12 +348,20 @@ impl<H: Host> Table<H> {
             return Ok(changed);
         }
         let positions = candidate.positions.as_deref();
-        let mut places = Vec::new();
-        store.update_bag(key, guard, &mut |current| {
+        let (mut places, mut is_ascending) = (Vec::new(), false);
+        store.update_bag_by(key, by, guard, &mut |current| {
             let Some(current) = current else {
                 return bag::keep();
             };
             let rules = self.bag_rules(store.is_read());
+            let since;
+            let mut among = positions;
+            if by.is_some() && !candidate.is_in(current) {
+                since = rules.places_since(candidate.record, positions, current, bag);
+                (among, is_ascending) = (Some(&since[..]), true);
+            } else if !LookupResult::new(current).is_large() {
+                (among, is_ascending) = (None, true);
+            }
             match action {
                 // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
                 // answers with the result (LARGE-1).
@@ -336,13 +369,13 @@ impl<H: Host> Table<H> {
                     gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
                     let (is_unwanted, places) = (&mut is_unwanted, &mut places);
-                    rules.delete_selected(key, current, positions, is_unwanted, places, bag)
+                    rules.delete_selected(key, current, among, is_unwanted, places, bag)
                 },
                 // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
                 // answers with the result (LARGE-1).
                 Action::Replace => unsafe {
                     let selected = Selected {
-                        positions,
+                        among,
                         changed: &mut changed,
                     };
                     rules.replace_selected(key, current, selected, &mut rerun, bag)
@@ -352,7 +385,8 @@ impl<H: Host> Table<H> {
         if let Some(before) = gone {
             changed = places.len();
             // Positions that were gathered are in the order of the walk.
-            if positions.is_none() && query.direction(cursor) == Direction::Down {
+            let is_ascending = is_ascending || positions.is_none();
+            if is_ascending && query.direction(cursor) == Direction::Down {
                 places.reverse();
             }
             Rules::visit_deleted(before, &places, unpacked, deleted);
@@ -427,9 +461,14 @@ fn back_to<H: Host>(
 }
 
 impl<H: Host> Candidate<'_, H> {
+    /// Returns `true` if this record, which is in the store, is the one that was found.
+    fn is_in(&self, current: &Rec<H>) -> bool {
+        std::ptr::eq(current, self.record)
+    }
+
     /// Returns `true` if the object of this record, which is in the store, is the one that was
     /// found.
     fn is_still(&self, current: &Rec<H>) -> bool {
-        std::ptr::eq(current, self.record) && !matches!(form(current), Form::Counted(_))
+        self.is_in(current) && !matches!(form(current), Form::Counted(_))
     }
 }

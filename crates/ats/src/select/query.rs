@@ -84,7 +84,7 @@ impl<H: Host> Query<H> {
         self.plan.as_ref().map_or(Access::Ranges, Plan::access)
     }
 
-    /// Returns `true` if at most one key is read, which is done at one moment in any case.
+    /// Returns `true` if at most one key is read: one slice does that at one moment in any case.
     #[must_use]
     pub fn reads_one_key(&self) -> bool {
         matches!(&self.steps[..], [] | [Step::Point(_)])

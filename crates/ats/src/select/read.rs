@@ -83,6 +83,15 @@ impl<'a, H: Host, E> Selection<'a, H, E> {
     }
 }
 
+impl<H: Host, E> Selection<'_, H, E> {
+    /// Returns `true` if this store, which the table has now, is the one whose moment is read, if
+    /// one is: if the table was not cleared since.
+    pub(super) fn is_of(&self, store: &Store<H>) -> bool {
+        let is_of = |moment: &Moment<H>| std::ptr::eq(moment.store(), store);
+        self.moment.is_none_or(is_of)
+    }
+}
+
 impl<H: Host> Table<H> {
     /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which
     /// gets the results, breaks. Of a key that has few objects all are read, even so.

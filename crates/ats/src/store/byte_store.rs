@@ -491,16 +491,7 @@ impl<H: Host> ByteStore<H> {
     ) -> Result<SlotAnswer, Error> {
         let go_on = &mut || ControlFlow::Continue(());
         let skipped = self.skip(KeyRange::default(), Direction::Up, index, guard, go_on)?;
-        Ok(match skipped {
-            // The objects of a record are all in the slot of its first one.
-            Skipped::At(_, 1..) => SlotAnswer::Here,
-            Skipped::At(record, 0) => {
-                visit(record);
-                SlotAnswer::Here
-            }
-            Skipped::All(slots) if slots == index => SlotAnswer::End,
-            _ => SlotAnswer::Beyond,
-        })
+        Ok(skipped.slot(index, visit))
     }
 
     pub(crate) fn len(&self) -> Result<usize, Error> {

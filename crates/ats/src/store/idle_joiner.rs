@@ -1,4 +1,4 @@
-//! A thread that joins again what contention has split.
+//! A thread that joins again what contention has split, and gives back what queries have held back.
 //!
 //! A store that adapts to contention splits where writers wait for each other, and joins where they
 //! no longer do. But it notices the latter only when a thread writes: a table that is only read
@@ -6,6 +6,10 @@
 //! take. So a store that goes from one part to two is *listed* here. Ten times a second a thread
 //! visits every listed store and lets it join some of the parts that no writer came to since the
 //! last visit, until there is only one part. While no store is split, the thread sleeps.
+//!
+//! A store is listed, too, when a query has ended for which it kept more than the thread that ended
+//! it gives back. That is not to wait: the nap of the thread ends then, and it goes on until
+//! nothing is left. What is joined waits for its time all the same.
 //!
 //! The thread that lists a store is a writer in the middle of an operation. Any thread may give up
 //! a store. Neither must wait for a visit.
@@ -17,18 +21,19 @@
 //!   reference only during a visit, and the thread that gives up the last one frees the store
 //!   (`JoinIdle::release`). So no thread needs to take a store out of the list.
 //! - IDLE_JOINER-3. A store with several parts is in the list, or is being visited, or its notice
-//!   is on the way. The thread clears `listed` *before* it looks at the store, and both sides
-//!   change the flag by an atomic exchange. So a writer that finds it set did so before it was
-//!   cleared, and the visit sees the split of that writer; one that finds it cleared makes a new
-//!   entry.
+//!   is on the way. The thread clears `listed` *before* it looks at the store to see whether its
+//!   entry is still needed, and both sides change the flag by an atomic exchange. So a writer that
+//!   finds it set did so before it was cleared, and the visit sees the split of that writer; one
+//!   that finds it cleared makes a new entry. A visit that is not to join keeps entry and flag.
 //! - IDLE_JOINER-4. A store has at most one entry: only the thread that sets `listed` makes an
 //!   entry, or keeps the one that the store was visited for.
 
+use crate::background;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A store that can be joined a little at a time.
+/// A store that can be joined, and give back, a little at a time.
 pub(crate) trait JoinIdle: Send + Sync {
     /// The flag that is set while this is in the list.
     fn list_flag(&self) -> &Listed;
@@ -36,6 +41,11 @@ pub(crate) trait JoinIdle: Send + Sync {
     /// Joins some of the parts that no thread writes to, while other threads work on the store.
     /// True when one part is left.
     fn join_idle(&self) -> bool;
+
+    /// Gives back some of what was kept for queries that have ended. True when nothing is left.
+    fn cut_idle(&self) -> bool {
+        true
+    }
 
     /// Gives up a reference, which may be the last one.
     fn release(self: Arc<Self>);
@@ -65,10 +75,15 @@ impl Listed {
 /// waits to see it.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
+/// The nap between two visits of stores that have something left to give back.
+const BREATH: Duration = Duration::from_millis(1);
+
 type List = Vec<Weak<dyn JoinIdle>>;
 
 static LIST: Mutex<List> = Mutex::new(Vec::new());
 static ARRIVED: Condvar = Condvar::new();
+/// `true` if a store has something to give back. Set under the lock of the list.
+static IS_URGENT: AtomicBool = AtomicBool::new(false);
 
 /// To be called when a store has gone from one part to two. A few instructions if it is listed
 /// already. If the thread cannot be started, the store stays as it is until a thread writes to it.
@@ -78,6 +93,15 @@ pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
         list().push(entry);
         ARRIVED.notify_one();
     }
+}
+
+/// To be called when a query has ended for which a store has kept much.
+pub(crate) fn notice_at_once<S: JoinIdle + 'static>(store: &Arc<S>) {
+    notice(store);
+    let list = list();
+    IS_URGENT.store(true, Ordering::Relaxed);
+    drop(list);
+    ARRIVED.notify_one();
 }
 
 fn list() -> MutexGuard<'static, List> {
@@ -95,29 +119,71 @@ fn ensure_thread() -> bool {
 }
 
 fn run() {
+    let mut joined = Instant::now();
+    let (mut is_cut, mut is_urgent) = (true, false);
     loop {
-        let mut waiting = list();
-        while waiting.is_empty() {
-            waiting = ARRIVED
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(waiting);
-        // A nap that no arrival ends: what has just been split can wait.
-        std::thread::sleep(VISIT_EVERY);
+        is_urgent |= nap(&mut joined, is_cut);
+        let purpose = match joined.elapsed() >= VISIT_EVERY {
+            true => Purpose::Join,
+            false => Purpose::Cut,
+        };
+        is_cut = true;
         let mut stores = std::mem::take(&mut *list());
-        stores.retain(visit);
+        stores.retain(|entry| visit(entry, purpose, &mut is_cut));
         list().append(&mut stores);
+        if purpose == Purpose::Join {
+            joined = Instant::now();
+        }
+        if is_cut && std::mem::take(&mut is_urgent) {
+            background::trim_soon();
+        }
     }
 }
 
-/// Visits the store of an entry; whether the entry is still needed.
-fn visit(entry: &Weak<dyn JoinIdle>) -> bool {
+/// Waits for a store, and then until it is time to join, which only what is to be given back ends
+/// early: what has just been split can wait. Returns `true` if that has come.
+fn nap(joined: &mut Instant, is_cut: bool) -> bool {
+    let mut waiting = list();
+    while waiting.is_empty() {
+        waiting = ARRIVED
+            .wait(waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        *joined = Instant::now();
+    }
+    let at_most = match is_cut {
+        true => VISIT_EVERY.saturating_sub(joined.elapsed()),
+        false => BREATH,
+    };
+    let calm = |_: &mut List| !IS_URGENT.load(Ordering::Relaxed);
+    let waited = ARRIVED.wait_timeout_while(waiting, at_most, calm);
+    let _waiting = waited.unwrap_or_else(PoisonError::into_inner);
+    IS_URGENT.swap(false, Ordering::Relaxed)
+}
+
+/// The purpose of a visit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To join parts, and to have the store give back.
+    Join,
+    /// To have the store give back.
+    Cut,
+}
+
+/// Visits the store of an entry. Clears `is_cut` if it has something left to give back. Returns
+/// `true` if the entry is still needed.
+fn visit(entry: &Weak<dyn JoinIdle>, purpose: Purpose, is_cut: &mut bool) -> bool {
     let Some(store) = entry.upgrade() else {
         return false;
     };
-    store.list_flag().clear();
-    let keep = !store.join_idle() && store.list_flag().set();
+    if purpose == Purpose::Join {
+        store.list_flag().clear();
+    }
+    let gave_all = store.cut_idle();
+    *is_cut &= gave_all;
+    let keep = match purpose {
+        Purpose::Join => !(store.join_idle() && gave_all) && store.list_flag().set(),
+        Purpose::Cut => true,
+    };
     store.release();
     keep
 }
@@ -126,12 +192,13 @@ fn visit(entry: &Weak<dyn JoinIdle>) -> bool {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
-    use std::time::Instant;
 
-    /// A store of which nothing is known but the number of its parts.
+    /// A store of which nothing is known but the number of its parts, and of what it is to give
+    /// back.
     struct Parts {
         listed: Listed,
         parts: AtomicUsize,
+        held: AtomicUsize,
         visits: AtomicUsize,
         released: Arc<AtomicUsize>,
     }
@@ -141,6 +208,7 @@ mod tests {
             Arc::new(Parts {
                 listed: Listed::new(),
                 parts: AtomicUsize::new(parts),
+                held: AtomicUsize::new(0),
                 visits: AtomicUsize::new(0),
                 released: Arc::default(),
             })
@@ -168,6 +236,12 @@ mod tests {
             !matches!(joined, Ok(3..))
         }
 
+        fn cut_idle(&self) -> bool {
+            let less = |held: usize| held.checked_sub(1);
+            let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
+            matches!(self.held.fetch_update(set, fetch, less), Err(0) | Ok(1))
+        }
+
         fn release(self: Arc<Self>) {
             if let Some(store) = Arc::into_inner(self) {
                 store.released.fetch_add(1, Ordering::Relaxed);
@@ -178,6 +252,10 @@ mod tests {
     fn entry(store: &Arc<Parts>) -> Weak<dyn JoinIdle> {
         let entry: Weak<Parts> = Arc::downgrade(store);
         entry
+    }
+
+    fn visit_to_join(entry: &Weak<dyn JoinIdle>) -> bool {
+        visit(entry, Purpose::Join, &mut true)
     }
 
     fn assert_soon(what: &str, condition: impl Fn() -> bool) {
@@ -201,15 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_kept_is_given_back_without_naps() {
+        let store = Parts::new(1);
+        // Visits to join would take longer than the test waits.
+        store.held.store(400, Ordering::Release);
+        notice_at_once(&store);
+        assert_soon("given back", || store.held.load(Ordering::Acquire) == 0);
+        assert_soon("left", || !store.listed.0.load(Ordering::Acquire));
+    }
+
+    #[test]
     fn a_store_that_is_gone_leaves_the_list() {
         let store = Parts::new(3);
         assert!(store.listed.set());
         let entry = entry(&store);
-        assert!(visit(&entry));
+        assert!(visit_to_join(&entry));
         let released = Arc::clone(&store.released);
         store.release();
         assert_eq!(released.load(Ordering::Relaxed), 1);
-        assert!(!visit(&entry));
+        assert!(!visit_to_join(&entry));
     }
 
     #[test]
@@ -247,7 +335,7 @@ mod tests {
         let weak: Weak<Unlucky> = Arc::downgrade(&store);
         let entry: Weak<dyn JoinIdle> = weak;
         // The old entry goes, and the writer was the one to make a new one.
-        assert!(!visit(&entry));
+        assert!(!visit_to_join(&entry));
         assert_eq!(store.1.load(Ordering::Relaxed), 1);
         assert!(!store.0.set());
     }
@@ -270,7 +358,7 @@ mod tests {
             for _ in 0..400 {
                 let taken = std::mem::take(&mut *list());
                 for entry in taken {
-                    if visit(&entry) {
+                    if visit_to_join(&entry) {
                         list().push(entry);
                     }
                 }

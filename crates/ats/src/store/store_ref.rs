@@ -35,10 +35,18 @@ impl<H: Host> StoreRef<H> {
 }
 
 impl<H: Host> StoreRef<H> {
+    /// Another reference to the same store.
+    pub(crate) fn another(&self) -> Self {
+        self.references.fetch_add(1, Ordering::Relaxed);
+        StoreRef {
+            store: self.store.clone(),
+        }
+    }
+
     /// Has what was kept for queries given back in the background.
     pub(crate) fn cut_in_background(&self) {
         if let Some(store) = &self.store {
-            idle_joiner::notice(store);
+            idle_joiner::notice_at_once(store);
         }
     }
 }

@@ -127,6 +127,7 @@ impl<H: Host> CurrentStore<H> {
                 }
                 #[cfg(feature = "forcing")]
                 fresh.force_adaptation(fixations.forcing.0, fixations.forcing.1);
+                self.get(guard).set_taken_out();
                 self.store.swap(into_raw(fresh), Ordering::AcqRel)
             }
             Cleared::Taken(taken) => into_raw(taken),

@@ -94,6 +94,40 @@ fn a_table_that_nobody_writes_to_becomes_whole() {
 }
 
 #[test]
+fn the_shape_is_a_tree_with_a_state_of_each_base_node() {
+    let whole = Ordered::new(TableType::OrderedSet, 1);
+    write(&whole, 0..10);
+    let nodes = whole.shape().expect("an ordered table adapts");
+    assert_eq!((nodes.len(), nodes[0].depth), (1, 0));
+    assert!(
+        nodes[0]
+            .base
+            .is_some_and(|base| base.statistics < 0 && base.uncontended == 10)
+    );
+
+    let table = Ordered::new(TableType::OrderedSet, 1);
+    table.force_adaptation(1, 0);
+    // Nodes that nobody writes to are joined again, on a busy machine before anybody looks.
+    let nodes = loop {
+        write(&table, 0..3_000);
+        let nodes = table.shape().expect("an ordered table adapts");
+        if nodes.len() > 1 {
+            break nodes;
+        }
+    };
+    let bases: Vec<_> = nodes.iter().filter_map(|node| node.base).collect();
+    assert!(bases.len() > 1 && nodes.len() > bases.len(), "{nodes:?}");
+    let turns = bases.iter().map(|base| base.contended + base.uncontended);
+    assert!(turns.sum::<u64>() >= 3_000, "{nodes:?}");
+    assert_eq!(nodes[0].depth, 0);
+    for pair in nodes.windows(2) {
+        let deepest = pair[0].depth + usize::from(pair[0].base.is_none());
+        assert!((1..=deepest).contains(&pair[1].depth), "{pair:?}");
+    }
+    assert_eq!(Ordered::new(TableType::Set, 1).shape(), None);
+}
+
+#[test]
 fn what_was_provoked_outlives_clearing() {
     let table = Ordered::new(TableType::OrderedSet, 1);
     table.force_adaptation(1, 0);

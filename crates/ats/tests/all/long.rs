@@ -3,7 +3,7 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
-use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Value, Workspace};
+use ats::{CounterOp, Error, Integer, Locking, Merge, MergedValue, Merging, TableType, Workspace};
 use ats_term::term::Tuple;
 use ats_term::{Atom, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,8 +127,8 @@ fn merge_one(table: &TermTable, key: usize, position: usize, locking: Locking) -
             locking,
         };
         table.merge(merging, &mut work, |value| match value {
-            Value::Small(value) => value,
-            Value::Term(term) => term.as_small().expect("a small number"),
+            MergedValue::Small(value) => value,
+            MergedValue::Term(term) => term.as_small().expect("a small number"),
         })
     })
 }

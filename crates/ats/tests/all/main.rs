@@ -19,5 +19,6 @@ mod operator_on_disk;
 mod ownership;
 mod places;
 mod reclaim;
+mod snapshots;
 mod take_all;
 mod threads;

@@ -1,7 +1,7 @@
 //! Merging values into objects: what is stored, what is refused, and many threads at once.
 
 use crate::common::{TermTable, objects, patiently};
-use ats::{Error, Locking, Merge, Merging, TableType, TermHost, Value, Workspace};
+use ats::{Error, Locking, Merge, MergedValue, Merging, TableType, TermHost, Workspace};
 use ats_term::image::{Scratch, decode};
 use ats_term::term::TermBuilder;
 use ats_term::{Atom, Term};
@@ -21,10 +21,10 @@ fn with(name: &str, argument: Term) -> Merge {
     Merge::from_term(&Term::from((atom(name), argument))).expect("a merge")
 }
 
-fn term(value: Value<'_, TermHost>) -> Term {
+fn term(value: MergedValue<'_, TermHost>) -> Term {
     let image = match value {
-        Value::Small(value) => return Term::from(value),
-        Value::Term(image) => image,
+        MergedValue::Small(value) => return Term::from(value),
+        MergedValue::Term(image) => image,
     };
     let mut builder = TermBuilder::new();
     let built = decode(image, &mut builder, &mut Scratch::new());

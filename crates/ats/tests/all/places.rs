@@ -7,6 +7,7 @@ use ats_term::Term;
 use ats_term::image::{Scratch, decode_object};
 use ats_term::term::TermBuilder;
 use fastrand::Rng;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// More than a leaf has room for.
 const KEYS: i64 = 2_000;
@@ -147,5 +148,39 @@ fn tables_without_order_have_no_places() {
     for kind in ALL_TYPES.into_iter().filter(|kind| !kind.is_ordered()) {
         let table = TermTable::new(kind, 1);
         assert_eq!(table.count(KeyRange::default()), Err(Error::TableType));
+    }
+}
+
+/// While two threads insert lists of five new objects all the time, one of which clears the table
+/// now and then, a count finds all of a list or none, and a place that is counted is found.
+#[test]
+fn counts_have_lists_whole() {
+    for (kind, adapts) in ordered_types().flat_map(|kind| [(kind, 0), (kind, 30)]) {
+        let table = TermTable::new(kind, 1);
+        table.force_adaptation(adapts, adapts);
+        let writing = AtomicUsize::new(2);
+        std::thread::scope(|scope| {
+            for writer in 0..2 {
+                let (table, writing) = (&table, &writing);
+                scope.spawn(move || {
+                    for round in 0..4_000 {
+                        let number = 2 * round + writer;
+                        let list: Vec<_> = (0..5)
+                            .map(|part| Term::from((number + 100_000 * part, number)))
+                            .collect();
+                        patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
+                        if number % 1_000 == 999 {
+                            patiently(|| table.clear().map(|_objects| ()));
+                        }
+                    }
+                    writing.fetch_sub(1, Relaxed);
+                });
+            }
+            while writing.load(Relaxed) > 0 {
+                let count = table.count(KeyRange::default()).expect("it has an order");
+                assert_eq!(count % 5, 0, "{count} objects of lists of 5");
+            }
+        });
+        assert_eq!(table.count(KeyRange::default()), table.len());
     }
 }

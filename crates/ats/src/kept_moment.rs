@@ -1,0 +1,289 @@
+//! Moments of tables that are needed for longer than one call.
+//!
+//! A moment is *kept* until it ends: by its last user, by whoever asks for it, because of its age,
+//! or because of the memory that it holds back. Readers find it by one pointer, and look at that
+//! pointer again when they have read.
+//!
+//! # Invariants
+//! - KEPT_MOMENT-1. The pointer leads to the moment until that ends, and is null from then on. What
+//!   it led to is retired after it was taken out; so a reader that found it under a guard may
+//!   use it as long as the guard.
+//! - KEPT_MOMENT-2. The pointer is null before the moment ends for the store. So what a reader has
+//!   found is what was there at the moment if it finds, afterwards, that the pointer is not null.
+
+use crate::error::Error;
+use crate::moment::Moment;
+use crate::store::Store;
+use crate::store::past::{PastRecords, Visit};
+use crate::store::store_ref::StoreRef;
+use crate::value::Rec;
+use ats_mem::When;
+use ats_store::ScanPosition;
+use ats_sync::Guard;
+use ats_term::image::Host;
+use std::ops::ControlFlow;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The reason why a snapshot has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was released, or nothing used it any more.
+    Released,
+    /// It was older than it was [kept](KeptMoment::keep_for) for.
+    Age,
+    /// The snapshots of the table held back more memory than it
+    /// [allows](crate::Table::set_snapshot_memory), and it was the oldest.
+    Memory,
+}
+
+/// The reader that a moment is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A program that has made a snapshot.
+    Program,
+    /// A query of which a program asks for one chunk after the other, or stops to.
+    Chunks,
+    /// A query on its way. The moment does not end because of the [memory](Ending::Memory) that is
+    /// held back for it.
+    Query,
+}
+
+/// A moment of a table that is kept until it ends.
+pub struct KeptMoment<H: Host> {
+    moment: AtomicPtr<Moment<H>>,
+    when: When,
+    objects: usize,
+    since: Instant,
+    reader: Reader,
+    /// The time at which it ends by its age, if it does.
+    deadline: Mutex<Option<Instant>>,
+    ending: OnceLock<Ending>,
+}
+
+impl<H: Host> KeptMoment<H> {
+    pub(crate) fn new(moment: Moment<H>, reader: Reader) -> Self {
+        KeptMoment {
+            reader,
+            when: moment.when(),
+            objects: moment.len(),
+            moment: AtomicPtr::new(Box::into_raw(Box::new(moment))),
+            since: Instant::now(),
+            deadline: Mutex::new(None),
+            ending: OnceLock::new(),
+        }
+    }
+
+    /// The reader that it is kept for.
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader
+    }
+
+    /// The time since it began.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Has it end after this time from now, instead of any other time that was set before. It may
+    /// take a tenth of a second longer.
+    pub fn keep_for(&self, time: Duration) {
+        *lock(&self.deadline) = Instant::now().checked_add(time);
+    }
+
+    /// Returns `true` if it is to end by its age.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        lock(&self.deadline).is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The reason why it has ended, if it has. Known before the first read fails.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending.get().copied()
+    }
+
+    /// The store, unless the moment has ended.
+    pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Result<&'g Store<H>, Error> {
+        self.moment(guard).map(Moment::store)
+    }
+
+    /// The moment, for a query that changes the table.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] if it has ended.
+    pub fn moment<'g>(&self, _guard: &'g Guard) -> Result<&'g Moment<H>, Error> {
+        // SAFETY: what the pointer leads to is retired after it was taken out, so what is found
+        // there under a guard lives as long as the guard (KEPT_MOMENT-1).
+        let moment = unsafe { self.moment.load(Ordering::Acquire).as_ref() };
+        moment.ok_or(Error::Ended)
+    }
+
+    /// The store, to be used beyond a guard.
+    fn reference(&self) -> Result<StoreRef<H>, Error> {
+        self.moment(&ats_sync::pin()).map(Moment::reference)
+    }
+
+    /// Fails if what was read may not be what was there at the moment (KEPT_MOMENT-2).
+    fn check(&self) -> Result<(), Error> {
+        match self.moment.load(Ordering::Acquire).is_null() {
+            false => Ok(()),
+            true => Err(Error::Ended),
+        }
+    }
+
+    /// Ends it: reads of it fail from now on, and what it has kept is given back, here and in the
+    /// background. Does nothing if it has ended. Returns `true` if it had not.
+    pub fn end(&self, why: Ending) -> bool {
+        let is_first = self.ending.set(why).is_ok();
+        let guard = ats_sync::pin();
+        let raw = self.moment.swap(ptr::null_mut(), Ordering::SeqCst);
+        // SAFETY: the pointer was taken out by this thread, and what it leads to is retired below,
+        // under a guard that was there before.
+        let Some(moment) = (unsafe { raw.as_ref() }) else {
+            return is_first;
+        };
+        moment.end();
+        unsafe fn free<H: Host>(raw: *mut u8) {
+            // SAFETY: `end` hands over what `new` has boxed, once, after its grace period.
+            drop(unsafe { Box::from_raw(raw.cast::<Moment<H>>()) });
+        }
+        // SAFETY: the pointer was taken out, so no thread that pins from now on finds it
+        // (KEPT_MOMENT-1).
+        unsafe { guard.retire(raw.cast(), size_of::<Moment<H>>(), free::<H>) };
+        is_first
+    }
+
+    /// Runs a scan of the store, of which each record is checked before it is visited.
+    fn checked<'g, T>(
+        &'g self,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        scan: impl FnOnce(&'g Store<H>, When, &mut Visit<'_, 'g, H>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let store = self.store(guard)?;
+        let done = scan(store, self.when, &mut |record| match self.check() {
+            Ok(()) => visit(record),
+            Err(_) => ControlFlow::Break(()),
+        });
+        self.check()?;
+        done
+    }
+
+    /// The bytes of the keys that have changed between this moment and another one of the same
+    /// table, ascending; some also that are the same again. O(m log m) for *m* keys that were
+    /// changed since the earlier moment, unless the table was cleared between the two: then it is
+    /// all keys.
+    ///
+    /// Waits for writers that are in the table, which a thread that is pinned must not do.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] if one of the two has.
+    pub fn changed_keys(&self, other: &Self) -> Result<Vec<Box<[u8]>>, Error> {
+        // A writer makes known what it has replaced after it has done so.
+        self.reference()?.wait_for_writers();
+        let guard = ats_sync::pin();
+        let (mine, theirs) = (self.store(&guard)?, other.store(&guard)?);
+        let other_when = other.when;
+        let mut keys: Vec<Box<[u8]>> = Vec::new();
+        let mut note = |record: &Rec<H>| keys.push(record.key().into());
+        if ptr::eq(mine, theirs) {
+            let moments = (self.when.min(other_when), self.when.max(other_when));
+            mine.changed(moments, &guard, &mut note);
+        } else {
+            let mut note = |record: &Rec<H>| {
+                note(record);
+                ControlFlow::Continue(())
+            };
+            for (store, when) in [(mine, self.when), (theirs, other_when)] {
+                resume(store, ScanPosition::Start, when, &guard, &mut note)?;
+            }
+        }
+        self.check()?;
+        other.check()?;
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Complete at every moment, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<H: Host> Drop for KeptMoment<H> {
+    fn drop(&mut self) {
+        self.end(Ending::Released);
+    }
+}
+
+impl<H: Host> PastRecords<H> for KeptMoment<H> {
+    fn objects(&self) -> usize {
+        self.objects
+    }
+
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        let found = self.store(guard)?.get_at(key, self.when, guard)?;
+        self.check().map(|()| found)
+    }
+
+    fn scan_behind<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.checked(guard, visit, |store, when, visit| {
+            // A store that has an order is scanned from behind any key.
+            store.scan(Some(key), when, guard, visit).map(|_| ())
+        })
+    }
+
+    fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.checked(guard, visit, |store, when, visit| {
+            store.scan_from(from, when, guard, visit)
+        })
+    }
+
+    fn scan_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.checked(guard, visit, |store, when, visit| {
+            store.scan_down(below, when, guard, visit)
+        })
+    }
+
+    fn resume_scan<'g>(
+        &'g self,
+        from: ScanPosition<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<u64>, Error> {
+        self.checked(guard, visit, |store, when, visit| {
+            store.resume_scan(from, when, guard, visit, pause)
+        })
+    }
+}
+
+/// Visits all records behind a position of a store without order.
+fn resume<'g, H: Host>(
+    store: &'g Store<H>,
+    from: ScanPosition<'_>,
+    when: When,
+    guard: &'g Guard,
+    visit: &mut Visit<'_, 'g, H>,
+) -> Result<(), Error> {
+    let go_on = &mut || ControlFlow::Continue(());
+    store
+        .resume_scan(from, when, guard, visit, go_on)
+        .map(|_never_paused| ())
+}

@@ -1,0 +1,86 @@
+//! Typed maps: keys and values of Rust types, in memory and on disk.
+//!
+//! | map | is |
+//! |---|---|
+//! | [`OrderedMap`] | in memory, in the order of its keys: ranges, ranks, both ends |
+//! | [`HashMap`] | in memory, without order |
+//! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys |
+//!
+//! # Keys and values
+//! A [`Key`] has bytes whose order is that of the keys; a map is asked for anything that has the
+//! [same bytes](AsKey). A [`Value`] has bytes, too. So a map has no nodes for each pair and no
+//! comparisons that call back, and what it returns are copies.
+//!
+//! | feature | has |
+//! |---|---|
+//! | `derive` | `#[derive(Key)]` and `#[derive(Value)]` |
+//! | `disk` | `DiskMap` |
+//! | `serde` | `Serde<T>`, a value of whatever `serde` knows; maps are serialised as maps |
+//!
+//! # Consistency
+//! - **One key.** All functions about one key are linearizable, and so are `compute`, `update`,
+//!   `merge` and `get_or_insert_with`: their changes are made of the value that is there at the
+//!   moment of the change.
+//! - **Several keys.** `insert_many` and `insert_many_new` are one step: a thread that reads one of
+//!   the new values finds all others.
+//! - **Iterators** see each key as of a moment after the iterator was made and before the pair is
+//!   returned. A key that is there throughout is met exactly once, one that is missing throughout
+//!   is not. `retain` and `remove_range` go through a map in the same way, and change each key at a
+//!   moment of its own. `clear` removes all keys at one moment.
+//! - **Snapshots** show all keys as of one moment.
+//! - **Numbers.** `len`, `count`, `rank` and `nth` are exact at a moment during the call.
+//!
+//! # What may wait
+//! Readers and iterators wait for no other thread. A writer waits for other writers of the same
+//! part of the map, for microseconds, and for a batch that has one of its keys. No function returns
+//! a guard or calls a function of the program under a lock, so no use of a map can be a deadlock:
+//! a closure, and code that goes through an iterator, may use the same map.
+//!
+//! A map in memory needs no thread of its own and never waits for a device, so it can be used in
+//! asynchronous code as it is. All functions of a `DiskMap` may wait for the disk.
+//!
+//! # Complexity
+//! | function | `OrderedMap` | `HashMap` |
+//! |---|---|---|
+//! | `get`, `insert`, `remove`, `compute` and their like | O(log n) | O(1) |
+//! | `first`, `last`, `pop_first`, `pop_last`; `pop` | O(log n) | O(1), amortised |
+//! | `range`, `iter`: m pairs | O(log n + m) | O(m) |
+//! | `insert_many` of m pairs | O(m log m + m log n) | O(m log m) |
+//! | `count`, `rank`, `nth` | O(log n), once the keys were counted; O(keys that are passed) beside batches | |
+//! | `len`, `snapshot` | O(locks) | O(locks) |
+//! | `clear` | O(1) | O(1) |
+//! | `count`, `rank`, `nth` of a snapshot | O(keys that are passed) | |
+//!
+//! A key in memory has less than 4 GiB, and a value less than 16 GiB; a function that is given a
+//! larger one panics. On disk each has less than 2 GiB, and a larger one is an error. The bytes of
+//! keys and values are copied besides. A map that is dropped is freed in the background if it is
+//! large.
+
+#[macro_use]
+mod shared;
+
+mod bounds;
+#[cfg(feature = "disk")]
+mod disk;
+mod hash;
+mod key;
+mod ordered;
+mod piece;
+mod records;
+#[cfg(feature = "serde")]
+mod serialize;
+mod store_of_map;
+mod value;
+mod words;
+
+pub use bounds::{ByteBounds, KeyBounds, KeyPrefix};
+#[cfg(feature = "disk")]
+pub use disk::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
+pub use hash::{HashMap, Iter as HashIter, Snapshot as HashSnapshot};
+pub use key::{AsKey, Key, KeyBytes, KeyReader};
+pub use ordered::{Iter as OrderedIter, OrderedMap, Snapshot as OrderedSnapshot};
+#[cfg(feature = "serde")]
+pub use value::Serde;
+#[doc(hidden)]
+pub use value::sum_of_lengths;
+pub use value::{AsValue, Value, ValueBytes, take_part};

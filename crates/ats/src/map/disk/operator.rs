@@ -1,0 +1,54 @@
+//! A function of a program that merges values, as an operator of the store.
+
+use crate::map::value::{Value, bytes_of};
+use ats_store::{Error, MergeOperator, Merged};
+use std::marker::PhantomData;
+
+/// Merges values of a type.
+pub(super) struct Operator<V, F> {
+    name: String,
+    version: u32,
+    merge: F,
+    value: PhantomData<fn(V, V) -> V>,
+}
+
+impl<V: Value, F: Fn(V, V) -> V> Operator<V, F> {
+    pub(super) fn new(name: &str, version: u32, merge: F) -> Self {
+        Operator {
+            name: name.into(),
+            version,
+            merge,
+            value: PhantomData,
+        }
+    }
+}
+
+fn decode<V: Value>(bytes: &[u8]) -> Result<V, Error> {
+    V::decode(bytes).ok_or(Error::Merge)
+}
+
+impl<V: Value, F: Fn(V, V) -> V + Send + Sync> MergeOperator for Operator<V, F> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn merge(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
+        let merged = (self.merge)(decode(earlier)?, decode(later)?);
+        Ok(Merged::New(bytes_of::<V>(&merged).as_slice().to_vec()))
+    }
+
+    fn merge_all(&self, _key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+        let Some((first, rest)) = values.split_first() else {
+            return Ok(None);
+        };
+        let mut merged = decode(first)?;
+        for value in rest {
+            merged = (self.merge)(merged, decode(value)?);
+        }
+        Ok(Some(bytes_of::<V>(&merged).as_slice().to_vec()))
+    }
+}

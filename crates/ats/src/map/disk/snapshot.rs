@@ -1,0 +1,161 @@
+//! A map as it was.
+
+use super::decode::{decode_key, decode_value};
+use super::iter::DiskIter;
+use crate::map::bounds::{KeyBounds, KeyPrefix, of_prefix};
+use crate::map::key::{self, AsKey, Key};
+use crate::map::value::Value;
+use ats_disk::{Error, Snapshot};
+use ats_store::Direction;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A map on disk as it was at one moment, for reading: see
+/// [`snapshot`](super::DiskMap::snapshot).
+pub struct DiskSnapshot<K, V> {
+    snapshot: Arc<Snapshot>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Key, V: Value> DiskSnapshot<K, V> {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        DiskSnapshot {
+            snapshot: Arc::new(snapshot),
+            types: PhantomData,
+        }
+    }
+
+    /// The value of a key at the moment.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::get`].
+    pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
+        let key = key::bytes_of(&key);
+        let value = self.snapshot.get(key.as_slice())?;
+        value.as_deref().map(decode_value).transpose()
+    }
+
+    /// The pairs of all keys at the moment, in their order.
+    pub fn iter(&self) -> DiskIter<K, V> {
+        self.range(..)
+    }
+
+    /// The pairs of the keys in a range at the moment, from either end.
+    pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
+        DiskIter::new(Arc::clone(&self.snapshot), keys.to_bytes())
+    }
+
+    /// The pairs of the keys with a [prefix](KeyPrefix) at the moment.
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> DiskIter<K, V> {
+        DiskIter::new(Arc::clone(&self.snapshot), of_prefix(&prefix))
+    }
+
+    /// The pair of the first key at the moment.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
+        self.iter().next().transpose()
+    }
+
+    /// The pair of the last key at the moment.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
+        self.iter().next_back().transpose()
+    }
+
+    /// The number of keys at the moment. O(1) if it is known, see
+    /// [`DiskMap::len`](super::DiskMap::len), and O(n) otherwise.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn len(&self) -> Result<usize, Error> {
+        match self.snapshot.known_len() {
+            Some(len) => Ok(len),
+            None => self.count(..),
+        }
+    }
+
+    /// Returns `true` if there was no key at the moment.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.first()?.is_none())
+    }
+
+    /// The number of keys in a range at the moment. O(n) for n such keys, which are read.
+    ///
+    /// ```
+    /// # use ats::DiskMap;
+    /// # let folder = std::env::temp_dir().join(format!("ats-count-map-{}", std::process::id()));
+    /// let map: DiskMap<u64, u64> = DiskMap::open(&folder)?;
+    /// for n in 0..100 {
+    ///     map.put(n * 2, n)?;
+    /// }
+    /// let before = map.snapshot();
+    /// map.remove_range(..50)?;
+    /// assert_eq!(before.count(10..20)?, 5);
+    /// assert_eq!(before.rank(11)?, 6);
+    /// assert_eq!(before.nth(6)?, Some((12, 6)));
+    /// assert_eq!(before.nth(100)?, None);
+    /// # drop((map, before));
+    /// # std::fs::remove_dir_all(&folder).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn count(&self, keys: impl KeyBounds<K>) -> Result<usize, Error> {
+        let bounds = keys.to_bytes();
+        let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;
+        let mut count = 0;
+        while scan.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The number of keys below a key at the moment: see [`count`](DiskSnapshot::count).
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn rank(&self, key: impl AsKey<K>) -> Result<usize, Error> {
+        self.count(..key)
+    }
+
+    /// The pair of a key with so many keys below it at the moment: see
+    /// [`count`](DiskSnapshot::count).
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn nth(&self, rank: usize) -> Result<Option<(K, V)>, Error> {
+        self.nth_in(.., rank)
+    }
+
+    /// The pair of a key of a range with so many keys of the range below it at the moment.
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::scan`].
+    pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Result<Option<(K, V)>, Error> {
+        let bounds = keys.to_bytes();
+        let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;
+        for _ in 0..rank {
+            if scan.next()?.is_none() {
+                return Ok(None);
+            }
+        }
+        let pair = scan.next()?;
+        pair.map(|(key, value)| Ok((decode_key(key)?, decode_value(value)?)))
+            .transpose()
+    }
+}
+
+impl<K, V> fmt::Debug for DiskSnapshot<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskSnapshot").finish_non_exhaustive()
+    }
+}

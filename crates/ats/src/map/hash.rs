@@ -1,0 +1,121 @@
+//! The map without order.
+
+mod walk;
+
+use super::key::{AsKey, Key};
+use super::records::{Records, decode_key, decode_value};
+use super::store_of_map::StoreOfMap;
+use super::value::{AsValue, Value};
+use ats_mem::{Backend, End, HashTable, Moment, Plain, When};
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use walk::Walk;
+
+/// A map without order, which threads share.
+///
+/// It is quicker than an [`OrderedMap`](crate::OrderedMap), and otherwise as that is: all functions
+/// take `&self`, readers take no lock and wait for no other thread, values that are returned are
+/// copies.
+///
+/// ```
+/// use ats::HashMap;
+/// use std::thread;
+///
+/// let words: HashMap<String, u64> = HashMap::new();
+/// thread::scope(|scope| {
+///     for text in ["the cat and the hat", "the hat"] {
+///         let words = &words;
+///         scope.spawn(move || {
+///             for word in text.split(' ') {
+///                 words.merge(word, 1, |count, more| count + more);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(words.get("the"), Some(3));
+/// assert_eq!(words.len(), 4);
+/// ```
+pub struct HashMap<K, V> {
+    records: RecordsOfMap<K, V>,
+}
+
+type RecordsOfMap<K, V> = Records<HashTable<Plain>, K, V>;
+
+impl<K: Key, V: Value> HashMap<K, V> {
+    shared_functions!("HashMap");
+
+    /// All pairs, in no order.
+    ///
+    /// The iterator reads a piece of at most 256 pairs at a time. It sees each key as of a moment
+    /// after it was made and before the pair is returned: a key that is there throughout is
+    /// returned exactly once, one that is missing throughout is not. A [`snapshot`](Self::snapshot)
+    /// shows all keys as of one moment. The iterator keeps no lock, and no memory of what other
+    /// threads remove, so it can live for any time.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&self.records, When::NOW)
+    }
+
+    /// Removes some key, and returns its pair. `None` only if no key was there throughout. Of
+    /// several threads that do so each gets another one.
+    ///
+    /// ```
+    /// # use ats::HashMap;
+    /// let map = HashMap::from([(1, true)]);
+    /// assert_eq!(map.pop(), Some((1, true)));
+    /// assert_eq!(map.pop(), None);
+    /// ```
+    pub fn pop(&self) -> Option<(K, V)> {
+        self.records.remove_end(End::First)
+    }
+}
+
+shared_traits!(HashMap);
+
+impl<K: Key, V: Value> Snapshot<'_, K, V> {
+    /// All pairs at the moment, in no order.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&self.records, self.when)
+    }
+}
+
+/// All pairs of a map: see [`HashMap::iter`].
+#[must_use = "an iterator does nothing unless it is asked for its items"]
+pub struct Iter<'m, K, V> {
+    store: &'m StoreOfMap<HashTable<Plain>>,
+    when: When,
+    walk: Walk,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<'m, K: Key, V: Value> Iter<'m, K, V> {
+    fn new(records: &'m RecordsOfMap<K, V>, when: When) -> Self {
+        Iter {
+            store: records.store(),
+            when,
+            walk: Walk::new(V::LEN),
+            types: PhantomData,
+        }
+    }
+
+    fn next_bytes(&mut self) -> Option<(&[u8], &[u8])> {
+        self.walk.next(self.store, self.when)
+    }
+}
+
+impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.next_bytes()?;
+        Some((decode_key(key), decode_value(value)))
+    }
+}
+
+impl<K: Key, V: Value> FusedIterator for Iter<'_, K, V> {}
+
+impl<K, V> fmt::Debug for Iter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,77 @@
+//! Walks over a store without order.
+
+use crate::map::piece::Piece;
+use crate::map::records::break_if;
+use crate::map::store_of_map::StoreOfMap;
+use crate::map::words::unpack;
+use ats_mem::{Backend, HashTable, Plain, ScanPosition, When};
+use ats_sync::pin;
+
+/// Questions of the store after which a piece ends, also if it has no record.
+const PAUSES: usize = 1_000;
+
+/// The beginning of what is still to be read.
+enum From {
+    Start,
+    Behind(Vec<u8>),
+    At(u64),
+    End,
+}
+
+/// The place of a walk, and the piece that it has read.
+pub(super) struct Walk {
+    from: From,
+    piece: Piece,
+    /// The number of bytes of a value, if its type tells it.
+    len: Option<usize>,
+}
+
+impl Walk {
+    pub(super) fn new(len: Option<usize>) -> Self {
+        Walk {
+            from: From::Start,
+            piece: Piece::default(),
+            len,
+        }
+    }
+
+    /// The next record.
+    pub(super) fn next(
+        &mut self,
+        store: &StoreOfMap<HashTable<Plain>>,
+        when: When,
+    ) -> Option<(&[u8], &[u8])> {
+        while self.piece.is_empty() && !matches!(self.from, From::End) {
+            self.read(store, when);
+        }
+        self.piece.pop_front()
+    }
+
+    fn read(&mut self, store: &StoreOfMap<HashTable<Plain>>, when: When) {
+        let from = match &self.from {
+            From::Start => ScanPosition::Start,
+            From::Behind(key) => ScanPosition::Behind(key),
+            From::At(slot) => ScanPosition::At(*slot),
+            From::End => return,
+        };
+        let (mut is_full, mut pauses) = (false, 0);
+        let (piece, len) = (&mut self.piece, self.len);
+        piece.begin();
+        let mut visit = |record: &ats_mem::Record<Plain>| {
+            is_full = !piece.push(record.key(), unpack(record.value(), len));
+            break_if(is_full)
+        };
+        let mut pause = || {
+            pauses += 1;
+            break_if(pauses > PAUSES)
+        };
+        let guard = pin();
+        let store = store.get(&guard);
+        let paused = store.resume_scan(from, when, &guard, &mut visit, &mut pause);
+        self.from = match (paused, self.piece.last_key()) {
+            (Some(slot), _) => From::At(slot),
+            (None, Some(key)) if is_full => From::Behind(key.to_vec()),
+            (None, _) => From::End,
+        };
+    }
+}

@@ -1,0 +1,315 @@
+//! The map in the order of its keys.
+
+mod walk;
+
+use super::bounds::{ByteBounds, KeyBounds, KeyPrefix, of_prefix};
+use super::key::{AsKey, Key};
+use super::records::{Records, decode_key, decode_value, value_bytes};
+use super::store_of_map::StoreOfMap;
+use super::value::{AsValue, Value};
+use ats_mem::{Backend, CaTree, End, Moment, Plain, Record, When};
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use walk::{Place, Walk, pass};
+
+/// A map in the order of its keys, which threads share.
+///
+/// All functions take `&self`. Readers take no lock and wait for no other thread. Keys and values
+/// are kept as bytes, see [`Key`] and [`Value`]; so values that are returned are copies, and no
+/// function returns a guard. The module [`map`](crate::map) tells what threads see of each other,
+/// and what functions cost.
+///
+/// ```
+/// use ats::OrderedMap;
+/// use std::thread;
+///
+/// let prices: OrderedMap<String, u32> = OrderedMap::new();
+/// thread::scope(|scope| {
+///     scope.spawn(|| prices.insert("pear", 40));
+///     scope.spawn(|| prices.insert("apple", 30));
+/// });
+/// assert_eq!(prices.get("pear"), Some(40));
+/// assert_eq!(prices.first(), Some((String::from("apple"), 30)));
+/// let dear: Vec<_> = prices.range("b"..).map(|(name, _)| name).collect();
+/// assert_eq!(dear, ["pear"]);
+/// ```
+pub struct OrderedMap<K, V> {
+    records: RecordsOfMap<K, V>,
+}
+
+type RecordsOfMap<K, V> = Records<CaTree<Plain>, K, V>;
+
+impl<K: Key, V: Value> OrderedMap<K, V> {
+    shared_functions!("OrderedMap");
+
+    /// The pairs of all keys, in their order: see [`range`](OrderedMap::range).
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        self.range(..)
+    }
+
+    /// The pairs of the keys in a range, from either end.
+    ///
+    /// The iterator reads a piece of at most 256 pairs at a time. It sees each key as of a moment
+    /// after it was made and before the pair is returned: a key that is there throughout is
+    /// returned exactly once, one that is missing throughout is not. A [`snapshot`](Self::snapshot)
+    /// shows all keys as of one moment. The iterator keeps no lock, and no memory of what other
+    /// threads remove, so it can live for any time.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let squares: OrderedMap<i32, i32> = (-9..10).map(|n| (n, n * n)).collect();
+    /// let mut some = squares.range(-2..=3);
+    /// assert_eq!(some.next(), Some((-2, 4)));
+    /// assert_eq!(some.next_back(), Some((3, 9)));
+    /// assert_eq!(some.count(), 4);
+    /// assert_eq!(squares.range(..0).next_back(), Some((-1, 1)));
+    /// ```
+    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V> {
+        Iter::new(&self.records, &keys.to_bytes(), When::NOW)
+    }
+
+    /// The pairs of the keys with a [prefix](KeyPrefix): see [`range`](OrderedMap::range).
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
+        Iter::new(&self.records, &of_prefix(&prefix), When::NOW)
+    }
+
+    /// The pair of the first key.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let map = OrderedMap::from([(1, true), (2, false)]);
+    /// assert_eq!(map.first(), Some((1, true)));
+    /// assert_eq!(map.last(), Some((2, false)));
+    /// ```
+    pub fn first(&self) -> Option<(K, V)> {
+        let guard = ats_sync::pin();
+        self.records.store().get(&guard).first(&guard).map(pair)
+    }
+
+    /// The pair of the last key.
+    pub fn last(&self) -> Option<(K, V)> {
+        let guard = ats_sync::pin();
+        self.records.store().get(&guard).last(&guard).map(pair)
+    }
+
+    /// Removes the first key, and returns its pair. Of several threads that do so each gets another
+    /// one: so a map is a queue with priorities.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let jobs: OrderedMap<(u8, String), u32> = OrderedMap::new();
+    /// jobs.insert((2, "later"), 7);
+    /// jobs.insert((1, "soon"), 8);
+    /// assert_eq!(jobs.pop_first(), Some(((1, "soon".into()), 8)));
+    /// assert_eq!(jobs.len(), 1);
+    /// ```
+    pub fn pop_first(&self) -> Option<(K, V)> {
+        self.records.remove_end(End::First)
+    }
+
+    /// Removes the last key, and returns its pair.
+    pub fn pop_last(&self) -> Option<(K, V)> {
+        self.records.remove_end(End::Last)
+    }
+
+    /// Removes the keys in a range, each at a moment of its own, and returns their number. A key
+    /// that another thread inserts meanwhile may stay. O(log n) for each.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let map: OrderedMap<u64, u64> = (0..100).map(|n| (n, n)).collect();
+    /// assert_eq!(map.remove_range(..90), 90);
+    /// assert_eq!(map.len(), 10);
+    /// ```
+    pub fn remove_range(&self, keys: impl KeyBounds<K>) -> usize {
+        let (mut keys, mut removed) = (self.range(keys), 0);
+        while let Some((key, _)) = keys.next_bytes() {
+            removed += usize::from(self.records.remove_bytes(key));
+        }
+        removed
+    }
+
+    /// The number of keys in a range, at one moment. O(log n) for each part with a lock of its own,
+    /// once the keys were counted; O(keys in the range) while batches are written all the time.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let map: OrderedMap<u64, u64> = (0..100).map(|n| (n * 2, n)).collect();
+    /// assert_eq!(map.count(10..20), 5);
+    /// assert_eq!(map.rank(11), 6);
+    /// assert_eq!(map.nth(6), Some((12, 6)));
+    /// assert_eq!(map.nth(100), None);
+    /// ```
+    pub fn count(&self, keys: impl KeyBounds<K>) -> usize {
+        count(&self.records, &keys.to_bytes(), When::NOW)
+    }
+
+    /// The number of keys below a key: see [`count`](OrderedMap::count).
+    pub fn rank(&self, key: impl AsKey<K>) -> usize {
+        count(&self.records, &below::<K>(&key), When::NOW)
+    }
+
+    /// The pair of a key with so many keys below it: see [`count`](OrderedMap::count).
+    pub fn nth(&self, rank: usize) -> Option<(K, V)> {
+        self.nth_in(.., rank)
+    }
+
+    /// The pair of a key of a range with so many keys of the range below it.
+    pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Option<(K, V)> {
+        nth(&self.records, &keys.to_bytes(), When::NOW, rank)
+    }
+}
+
+fn count<K: Key, V: Value>(records: &RecordsOfMap<K, V>, bounds: &ByteBounds, when: When) -> usize {
+    match pass(records.store(), bounds, when, usize::MAX, |_| ()) {
+        Place::All(count) => count,
+        Place::At(()) => usize::MAX,
+    }
+}
+
+fn nth<K: Key, V: Value>(
+    records: &RecordsOfMap<K, V>,
+    bounds: &ByteBounds,
+    when: When,
+    rank: usize,
+) -> Option<(K, V)> {
+    let copy = |record: &Record<Plain>| {
+        let value = value_bytes::<V>(record);
+        (record.key().to_vec(), value.to_vec())
+    };
+    match pass(records.store(), bounds, when, rank, copy) {
+        Place::At((key, value)) => Some((decode_key(&key), decode_value(&value))),
+        Place::All(_) => None,
+    }
+}
+
+/// The range of the keys below a key.
+fn below<K>(key: &impl AsKey<K>) -> ByteBounds {
+    KeyBounds::<K>::to_bytes(&(..key))
+}
+
+fn pair<K: Key, V: Value>(record: &Record<Plain>) -> (K, V) {
+    (
+        decode_key(record.key()),
+        decode_value(value_bytes::<V>(record)),
+    )
+}
+
+shared_traits!(OrderedMap);
+
+impl<K: Key, V: Value> Snapshot<'_, K, V> {
+    /// The pairs of all keys at the moment, in their order.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        self.range(..)
+    }
+
+    /// The pairs of the keys in a range at the moment, from either end.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let map: OrderedMap<u64, u64> = (0..100).map(|n| (n, n)).collect();
+    /// let before = map.snapshot();
+    /// map.remove_range(..);
+    /// assert_eq!(before.range(10..20).rev().next(), Some((19, 19)));
+    /// assert_eq!(before.range(10..20).count(), 10);
+    /// ```
+    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V> {
+        Iter::new(&self.records, &keys.to_bytes(), self.when)
+    }
+
+    /// The pairs of the keys with a [prefix](KeyPrefix) at the moment.
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
+        Iter::new(&self.records, &of_prefix(&prefix), self.when)
+    }
+
+    /// The pair of the first key at the moment.
+    pub fn first(&self) -> Option<(K, V)> {
+        self.iter().next()
+    }
+
+    /// The pair of the last key at the moment.
+    pub fn last(&self) -> Option<(K, V)> {
+        self.iter().next_back()
+    }
+
+    /// The number of keys in a range at the moment. O(n) for n such keys: what the map knows of
+    /// numbers is of now.
+    ///
+    /// ```
+    /// # use ats::OrderedMap;
+    /// let map: OrderedMap<u64, u64> = (0..100).map(|n| (n * 2, n)).collect();
+    /// let before = map.snapshot();
+    /// map.remove_range(..50);
+    /// assert_eq!(before.count(10..20), 5);
+    /// assert_eq!(before.rank(11), 6);
+    /// assert_eq!(before.nth(6), Some((12, 6)));
+    /// assert_eq!(before.nth(100), None);
+    /// ```
+    pub fn count(&self, keys: impl KeyBounds<K>) -> usize {
+        count(&self.records, &keys.to_bytes(), self.when)
+    }
+
+    /// The number of keys below a key at the moment: see [`count`](Snapshot::count).
+    pub fn rank(&self, key: impl AsKey<K>) -> usize {
+        count(&self.records, &below::<K>(&key), self.when)
+    }
+
+    /// The pair of a key with so many keys below it at the moment: see [`count`](Snapshot::count).
+    pub fn nth(&self, rank: usize) -> Option<(K, V)> {
+        self.nth_in(.., rank)
+    }
+
+    /// The pair of a key of a range with so many keys of the range below it at the moment.
+    pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Option<(K, V)> {
+        nth(&self.records, &keys.to_bytes(), self.when, rank)
+    }
+}
+
+/// The pairs of a range of keys, from either end: see [`OrderedMap::range`].
+#[must_use = "an iterator does nothing unless it is asked for its items"]
+pub struct Iter<'m, K, V> {
+    store: &'m StoreOfMap<CaTree<Plain>>,
+    when: When,
+    walk: Walk,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<'m, K: Key, V: Value> Iter<'m, K, V> {
+    fn new(records: &'m RecordsOfMap<K, V>, bounds: &ByteBounds, when: When) -> Self {
+        Iter {
+            store: records.store(),
+            when,
+            walk: Walk::new(bounds, V::LEN),
+            types: PhantomData,
+        }
+    }
+
+    fn next_bytes(&mut self) -> Option<(&[u8], &[u8])> {
+        self.walk.next(self.store, self.when)
+    }
+}
+
+impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.next_bytes()?;
+        Some((decode_key(key), decode_value(value)))
+    }
+}
+
+impl<K: Key, V: Value> DoubleEndedIterator for Iter<'_, K, V> {
+    fn next_back(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.walk.next_back(self.store, self.when)?;
+        Some((decode_key(key), decode_value(value)))
+    }
+}
+
+impl<K: Key, V: Value> FusedIterator for Iter<'_, K, V> {}
+
+impl<K, V> fmt::Debug for Iter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}

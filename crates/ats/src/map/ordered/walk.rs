@@ -1,0 +1,215 @@
+//! Walks over an ordered store, from both ends.
+
+use crate::map::bounds::ByteBounds;
+use crate::map::key::KeyBytes;
+use crate::map::piece::Piece;
+use crate::map::records::{begin, break_if};
+use crate::map::store_of_map::StoreOfMap;
+use crate::map::words::unpack;
+use ats_mem::{Backend, COUNTINGS, CaTree, Direction, Ordered, Plain, Record, Skipped, When};
+use ats_store::KeyRange;
+use ats_sync::pin;
+use std::ops::ControlFlow;
+
+/// The part of a range that is still to be read, and the pieces of it that were.
+///
+/// The pieces from the front are below the rest, those from the back above it. So nothing is
+/// returned twice, and where the rest is empty each end goes on with the piece of the other.
+pub(super) struct Walk {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    is_read: bool,
+    front: Piece,
+    back: Piece,
+    /// The number of bytes of a value, if its type tells it.
+    len: Option<usize>,
+}
+
+impl Walk {
+    pub(super) fn new(bounds: &ByteBounds, len: Option<usize>) -> Self {
+        let bytes = |key: &KeyBytes| key.as_slice().to_vec();
+        Walk {
+            low: bounds.low.as_ref().map(bytes).unwrap_or_default(),
+            high: bounds.high.as_ref().map(bytes),
+            is_read: bounds.as_range().is_empty(),
+            front: Piece::default(),
+            back: Piece::default(),
+            len,
+        }
+    }
+
+    /// The next record from the front.
+    pub(super) fn next(
+        &mut self,
+        store: &StoreOfMap<CaTree<Plain>>,
+        when: When,
+    ) -> Option<(&[u8], &[u8])> {
+        if self.front.is_empty() && !self.is_read {
+            self.read_front(store, when);
+        }
+        match self.front.is_empty() {
+            true => self.back.pop_back(),
+            false => self.front.pop_front(),
+        }
+    }
+
+    /// The next record from the back.
+    pub(super) fn next_back(
+        &mut self,
+        store: &StoreOfMap<CaTree<Plain>>,
+        when: When,
+    ) -> Option<(&[u8], &[u8])> {
+        if self.back.is_empty() && !self.is_read {
+            self.read_back(store, when);
+        }
+        match self.back.is_empty() {
+            true => self.front.pop_back(),
+            false => self.back.pop_front(),
+        }
+    }
+
+    fn read_front(&mut self, store: &StoreOfMap<CaTree<Plain>>, when: When) {
+        let Walk { high, front, .. } = self;
+        front.begin();
+        let (mut is_full, len) = (false, self.len);
+        let guard = pin();
+        let store = store.get(&guard);
+        store.scan_from(&self.low, when, &guard, &mut |record| {
+            if high.as_deref().is_some_and(|high| high <= record.key()) {
+                return ControlFlow::Break(());
+            }
+            is_full = !front.push(record.key(), unpack(record.value(), len));
+            break_if(is_full)
+        });
+        self.is_read = !is_full;
+        if let Some(last) = front.last_key() {
+            last.clone_into(&mut self.low);
+            self.low.push(0);
+        }
+    }
+
+    fn read_back(&mut self, store: &StoreOfMap<CaTree<Plain>>, when: When) {
+        let Walk { low, back, .. } = self;
+        back.begin();
+        let (mut is_full, len) = (false, self.len);
+        let guard = pin();
+        let store = store.get(&guard);
+        store.scan_down(self.high.as_deref(), when, &guard, &mut |record| {
+            if record.key() < &low[..] {
+                return ControlFlow::Break(());
+            }
+            is_full = !back.push(record.key(), unpack(record.value(), len));
+            break_if(is_full)
+        });
+        self.is_read = !is_full;
+        if let Some(last) = back.last_key() {
+            last.clone_into(self.high.get_or_insert_default());
+        }
+    }
+}
+
+/// The number of records of a range, or the record behind so many of them.
+pub(super) enum Place<T> {
+    All(usize),
+    At(T),
+}
+
+/// Nodes that are passed before the thread pins anew.
+const NODES: usize = 200;
+/// Records of a moment that are passed before the thread pins anew.
+const RECORDS: usize = 1000;
+
+/// Passes over so many of the first records of a range, and shows the one behind them: as of one
+/// moment, that of the call or an earlier one.
+pub(super) fn pass<T>(
+    store: &StoreOfMap<CaTree<Plain>>,
+    bounds: &ByteBounds,
+    when: When,
+    most: usize,
+    show: impl FnOnce(&Record<Plain>) -> T,
+) -> Place<T> {
+    if !when.is_now() {
+        return pass_records(store.keep().store(), bounds, when, most, show);
+    }
+    for _ in 0..COUNTINGS {
+        let (range, guard) = (bounds.as_range(), pin());
+        let skipped = store
+            .get(&guard)
+            .skip_at_once(range, Direction::Up, most, &guard);
+        match skipped {
+            Some(Skipped::At(record, _)) => return Place::At(show(record)),
+            Some(Skipped::All(skipped)) => return Place::All(skipped),
+            Some(Skipped::Paused { .. }) | None => {}
+        }
+        drop(guard);
+        count_nodes(store, bounds, most);
+    }
+    let kept = store.keep();
+    let moment = begin(kept.store());
+    let place = pass_records(kept.store(), bounds, moment.when(), most, show);
+    kept.store().end(moment);
+    store.cut();
+    place
+}
+
+/// Passes over records of a moment. What nodes know of the number of theirs is of now.
+fn pass_records<T>(
+    store: &CaTree<Plain>,
+    bounds: &ByteBounds,
+    when: When,
+    most: usize,
+    show: impl FnOnce(&Record<Plain>) -> T,
+) -> Place<T> {
+    let KeyRange { low, high } = bounds.as_range();
+    let mut low = low.unwrap_or_default().to_vec();
+    let mut passed = 0;
+    loop {
+        let (guard, mut seen) = (pin(), 0);
+        let (mut found, mut is_paused) = (None, false);
+        store.scan_from(&low.clone(), when, &guard, &mut |record| {
+            if high.is_some_and(|high| high <= record.key()) {
+                return ControlFlow::Break(());
+            }
+            if passed == most {
+                found = Some(record);
+                return ControlFlow::Break(());
+            }
+            (passed, seen) = (passed + 1, seen + 1);
+            if seen == RECORDS {
+                is_paused = true;
+                record.key().clone_into(&mut low);
+                low.push(0);
+            }
+            break_if(is_paused)
+        });
+        match found {
+            Some(record) => return Place::At(show(record)),
+            None if is_paused => {}
+            None => return Place::All(passed),
+        }
+    }
+}
+
+/// Has nodes know how many records are below them.
+fn count_nodes(store: &StoreOfMap<CaTree<Plain>>, bounds: &ByteBounds, most: usize) {
+    let (mut passed, mut low) = (0, None);
+    loop {
+        let mut range = bounds.as_range();
+        if low.is_some() {
+            range.low = low.as_deref();
+        }
+        let (guard, mut nodes) = (pin(), 0);
+        let mut pause = || {
+            nodes += 1;
+            break_if(nodes > NODES)
+        };
+        let store = store.get(&guard);
+        match store.skip(range, Direction::Up, most - passed, &guard, &mut pause) {
+            Skipped::At(..) | Skipped::All(_) => return,
+            Skipped::Paused { skipped, bound } => {
+                passed += skipped;
+                low = Some(bound);
+            }
+        }
+    }
+}

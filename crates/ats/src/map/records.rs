@@ -1,0 +1,280 @@
+//! The records of a map in memory: what both kinds of maps do with single keys, and with batches.
+//!
+//! No function of a caller runs under a lock, or while the thread is pinned, but the decoding of
+//! keys and values: so whatever it does, it cannot block the map. A change that depends on the
+//! value that is there reads it, lets the caller decide, and is made if the value is still the
+//! same.
+
+use super::key::{self, AsKey, Key};
+use super::store_of_map::{MapStore, StoreOfMap};
+use super::value::{self, AsValue, Value};
+use super::words::{Words, pack, unpack};
+use ats_mem::{Backend, Busy, Change, End, Moment, Plain, Record, RecordBox, When};
+use ats_sync::pin;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+/// The records of a map in a store.
+pub(super) struct Records<S: MapStore, K, V> {
+    store: StoreOfMap<S>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+/// Calls a function until it does not find a key held by a batch of another thread.
+pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Busy>) -> T {
+    loop {
+        match call() {
+            Ok(done) => return done,
+            Err(Busy) => std::thread::yield_now(),
+        }
+    }
+}
+
+/// The key with these bytes, which a map has got from a key.
+pub(super) fn decode_key<K: Key>(bytes: &[u8]) -> K {
+    key::from_bytes(bytes).expect("a type of keys decodes what it has encoded")
+}
+
+/// The value with these bytes, which a map has got from a value.
+pub(super) fn decode_value<V: Value>(bytes: &[u8]) -> V {
+    V::decode(bytes).expect("a type of values decodes what it has encoded")
+}
+
+fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
+    pack(value::bytes_of(value).as_slice(), V::LEN)
+}
+
+/// The bytes of the value of a record.
+pub(super) fn value_bytes<V: Value>(record: &Record<Plain>) -> &[u8] {
+    unpack(record.value(), V::LEN)
+}
+
+fn value_of<V: Value>(record: &Record<Plain>) -> V {
+    decode_value(value_bytes::<V>(record))
+}
+
+impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
+    pub(super) fn new() -> Self {
+        Records {
+            store: StoreOfMap::new(),
+            types: PhantomData,
+        }
+    }
+
+    /// The same records, whatever is put in their place.
+    pub(super) fn share(&self) -> Self {
+        Records {
+            store: self.store.share(),
+            types: PhantomData,
+        }
+    }
+
+    pub(super) fn store(&self) -> &StoreOfMap<S> {
+        &self.store
+    }
+
+    pub(super) fn get_at(&self, key: &impl AsKey<K>, when: When) -> Option<V> {
+        let (key, guard) = (key::bytes_of(key), pin());
+        let record = match when.is_now() {
+            true => self.store.get(&guard).get(key.as_slice(), &guard),
+            false => self.store.get(&guard).get_at(key.as_slice(), when, &guard),
+        };
+        record.map(value_of)
+    }
+
+    pub(super) fn contains(&self, key: &impl AsKey<K>) -> bool {
+        let (key, guard) = (key::bytes_of(key), pin());
+        let store = self.store.get(&guard);
+        store.get(key.as_slice(), &guard).is_some()
+    }
+
+    pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
+        let (key, value) = (key::bytes_of(key), words_of(value));
+        retry(|| {
+            let record = RecordBox::new(key.as_slice(), &value, false);
+            let guard = pin();
+            self.store.get(&guard).put(key.as_slice(), record, &guard)
+        })
+    }
+
+    pub(super) fn insert(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> Option<V> {
+        let (key, value) = (key::bytes_of(key), words_of(value));
+        let key = key.as_slice();
+        retry(|| {
+            let mut record = Some(RecordBox::new(key, &value, false));
+            let (guard, mut old) = (pin(), None);
+            let store = self.store.get(&guard);
+            store.update(key, &guard, &mut |current| {
+                old = current;
+                record.take().map_or(Change::Keep, Change::Put)
+            })?;
+            Ok(old.map(value_of))
+        })
+    }
+
+    pub(super) fn remove(&self, key: &impl AsKey<K>) -> Option<V> {
+        let key = key::bytes_of(key);
+        retry(|| {
+            let (guard, mut old) = (pin(), None);
+            let store = self.store.get(&guard);
+            store.update(key.as_slice(), &guard, &mut |current| {
+                old = current;
+                current.map_or(Change::Keep, |_| Change::Remove)
+            })?;
+            Ok(old.map(value_of))
+        })
+    }
+
+    pub(super) fn remove_end(&self, end: End) -> Option<(K, V)> {
+        retry(|| {
+            let (guard, mut old) = (pin(), None);
+            let store = self.store.get(&guard);
+            store.update_end(end, &guard, &mut |current| {
+                old = current;
+                current.map_or(Change::Keep, |_| Change::Remove)
+            })?;
+            Ok(old.map(|record| (decode_key(record.key()), value_of(record))))
+        })
+    }
+
+    /// The words of the value of a key.
+    fn words_at(&self, key: &[u8]) -> Option<Words> {
+        let guard = pin();
+        let record = self.store.get(&guard).get(key, &guard)?;
+        Some(Words::from_slice(record.value()))
+    }
+
+    /// Makes a change of a key if the words of its value are these. Returns `true` if they were.
+    fn exchange(&self, key: &[u8], old: Option<&[u64]>, new: Option<&[u64]>) -> bool {
+        retry(|| {
+            let mut record = new.map(|words| RecordBox::new(key, words, false));
+            let (guard, mut is_same) = (pin(), false);
+            let store = self.store.get(&guard);
+            store.update(key, &guard, &mut |current| {
+                is_same = current.map(Record::value) == old;
+                match (is_same, record.take()) {
+                    (true, Some(record)) => Change::Put(record),
+                    (true, None) if current.is_some() => Change::Remove,
+                    _ => Change::Keep,
+                }
+            })?;
+            Ok(is_same)
+        })
+    }
+
+    /// Returns `true` if the key had no value, and has this one now.
+    pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
+        let (key, value) = (key::bytes_of(key), words_of(value));
+        self.exchange(key.as_slice(), None, Some(&value))
+    }
+
+    pub(super) fn compute(
+        &self,
+        key: &impl AsKey<K>,
+        mut change: impl FnMut(Option<V>) -> Option<V>,
+    ) -> Option<V> {
+        let key = key::bytes_of(key);
+        loop {
+            let old = self.words_at(key.as_slice());
+            let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
+            let words = new.as_ref().map(words_of::<V>);
+            // What does not change was so when it was read.
+            if words == old || self.exchange(key.as_slice(), old.as_deref(), words.as_deref()) {
+                return new;
+            }
+        }
+    }
+
+    pub(super) fn get_or_insert_with(&self, key: &impl AsKey<K>, make: impl FnOnce() -> V) -> V {
+        let (key, mut make) = (key::bytes_of(key), Some(make));
+        let mut made = None;
+        loop {
+            if let Some(old) = self.words_at(key.as_slice()) {
+                return decode_value(unpack(&old, V::LEN));
+            }
+            let made = made.get_or_insert_with(|| {
+                let value = (make.take().expect("it is made once"))();
+                let words = words_of(&value);
+                (value, words)
+            });
+            if self.exchange(key.as_slice(), None, Some(&made.1)) {
+                break;
+            }
+        }
+        made.expect("it was made before it was inserted").0
+    }
+
+    /// Removes a key if its value has these bytes. Returns `true` if it did.
+    pub(super) fn remove_if_same(&self, key: &[u8], value: &[u8]) -> bool {
+        self.exchange(key, Some(&pack(value, V::LEN)), None)
+    }
+
+    /// Removes a key. Returns `true` if it was there.
+    pub(super) fn remove_bytes(&self, key: &[u8]) -> bool {
+        retry(|| {
+            let guard = pin();
+            self.store.get(&guard).remove(key, &guard)
+        })
+    }
+
+    /// Inserts pairs as one. If one of the keys is there, does so only if `replace` says it.
+    pub(super) fn insert_many<Q: AsKey<K>, W: AsValue<V>>(
+        &self,
+        pairs: impl IntoIterator<Item = (Q, W)>,
+        replace: bool,
+    ) -> bool {
+        let pairs = pairs.into_iter();
+        let mut pairs: Vec<_> = pairs
+            .map(|(key, value)| (key::bytes_of(&key), words_of(&value)))
+            .collect();
+        // The last one of a key is to stay, and the sort leaves those of a key as they came.
+        pairs.reverse();
+        pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        pairs.dedup_by(|(later, _), (first, _)| later == first);
+        let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| key.as_slice()).collect();
+        if keys.is_empty() {
+            return true;
+        }
+        let mut decide = |index: usize, current: Option<&Record<Plain>>| {
+            let (key, value) = &pairs[index];
+            match current.is_none() || replace {
+                true => Change::Put(RecordBox::new(key.as_slice(), value, false)),
+                false => Change::Abort,
+            }
+        };
+        retry(|| {
+            let kept = self.store.keep();
+            kept.store().update_long_batch(&keys, &mut decide)
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let totals = retry(|| self.store.get(&pin()).totals());
+        usize::try_from(totals.objects).unwrap_or(0)
+    }
+
+    /// Begins a moment, at which the records can be read until it is ended. They must not be
+    /// exchanged meanwhile.
+    pub(super) fn begin(&self) -> Moment {
+        begin(self.store.keep().store())
+    }
+
+    pub(super) fn end(&self, moment: Moment) {
+        self.store.keep().store().end(moment);
+        self.store.cut();
+    }
+}
+
+/// Begins a moment of a store.
+pub(super) fn begin(store: &impl Backend<Plain>) -> Moment {
+    let begun = retry(|| store.begin(&mut || Ok(true)));
+    begun.expect("the stores of maps have moments")
+}
+
+/// Breaks if this is so.
+pub(super) fn break_if(is_so: bool) -> ControlFlow<()> {
+    match is_so {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}

@@ -1,0 +1,70 @@
+//! Values that consist of others.
+
+use super::{AsValue, Value, ValueBytes, sum_of_lengths, take_part};
+
+const SOME: u8 = 1;
+
+impl<V, W: AsValue<V>> AsValue<Option<V>> for Option<W> {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        if let Some(value) = self {
+            bytes.push(&[SOME]);
+            value.encode(bytes);
+        }
+    }
+}
+
+impl<V: Value> Value for Option<V> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match bytes.split_first() {
+            None => Some(None),
+            Some((&SOME, rest)) => V::decode(rest).map(Some),
+            Some(_) => None,
+        }
+    }
+}
+
+impl<V: Value, W: AsValue<V>, const N: usize> AsValue<[V; N]> for [W; N] {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        self.iter().for_each(|value| bytes.push_part(value));
+    }
+}
+
+impl<V: Value, const N: usize> Value for [V; N] {
+    const LEN: Option<usize> = match V::LEN {
+        Some(len) => Some(len * N),
+        None => None,
+    };
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let values: Option<Vec<V>> = (0..N).map(|_| take_part(&mut bytes)).collect();
+        bytes.is_empty().then_some(values?)?.try_into().ok()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $value:ident $at:tt),*))*) => {$(
+        impl<$($value: Value, $part: AsValue<$value>),*> AsValue<($($value,)*)> for ($($part,)*) {
+            fn encode(&self, bytes: &mut ValueBytes) {
+                $(bytes.push_part::<$value>(&self.$at);)*
+            }
+        }
+
+        impl<$($value: Value),*> Value for ($($value,)*) {
+            const LEN: Option<usize> = sum_of_lengths(&[$($value::LEN),*]);
+
+            fn decode(mut bytes: &[u8]) -> Option<Self> {
+                let tuple = ($(take_part::<$value>(&mut bytes)?,)*);
+                bytes.is_empty().then_some(tuple)
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A V 0)
+    (A V 0, B W 1)
+    (A V 0, B W 1, C X 2)
+    (A V 0, B W 1, C X 2, D Y 3)
+    (A V 0, B W 1, C X 2, D Y 3, E Z 4)
+    (A V 0, B W 1, C X 2, D Y 3, E Z 4, F U 5)
+}

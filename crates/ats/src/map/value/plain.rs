@@ -1,0 +1,98 @@
+//! Values without parts.
+
+use super::{AsValue, Value, ValueBytes};
+
+/// Values by the bytes of a number.
+macro_rules! by {
+    ($($type:ty, $number:ty, $to:expr, $from:expr;)*) => {$(
+        impl AsValue<$type> for $type {
+            #[inline]
+            fn encode(&self, bytes: &mut ValueBytes) {
+                let to: fn($type) -> $number = $to;
+                bytes.push(&to(*self).to_le_bytes());
+            }
+        }
+
+        impl Value for $type {
+            const LEN: Option<usize> = Some(size_of::<$number>());
+
+            #[inline]
+            fn decode(bytes: &[u8]) -> Option<Self> {
+                let from: fn($number) -> Option<$type> = $from;
+                from(<$number>::from_le_bytes(bytes.try_into().ok()?))
+            }
+        }
+    )*};
+}
+
+by! {
+    u8, u8, |it| it, Some;
+    u16, u16, |it| it, Some;
+    u32, u32, |it| it, Some;
+    u64, u64, |it| it, Some;
+    u128, u128, |it| it, Some;
+    i8, i8, |it| it, Some;
+    i16, i16, |it| it, Some;
+    i32, i32, |it| it, Some;
+    i64, i64, |it| it, Some;
+    i128, i128, |it| it, Some;
+    f32, f32, |it| it, Some;
+    f64, f64, |it| it, Some;
+    usize, u64, |it| it as u64, |number| number.try_into().ok();
+    isize, i64, |it| it as i64, |number| number.try_into().ok();
+    char, u32, u32::from, char::from_u32;
+    bool, u8, u8::from, |number| match number {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+}
+
+impl AsValue<()> for () {
+    fn encode(&self, _bytes: &mut ValueBytes) {}
+}
+
+impl Value for () {
+    const LEN: Option<usize> = Some(0);
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        bytes.is_empty().then_some(())
+    }
+}
+
+macro_rules! texts {
+    ($($borrowed:ty, $owned:ty, $to:expr, $from:expr;)*) => {$(
+        impl AsValue<$owned> for $borrowed {
+            #[inline]
+            fn encode(&self, bytes: &mut ValueBytes) {
+                let to: fn(&$borrowed) -> &[u8] = $to;
+                bytes.push(to(self));
+            }
+        }
+
+        impl AsValue<$owned> for $owned {
+            #[inline]
+            fn encode(&self, bytes: &mut ValueBytes) {
+                bytes.push(self.as_ref());
+            }
+        }
+
+        impl Value for $owned {
+            fn decode(bytes: &[u8]) -> Option<Self> {
+                let from: fn(Vec<u8>) -> Option<$owned> = $from;
+                from(bytes.to_vec())
+            }
+        }
+    )*};
+}
+
+texts! {
+    str, String, str::as_bytes, |bytes| String::from_utf8(bytes).ok();
+    [u8], Vec<u8>, |bytes| bytes, Some;
+}
+
+impl<const N: usize> AsValue<Vec<u8>> for [u8; N] {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        bytes.push(self);
+    }
+}

@@ -1,0 +1,175 @@
+//! Snapshots: tables that show another one as it was at a moment.
+
+use crate::counter_cell;
+use crate::error::Error;
+use crate::kept_moment::{Ending, KeptMoment, Reader};
+use crate::moment::Moment;
+use crate::snapshot_list::KeptSnapshots;
+use crate::store::past::{Past, PastRecords};
+use crate::store::{Records, Store};
+use crate::table::{CurrentStore, Table};
+use ats_mem::Busy;
+use ats_store::Error as StoreError;
+use ats_term::image::Host;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A table in memory as it was at a moment, which has all functions of a [`Table`] that read.
+///
+/// Writers of the table go on. What they replace or remove stays in memory as long as a snapshot
+/// shows it: of each key at most one version for each snapshot. A snapshot ends when it is dropped,
+/// when its moment is [ended](KeptMoment::end), by its [age](KeptMoment::keep_for), or if the
+/// snapshots of its table hold back [too much](Table::set_snapshot_memory). A function that reads
+/// one that has ended returns [`Error::Ended`].
+///
+/// The protocol, and its sources, are those of [`ats_mem::moments`].
+///
+/// ```
+/// use ats::{Error, Table, TableType, TermHost, Workspace};
+/// use ats_term::Term;
+///
+/// let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+/// let mut work = Workspace::new();
+/// table.insert(&Term::from(("pear", 40)), &mut work)?;
+/// let snapshot = table.snapshot()?;
+/// table.insert(&Term::from(("pear", 45)), &mut work)?;
+/// table.insert(&Term::from(("plum", 30)), &mut work)?;
+///
+/// let guard = ats::pin();
+/// let found = snapshot.lookup(&Term::from("pear"), &mut work, &guard)?;
+/// assert_eq!(found.map(|found| found.to_terms()), Some(vec![Term::from(("pear", 40))]));
+/// assert_eq!((snapshot.len()?, table.len()?), (1, 2));
+/// let refused = snapshot.insert(&Term::from(("pear", 50)), &mut work);
+/// assert_eq!(refused, Err(Error::Snapshot));
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Snapshot<H: Host> {
+    /// Until they are taken out.
+    parts: Option<(Table<H>, Arc<KeptMoment<H>>)>,
+}
+
+impl<H: Host> Snapshot<H> {
+    fn parts(&self) -> &(Table<H>, Arc<KeptMoment<H>>) {
+        let parts = self.parts.as_ref();
+        parts.expect("they are taken out in the end only")
+    }
+
+    /// The moment, by which the snapshot ends.
+    pub fn moment(&self) -> &Arc<KeptMoment<H>> {
+        &self.parts().1
+    }
+
+    /// The table that shows the moment, and the moment. It ends when both are dropped.
+    pub fn into_parts(mut self) -> (Table<H>, Arc<KeptMoment<H>>) {
+        let parts = self.parts.take();
+        parts.expect("they are taken out in the end only")
+    }
+}
+
+impl<H: Host> Deref for Snapshot<H> {
+    type Target = Table<H>;
+
+    fn deref(&self) -> &Table<H> {
+        &self.parts().0
+    }
+}
+
+impl<H: Host> Drop for Snapshot<H> {
+    fn drop(&mut self) {
+        if let Some((_table, moment)) = self.parts.take() {
+            moment.end(Ending::Released);
+        }
+    }
+}
+
+impl<H: Host> Moment<H> {
+    /// Keeps the moment, and shows it as a table of the same kind as the one where it was begun.
+    pub fn keep(self, table: &Table<H>, reader: Reader) -> Snapshot<H> {
+        let moment = Arc::new(KeptMoment::new(self, reader));
+        let records: Arc<dyn PastRecords<H>> = Arc::<KeptMoment<H>>::clone(&moment);
+        let past = Past::new(records, table.table_type.is_ordered());
+        let store = CurrentStore::new(Store::new(Records::Past(past)));
+        table.snapshots().add(&moment);
+        Snapshot {
+            parts: Some((table.with_store(store), moment)),
+        }
+    }
+}
+
+impl<H: Host> Table<H> {
+    /// Begins a query of one moment: one between the begin and the end of this call. All that was
+    /// done before the call is seen, and nothing that is done after it; several objects that are
+    /// inserted as one are seen all or not. `None` if the table is kept in a store that has no
+    /// moments.
+    ///
+    /// Writers go on. The first query after a while waits for those threads that change a counter
+    /// in place at that time, if the table has had one; so the caller must not be pinned. O(parts
+    /// with a lock of their own).
+    ///
+    /// The protocol is that of [`ats_mem::moments`].
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a thread that must not wait for long would have to.
+    pub fn begin(&self) -> Result<Option<Moment<H>>, Error> {
+        self.begin_prepared(&mut || match self.counts_in_place() {
+            true => counter_cell::wait_for_changes().map(|()| true),
+            false => Ok(true),
+        })
+    }
+
+    /// Begins a query that does not look at counters. The caller may be pinned.
+    pub(crate) fn begin_of_keys(&self) -> Result<Option<Moment<H>>, Error> {
+        self.begin_prepared(&mut || Ok(false))
+    }
+
+    fn begin_prepared(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Option<Moment<H>>, Error> {
+        let store = self.store.reference();
+        let moment = store.begin(prepare)?;
+        Ok(moment.map(|moment| Moment::new(store, moment)))
+    }
+
+    /// A snapshot of the table: one moment between the begin and the end of this call. Costs as
+    /// much as [`begin`](Table::begin), whatever the size of the table.
+    ///
+    /// # Errors
+    /// Those of [`begin`](Table::begin); [`Error::Storage`] of a table in a store that has no
+    /// moments; [`Error::Snapshot`] of a snapshot.
+    pub fn snapshot(&self) -> Result<Snapshot<H>, Error> {
+        match self.begin()? {
+            Some(moment) => Ok(moment.keep(self, Reader::Program)),
+            None if self.is_snapshot() => Err(Error::Snapshot),
+            None => Err(Error::Storage(StoreError::Unsupported)),
+        }
+    }
+
+    /// Sets the number of bytes of memory that the snapshots of the table may hold back. If there
+    /// are more, the oldest snapshots [end](Ending::Memory), as many as it takes. Looked at ten
+    /// times a second. From the start it is 256 MiB.
+    ///
+    /// A query [on its way](Reader::Query) does not end, though what is held back for it counts.
+    pub fn set_snapshot_memory(&self, bytes: usize) {
+        self.snapshots().set_most_bytes(bytes);
+    }
+
+    /// Ends the moments that are kept for queries: the table is deleted. Snapshots go on.
+    pub fn end_queries(&self) {
+        if let Some(list) = self.known_snapshots() {
+            for moment in list.live() {
+                if moment.reader() != Reader::Program {
+                    moment.end(Ending::Released);
+                }
+            }
+        }
+    }
+
+    /// The figures of the snapshots of the table. O(snapshots).
+    pub fn kept_snapshots(&self) -> KeptSnapshots {
+        match self.known_snapshots() {
+            Some(list) => list.figures(),
+            None => KeptSnapshots::default(),
+        }
+    }
+}

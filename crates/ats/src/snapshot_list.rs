@@ -1,0 +1,161 @@
+//! The snapshots of a table, so that they can end and be counted.
+
+use crate::kept_moment::{Ending, KeptMoment, Reader};
+use crate::store::idle_joiner::{self, JoinIdle, Listed};
+use crate::store::{SLICE, Store};
+use ats_term::image::Host;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// The figures of the snapshots of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptSnapshots {
+    /// The number of those that have not ended.
+    pub count: usize,
+    /// The number of queries that take several calls and have not ended.
+    pub queries: usize,
+    /// The age of the oldest of both.
+    pub oldest: Duration,
+    /// About how many bytes of memory are held back for them, and for queries that run: as it was
+    /// found a tenth of a second ago at most.
+    pub bytes: usize,
+    /// The number of snapshots of programs that have ended because they were too old, or held back
+    /// too much.
+    pub evicted: u64,
+}
+
+/// The entries for which an empty list keeps room.
+const MOST_FREE: usize = 64;
+/// The bytes that snapshots may hold back from the start.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The snapshots of a table.
+pub(crate) struct SnapshotList<H: Host> {
+    all: Mutex<Vec<Weak<KeptMoment<H>>>>,
+    most_bytes: AtomicUsize,
+    evicted: AtomicU64,
+    listed: Listed,
+}
+
+impl<H: Host> SnapshotList<H> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(SnapshotList {
+            all: Mutex::default(),
+            most_bytes: AtomicUsize::new(MOST_BYTES),
+            evicted: AtomicU64::new(0),
+            listed: Listed::new(),
+        })
+    }
+
+    /// Sets the bytes that may be held back.
+    pub(crate) fn set_most_bytes(&self, bytes: usize) {
+        self.most_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<KeptMoment<H>>>> {
+        // The list is valid at every moment, so a panic elsewhere does not spoil it.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(self: &Arc<Self>, moment: &Arc<KeptMoment<H>>) {
+        let mut all = self.lock();
+        // Those that are gone are looked for when the list would grow.
+        if all.len() == all.capacity() {
+            all.retain(|moment| moment.strong_count() > 0);
+        }
+        all.push(Arc::downgrade(moment));
+        drop(all);
+        idle_joiner::notice(self);
+    }
+
+    /// Those that have not ended, the oldest first.
+    pub(crate) fn live(&self) -> Vec<Arc<KeptMoment<H>>> {
+        let live: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let live = live.into_iter();
+        live.filter(|moment| moment.ending().is_none()).collect()
+    }
+
+    pub(crate) fn figures(&self) -> KeptSnapshots {
+        let live = self.live();
+        let is_snapshot = |moment: &&Arc<KeptMoment<H>>| moment.reader() == Reader::Program;
+        let count = live.iter().filter(is_snapshot).count();
+        KeptSnapshots {
+            count,
+            queries: live.len() - count,
+            oldest: live.first().map_or(Duration::ZERO, |moment| moment.age()),
+            bytes: held_bytes(&live, |store| {
+                let _all = store.cut(SLICE);
+                store.held_bytes()
+            }),
+            evicted: self.evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has a moment end that is too old, or holds back too much.
+    fn evict(&self, moment: &KeptMoment<H>, why: Ending) {
+        if moment.end(why) && moment.reader() == Reader::Program {
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the oldest end until the others hold back no more memory than there may be.
+    fn bound_memory(&self, live: &[Arc<KeptMoment<H>>]) {
+        let most = self.most_bytes.load(Ordering::Relaxed);
+        let cut = |store: &Store<H>| {
+            let _all = store.cut_idle();
+            store.held_bytes()
+        };
+        let mut live = live.to_vec();
+        while held_bytes(&live, cut) > most {
+            let mut readers = live.iter().map(|moment| moment.reader());
+            let Some(oldest) = readers.position(|reader| reader != Reader::Query) else {
+                return;
+            };
+            self.evict(&live.remove(oldest), Ending::Memory);
+        }
+    }
+}
+
+/// The sum of what the stores of these moments hold back.
+fn held_bytes<H: Host>(
+    moments: &[Arc<KeptMoment<H>>],
+    of_store: impl Fn(&Store<H>) -> usize,
+) -> usize {
+    let guard = ats_sync::pin();
+    let mut stores = BTreeMap::new();
+    for store in moments
+        .iter()
+        .filter_map(|moment| moment.store(&guard).ok())
+    {
+        stores.insert(std::ptr::from_ref(store).addr(), store);
+    }
+    stores.into_values().map(of_store).sum()
+}
+
+impl<H: Host> JoinIdle for SnapshotList<H> {
+    fn list_flag(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// Ends those that are too old, or hold back too much.
+    fn join_idle(&self) -> bool {
+        let (now, mut live) = (Instant::now(), self.live());
+        live.retain(|moment| {
+            let is_over = moment.is_over(now);
+            if is_over {
+                self.evict(moment, Ending::Age);
+            }
+            !is_over
+        });
+        self.bound_memory(&live);
+        drop(live);
+        let mut all = self.lock();
+        all.retain(|moment| moment.strong_count() > 0);
+        all.shrink_to(MOST_FREE);
+        all.is_empty()
+    }
+
+    fn release(self: Arc<Self>) {}
+}

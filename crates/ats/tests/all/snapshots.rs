@@ -1,0 +1,163 @@
+//! Snapshots show what a table was, whatever is written meanwhile, and end when they are told to.
+
+use crate::common::ALL_TYPES;
+use ats::{Ending, Error, Table, TableType, TermHost, Workspace};
+use ats_term::Term;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// All objects, as text, in order.
+fn objects(table: &Table<TermHost>) -> Result<Vec<String>, Error> {
+    let mut all = Vec::new();
+    table.scan(None, &ats::pin(), &mut |found| {
+        all.extend(found.to_terms().iter().map(|object| format!("{object:?}")));
+        ControlFlow::Continue(())
+    })?;
+    all.sort();
+    Ok(all)
+}
+
+fn change(table: &Table<TermHost>, random: &mut fastrand::Rng, round: i64) -> Result<(), Error> {
+    let mut work = Workspace::new();
+    let key = random.i64(0..200);
+    match random.u8(0..6) {
+        0 => table.delete(&Term::from(key), &mut work)?,
+        1 => {
+            let list: Vec<Term> = (0..20)
+                .map(|_| Term::from((random.i64(0..200), round)))
+                .collect();
+            table.insert_many(list.iter(), &mut work)?;
+        }
+        _ => table.insert(&Term::from((key, round)), &mut work)?,
+    }
+    Ok(())
+}
+
+#[test]
+fn a_snapshot_is_what_the_table_was() -> Result<(), Error> {
+    for table_type in ALL_TYPES {
+        let mut random = fastrand::Rng::with_seed(7);
+        let table = Table::<TermHost>::new(table_type, 1);
+        let mut kept = Vec::new();
+        for round in 0..60 {
+            for _ in 0..40 {
+                change(&table, &mut random, round)?;
+            }
+            if round % 17 == 16 {
+                table.clear()?;
+            }
+            let snapshot = table.snapshot()?;
+            kept.push((snapshot, objects(&table)?));
+            if kept.len() > 5 {
+                kept.swap_remove(random.usize(0..kept.len()));
+            }
+            for (snapshot, was) in &kept {
+                assert_eq!(objects(snapshot)?, *was, "{table_type:?}, round {round}");
+                assert_eq!(snapshot.len()?, was.len());
+            }
+        }
+        drop(kept);
+        let kept = table.kept_snapshots();
+        assert_eq!((kept.count, kept.queries), (0, 0));
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_that_changed_are_found() -> Result<(), Error> {
+    for table_type in ALL_TYPES {
+        let mut random = fastrand::Rng::with_seed(11);
+        let table = Table::<TermHost>::new(table_type, 1);
+        for round in 0..40 {
+            let earlier = table.snapshot()?;
+            let was = objects(&table)?;
+            for _ in 0..round {
+                change(&table, &mut random, round)?;
+            }
+            if round % 13 == 12 {
+                table.clear()?;
+            }
+            let later = table.snapshot()?;
+            let is = objects(&table)?;
+            for _ in 0..100 {
+                change(&table, &mut random, -1)?;
+            }
+            let keys = earlier.moment().changed_keys(later.moment())?;
+            assert_eq!(later.moment().changed_keys(earlier.moment())?, keys);
+            let guard = ats::pin();
+            let mut changed = BTreeSet::new();
+            for key in &keys {
+                for snapshot in [&earlier, &later] {
+                    let found = snapshot.lookup_bytes(key, &guard)?;
+                    let terms = found.map_or(Vec::new(), |found| found.to_terms());
+                    changed.extend(terms.iter().map(|object| format!("{object:?}")));
+                }
+            }
+            let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
+            let missed: Vec<_> = was.symmetric_difference(&is).collect();
+            assert!(missed.iter().all(|object| changed.contains(*object)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_snapshot_that_has_ended_is_refused() -> Result<(), Error> {
+    let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    let mut work = Workspace::new();
+    table.insert(&Term::from((1, 1)), &mut work)?;
+    let snapshot = table.snapshot()?;
+    assert!(matches!(snapshot.snapshot(), Err(Error::Snapshot)));
+    assert_eq!(snapshot.clear(), Err(Error::Snapshot));
+    snapshot.moment().end(Ending::Released);
+    assert_eq!(snapshot.moment().ending(), Some(Ending::Released));
+    let guard = ats::pin();
+    let found = snapshot.lookup(&Term::from(1), &mut work, &guard);
+    assert!(matches!(found, Err(Error::Ended)));
+    assert!(matches!(snapshot.first(&guard), Err(Error::Ended)));
+    assert_eq!(objects(&snapshot), Err(Error::Ended));
+    let aged = table.snapshot()?;
+    aged.moment().keep_for(Duration::from_millis(1));
+    while aged.moment().ending().is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(aged.moment().ending(), Some(Ending::Age));
+    Ok(())
+}
+
+/// Snapshots end while others read them: what is read is right, or refused.
+#[test]
+fn readers_of_a_snapshot_that_ends() -> Result<(), Error> {
+    for table_type in [TableType::Set, TableType::OrderedSet] {
+        let table = &Table::<TermHost>::new(table_type, 1);
+        let mut work = Workspace::new();
+        for key in 0..500 {
+            table.insert(&Term::from((key, 0)), &mut work)?;
+        }
+        for round in 0..100_i64 {
+            let snapshot = &table.snapshot()?;
+            let was = &objects(table)?;
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    loop {
+                        match objects(snapshot) {
+                            Ok(all) => assert_eq!(all, *was),
+                            Err(error) => return assert_eq!(error, Error::Ended),
+                        }
+                    }
+                });
+                let mut work = Workspace::new();
+                for key in 0..500_i64 {
+                    let object = Term::from((key, round + 1));
+                    table.insert(&object, &mut work).expect("it can be written");
+                    if key == 100 + round {
+                        snapshot.moment().end(Ending::Released);
+                    }
+                }
+                reader.join().expect("what is read is right");
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! The bytes of keys: their order is that of the keys, and they tell the key.
+
+use ats::{AsKey, Key, KeyBytes, KeyReader, OrderedMap};
+use proptest::prelude::*;
+use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+use std::fmt::Debug;
+use std::time::Duration;
+
+fn bytes<K>(key: &impl AsKey<K>) -> KeyBytes {
+    let mut bytes = KeyBytes::default();
+    key.encode(&mut bytes);
+    bytes
+}
+
+/// Checks the rules for two keys that have this order.
+fn check_order<K: Key + Debug>(one: &K, other: &K, order: Ordering) {
+    let (first, second) = (bytes(one), bytes(other));
+    assert_eq!(first.cmp(&second), order, "{one:?}, {other:?}");
+    let begins = second.as_slice().starts_with(first.as_slice());
+    assert!(order.is_eq() || !begins, "{one:?} begins {other:?}");
+    for (key, bytes) in [(one, first), (other, second)] {
+        let mut reader = KeyReader::new(bytes.as_slice());
+        let read = K::decode(&mut reader).expect("what was encoded is decoded");
+        assert!(reader.is_at_end());
+        // Not by `==`, since NaNs are keys.
+        assert_eq!(format!("{read:?}"), format!("{key:?}"));
+    }
+}
+
+fn check<K: Key + Ord + Debug>(one: &K, other: &K) {
+    check_order(one, other, one.cmp(other));
+    check_order(other, one, other.cmp(one));
+    check_order(one, one, Ordering::Equal);
+}
+
+/// Numbers, of which many are small or at an end.
+macro_rules! numbers {
+    ($($test:ident $type:ident;)*) => {
+        $(fn $test() -> impl Strategy<Value = $type> {
+            prop_oneof![
+                any::<$type>(),
+                prop::sample::select(vec![0, 1, 2, 127, $type::MAX, $type::MIN, $type::MAX - 1]),
+            ]
+        })*
+
+        proptest! {
+            $(#[test]
+            #[allow(non_snake_case)]
+            fn $type(one in $test(), other in $test()) {
+                check(&one, &other);
+                check(&Reverse(one), &Reverse(other));
+            })*
+        }
+    };
+}
+
+numbers! {
+    any_u8 u8;
+    any_u16 u16;
+    any_u32 u32;
+    any_u64 u64;
+    any_u128 u128;
+    any_usize usize;
+    any_i8 i8;
+    any_i16 i16;
+    any_i32 i32;
+    any_i64 i64;
+    any_i128 i128;
+    any_isize isize;
+}
+
+/// Texts of few bytes that matter, so that many have a beginning in common.
+fn text() -> impl Strategy<Value = String> {
+    let chars = prop::sample::select(vec![
+        '\0',
+        '\u{1}',
+        '\u{2}',
+        'a',
+        '\u{7F}',
+        'ä',
+        '\u{10FFFF}',
+    ]);
+    prop::collection::vec(chars, 0..6).prop_map(|chars| chars.into_iter().collect())
+}
+
+fn byte_string() -> impl Strategy<Value = Vec<u8>> {
+    let special = prop::sample::select(vec![0, 1, 2, 3, 254, 255]);
+    prop::collection::vec(prop_oneof![special, any::<u8>()], 0..6)
+}
+
+/// All floats, by their bits.
+fn float() -> impl Strategy<Value = f64> {
+    let special = vec![
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        f64::MIN,
+    ];
+    prop_oneof![
+        any::<u64>().prop_map(f64::from_bits),
+        prop::sample::select(special)
+    ]
+}
+
+type Nested = (
+    Option<(String, i64)>,
+    Vec<Option<Vec<u8>>>,
+    Reverse<(String, bool)>,
+    [u16; 2],
+);
+
+fn nested() -> impl Strategy<Value = Nested> {
+    let parts = (
+        prop::option::of((text(), any_i64())),
+        prop::collection::vec(prop::option::of(byte_string()), 0..3),
+        (text(), any::<bool>()).prop_map(Reverse),
+        [any_u16(), any_u16()],
+    );
+    parts.prop_map(|parts| parts)
+}
+
+proptest! {
+    #[test]
+    fn floats(one in float(), other in float()) {
+        check_order(&one, &other, one.total_cmp(&other));
+        let (one, other) = (one as f32, other as f32);
+        check_order(&one, &other, one.total_cmp(&other));
+        let bits = |float: f32| f32::from_bits(float.to_bits() ^ 1);
+        check_order(&bits(one), &bits(other), bits(one).total_cmp(&bits(other)));
+    }
+
+    #[test]
+    fn texts(one in text(), other in text()) {
+        check(&one, &other);
+        check(&Reverse(one.clone()), &Reverse(other.clone()));
+        check(&(one.clone(), 1_u8), &(other.clone(), 0));
+        check(&vec![one.clone(), other.clone()], &vec![other, one]);
+    }
+
+    #[test]
+    fn byte_strings(one in byte_string(), other in byte_string()) {
+        check(&one, &other);
+        check(&Reverse(one.clone()), &Reverse(other.clone()));
+        check(&Reverse(Reverse(one.clone())), &Reverse(Reverse(other.clone())));
+        check(&(one.clone(), other.clone()), &(other, one));
+    }
+
+    #[test]
+    fn parts(one in nested(), other in nested()) {
+        check(&one, &other);
+        check(&Reverse(one.clone()), &Reverse(other.clone()));
+        check(&Some(one), &Some(other));
+    }
+
+    #[test]
+    fn chars_and_times(
+        chars in (any::<char>(), any::<char>()),
+        times in ((any::<u64>(), 0..1_000_000_000_u32), (any::<u64>(), 0..1_000_000_000_u32)),
+    ) {
+        check(&chars.0, &chars.1);
+        let time = |(seconds, nanos): (u64, u32)| Duration::new(seconds, nanos);
+        check(&time(times.0), &time(times.1));
+    }
+
+    /// Bytes that nobody has encoded are refused or read, and nothing else happens.
+    #[test]
+    fn any_bytes_are_read(bytes in byte_string()) {
+        let _ = <Nested>::decode(&mut KeyReader::new(&bytes));
+        let _ = <(char, Duration, usize)>::decode(&mut KeyReader::new(&bytes));
+        let _ = <Vec<Vec<String>>>::decode(&mut KeyReader::new(&bytes));
+    }
+}
+
+#[test]
+fn small_ones() {
+    check(&(), &());
+    check(&false, &true);
+    check(&None, &Some(()));
+    check(&[1_u8; 0], &[]);
+}
+
+#[test]
+fn what_stands_for_a_key_has_its_bytes() {
+    fn same<K: Key>(key: &K, others: &[&dyn AsKey<K>]) {
+        for other in others {
+            let mut encoded = KeyBytes::default();
+            other.encode(&mut encoded);
+            assert_eq!(encoded, bytes(key));
+        }
+    }
+    same(
+        &String::from("a\0b"),
+        &[&"a\0b", &&"a\0b", &Cow::Borrowed("a\0b")],
+    );
+    same(
+        &vec![0_u8, 1, 255],
+        &[&[0_u8, 1, 255], b"\0\x01\xFF", &&[0_u8, 1, 255][..]],
+    );
+    same(&vec![String::from("a")], &[&["a"], &vec!["a"]]);
+    same(
+        &(String::from("a"), 1_u32),
+        &[&("a", 1_u32), &("a", &1_u32)],
+    );
+    same(&Some(String::from("a")), &[&Some("a")]);
+    same(&[String::from("a")], &[&["a"]]);
+    same(&Reverse(String::from("a")), &[&Reverse("a")]);
+}
+
+#[test]
+fn prefixes_are_ranges() {
+    let map: OrderedMap<(String, u8, Vec<u8>), u8> = OrderedMap::new();
+    for (at, first) in ["", "a", "a\0", "ab", "b"].into_iter().enumerate() {
+        for second in [0, 254, 255] {
+            map.insert((first, second, [255, second]), at as u8);
+        }
+    }
+    assert_eq!(map.prefix(("a",)).count(), 3);
+    assert_eq!(map.prefix(("a", 255)).count(), 1);
+    assert_eq!(map.prefix(("c",)).count(), 0);
+    let values: Vec<u8> = map.prefix(("a\0",)).rev().map(|(_, value)| value).collect();
+    assert_eq!(values, [2, 2, 2]);
+
+    let texts: OrderedMap<String, ()> = OrderedMap::new();
+    let bytes: OrderedMap<Vec<u8>, ()> = OrderedMap::new();
+    for text in ["", "a", "a\0", "a\0b", "ab", "b"] {
+        texts.insert(text, ());
+        bytes.insert(text.as_bytes(), ());
+    }
+    bytes.insert([255], ());
+    bytes.insert([255, 255, 7], ());
+    assert_eq!(texts.prefix("").count(), 6);
+    assert_eq!(texts.prefix("a").count(), 4);
+    assert_eq!(texts.prefix("a\0").count(), 2);
+    assert_eq!(bytes.prefix(b"a").count(), 4);
+    assert_eq!(bytes.prefix([255]).count(), 2);
+    assert_eq!(bytes.prefix([255, 255]).count(), 1);
+}
