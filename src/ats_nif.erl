@@ -17,8 +17,8 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
-         chunk/3]).
+-export([info/1, size/1, memory/1, stats/1, shape/1, whereis/1, rename/2, all/0, safe_fixtable/2,
+         slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
 -export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -34,7 +34,9 @@
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
--export([disk_moment/2, disk_moment_state/1, disk_moments/1, disk_release/1, disk_diff/3]).
+-export([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
+-export([table_of_moment/1]).
+-export([disk_moment/2, disk_moments/1, disk_diff/3]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -43,8 +45,8 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, size/1, memory/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2,
-       chunk/3]).
+-nifs([info/1, size/1, memory/1, stats/1, shape/1, whereis/1, rename/2, all/0, safe_fixtable/2,
+       slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
 -nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -60,7 +62,9 @@
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
--nifs([disk_moment/2, disk_moment_state/1, disk_moments/1, disk_release/1, disk_diff/3]).
+-nifs([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
+-nifs([table_of_moment/1]).
+-nifs([disk_moment/2, disk_moments/1, disk_diff/3]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 %% Only in the build for tests.
@@ -70,8 +74,9 @@
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
--export_type([disk_read/0, disk_change/0, disk_ending/0, tried/1]).
--export_type([direction/0, options/0, changes/0, information/0, stats/0, position/0]).
+-export_type([disk_read/0, disk_change/0, ending/0, tried/1]).
+-export_type([direction/0, options/0, changes/0, information/0, stats/0, shape_node/0,
+              position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
 -on_load(load/0).
@@ -92,7 +97,8 @@
          FullScan :: ats:full_scan(),
          %% A pid is that of an application.
          Owner :: process | none | pid(),
-         Backend :: atom()}.
+         Backend :: atom(),
+         SnapshotMemory :: default | infinity | non_neg_integer()}.
 
 %% The options of opening a table in a directory. One that is `default' is as the table was made.
 -type disk_options() ::
@@ -117,7 +123,7 @@
 -type disk_record() :: {Key :: binary(), Value :: binary()}.
 
 %% The reason why a snapshot has ended.
--type disk_ending() :: released | owner_ended | max_age | memory | closed.
+-type ending() :: released | owner_ended | max_age | memory | closed.
 
 %% The functions that {@link disk_try/3} can call.
 -type disk_read() ::
@@ -176,6 +182,12 @@
                         contended := non_neg_integer(),
                         uncontended := non_neg_integer()}.
 
+%% A route node of an `ordered_set', or a base node: the number of route nodes above, the number by
+%% which it adapts, acquisitions of its lock that had to wait, and those that did not.
+-type shape_node() :: Depth :: non_neg_integer()
+                    | {Depth :: non_neg_integer(), Statistics :: integer(),
+                       Contended :: non_neg_integer(), Uncontended :: non_neg_integer()}.
+
 -type hash_stats() :: #{buckets := pos_integer(),
                         lines := non_neg_integer(),
                         locks := pos_integer(),
@@ -189,8 +201,9 @@
 
 %% The use of objects that match.
 -type how() :: direction() | objects | count | delete | take | replace | rows
-             | {direction(), Limit :: pos_integer()}.
-%% A direction is that of a list of all results.
+             | {direction(), Limit :: pos_integer()} | {objects, Most :: pos_integer()}.
+%% A direction is that of a list of all results. `{objects, Most}' lists all objects, or finds that
+%% there is `more'.
 
 %% Of the keys of an ordered table, and of the objects of a key; others have one order only.
 -type direction() :: up | down.
@@ -353,6 +366,9 @@ memory(_Table) -> ?NOT_LOADED.
 -spec stats(ats:table()) -> stats() | false | undefined.
 stats(_Table) -> ?NOT_LOADED.
 
+-spec shape(ats:table()) -> [shape_node()] | false | undefined.
+shape(_Table) -> ?NOT_LOADED.
+
 -spec whereis(atom()) -> reference() | undefined.
 whereis(_Name) -> ?NOT_LOADED.
 
@@ -374,7 +390,7 @@ slot(_Table, _I) -> ?NOT_LOADED.
 chunk(_Table, _Position, _N) -> ?NOT_LOADED.
 
 %% Begins to run a match specification, and goes on.
--spec select_start(ats:table(), ats:match_spec(), how()) -> selected() | warn.
+-spec select_start(ats:table(), ats:match_spec(), how()) -> selected() | warn | more.
 select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
 
 -spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(), so_far()) -> selected().
@@ -470,25 +486,51 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
+%% Makes a snapshot of a table in memory, as a table that each process may read; for a query only
+%% the caller, and `none' if the store of the table has no moments.
+-spec snapshot(ats:table(), query | default | (MaxAge :: pos_integer())) -> ats:tid() | none.
+snapshot(_Table, _MaxAge) -> ?NOT_LOADED.
+
+%% The number of snapshots of a table, and of queries on their way; the age of the oldest in
+%% milliseconds, the bytes that are held back for them, and the number of snapshots that bounds have
+%% ended.
+-spec snapshots(ats:table()) ->
+          {Number :: non_neg_integer(), Queries :: non_neg_integer(), Oldest :: non_neg_integer(),
+           Memory :: non_neg_integer(), Evicted :: non_neg_integer()} | undefined.
+snapshots(_Table) -> ?NOT_LOADED.
+
+%% The table, the owner and the age in milliseconds of a snapshot that a program holds, or why it
+%% has ended; `none' of what is none.
+-spec moment_state(term()) ->
+          {disk | memory, ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | ending().
+moment_state(_Term) -> ?NOT_LOADED.
+
+%% The table of which a query reads a moment; `none' of a term that is no moment.
+-spec table_of_moment(ats:tid()) -> ats:tid() | none.
+table_of_moment(_Moment) -> ?NOT_LOADED.
+
+-spec release(Snapshot :: ats:tid()) -> true.
+release(_Snapshot) -> ?NOT_LOADED.
+
+%% The keys that two snapshots of a table in memory may have differently.
+-spec changed_keys(ats:tid(), ats:tid()) -> reference().
+changed_keys(_First, _Second) -> ?NOT_LOADED.
+
+%% The objects of some of these keys in both snapshots, from an index on.
+-spec differences(ats:tid(), ats:tid(), Keys :: reference(), From :: non_neg_integer()) ->
+          {[{[tuple()], [tuple()]}], Next :: non_neg_integer() | done}.
+differences(_First, _Second, _Keys, _From) -> ?NOT_LOADED.
+
 %% Makes a snapshot that the caller holds, as a table that each process may read.
 -spec disk_moment(ats:tid(), MaxAge :: default | pos_integer()) -> ats:tid().
 disk_moment(_Table, _MaxAge) -> ?NOT_LOADED.
 
-%% The table, the owner and the age in milliseconds of such a snapshot, or why it has ended; `none'
-%% of what is none.
--spec disk_moment_state(term()) ->
-          {ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | disk_ending().
-disk_moment_state(_Term) -> ?NOT_LOADED.
-
-%% The number of such snapshots of a table, the age of the oldest in milliseconds, and the bytes in
-%% memory and of files that only they read.
+%% The number of such snapshots of a table, the age of the oldest in milliseconds, the bytes in
+%% memory and of files that only they read, and the number of those that bounds have ended.
 -spec disk_moments(ats:tid()) ->
           {Number :: non_neg_integer(), Oldest :: non_neg_integer(), Memory :: non_neg_integer(),
-           FileBytes :: non_neg_integer()}.
+           FileBytes :: non_neg_integer(), Evicted :: non_neg_integer()}.
 disk_moments(_Table) -> ?NOT_LOADED.
-
--spec disk_release(Snapshot :: ats:tid()) -> true.
-disk_release(_Snapshot) -> ?NOT_LOADED.
 
 %% The objects of some keys that two such snapshots have differently: as the external term format of
 %% a list of pairs of lists.

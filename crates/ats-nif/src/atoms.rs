@@ -127,6 +127,14 @@ known_atoms! {
     SnapshotMemory = "snapshot_memory",
     /// `snapshot`: the table is a snapshot, which cannot be changed.
     Snapshot = "snapshot",
+    /// `no_snapshot`: the term is no snapshot.
+    NoSnapshot = "no_snapshot",
+    /// `snapshot_ended`: the table shows a moment that has ended.
+    SnapshotEnded = "snapshot_ended",
+    /// `disk`
+    Disk = "disk",
+    /// `query`
+    Query = "query",
     /// `released`: a snapshot was given back.
     Released = "released",
     /// `owner_ended`: the owner of a snapshot has ended.

@@ -74,6 +74,8 @@ impl From<Error> for NoReply {
             Error::Operand => KnownAtom::Operand,
             Error::Element => KnownAtom::Value,
             Error::TableType => KnownAtom::TableType,
+            Error::Snapshot => KnownAtom::Snapshot,
+            Error::Ended => KnownAtom::SnapshotEnded,
             Error::SystemLimit => KnownAtom::SystemLimit,
             Error::Storage(ats_store::Error::WouldBlock) => return NoReply::DirtyIo,
             Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,

@@ -3,7 +3,7 @@
 //! A table identifier is a reference to a [`Handle`], a resource with a word that leads to the
 //! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one
 //! moment for all processes. Operations that are under way finish on what they have. The handle of
-//! a snapshot of a table on disk tells later why the snapshot has ended.
+//! a snapshot tells later why the snapshot has ended.
 //!
 //! # Invariants
 //! - HANDLE-1. `Handle::shared` goes from null to the table to null again, once. Only the thread
@@ -26,12 +26,13 @@ use crate::process_monitor::TableMonitors;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
 use crate::vm_host::VmHost;
-use ats::{Store, Table};
+use ats::{Ending, KeptMoment, Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The table that an identifier refers to.
 pub struct Handle {
@@ -63,12 +64,56 @@ fn ending_at(place: u8) -> Option<KnownAtom> {
     ENDINGS.get(place).copied()
 }
 
-/// The moment of a table on disk that a table shows, which a program holds.
+/// The moment of another table that a table shows.
 pub struct Moment {
     /// The moment. It ends with the table.
-    pub snapshot: Snapshot,
+    pub shown: Shown,
     /// The identifier of the table that has changed since.
     pub source: ResourceRef<Handle>,
+}
+
+/// A moment of a table on disk, or in memory.
+pub enum Shown {
+    /// On disk.
+    Disk(Snapshot),
+    /// In memory.
+    Memory(Arc<KeptMoment<VmHost>>),
+}
+
+impl Moment {
+    /// That of a table on disk.
+    pub fn of_disk(&self) -> Option<&Snapshot> {
+        match &self.shown {
+            Shown::Disk(snapshot) => Some(snapshot),
+            Shown::Memory(_) => None,
+        }
+    }
+
+    /// That of a table in memory.
+    pub fn of_memory(&self) -> Option<&Arc<KeptMoment<VmHost>>> {
+        match &self.shown {
+            Shown::Memory(moment) => Some(moment),
+            Shown::Disk(_) => None,
+        }
+    }
+
+    /// The time since it began.
+    pub fn age(&self) -> Duration {
+        match &self.shown {
+            Shown::Disk(snapshot) => snapshot.age(),
+            Shown::Memory(moment) => moment.age(),
+        }
+    }
+
+    /// Ends it.
+    pub fn end(&self) {
+        match &self.shown {
+            Shown::Disk(snapshot) => snapshot.end(),
+            Shown::Memory(moment) => {
+                moment.end(Ending::Released);
+            }
+        }
+    }
 }
 
 /// The processes that may read and write.
@@ -131,7 +176,7 @@ pub struct Shared {
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
-    /// The moment that it shows, if it is a snapshot that a program holds.
+    /// The moment that it shows, if it is a snapshot.
     pub moment: Option<Moment>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
@@ -185,7 +230,7 @@ pub struct Recipe {
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
     /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
-    /// The moment that it shows, if it is a snapshot that a program holds.
+    /// The moment that it shows, if it is a snapshot.
     pub moment: Option<Moment>,
     /// The word of its name.
     pub name: Word,

@@ -10,6 +10,7 @@
 //! | [`sys`] | the functions of the VM, as C declares them |
 //! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
 //! | [`etf`] | the external term format, for what the NIF interface does not show |
+//! | [`big`] | integers beyond 64 bits |
 //! | [`process`], [`otp_release`] | processes, schedulers and the clock; in what releases of the VM differ |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`fun_environment`], [`opaque`] | closures, native records, and terms of unknown kinds |
@@ -29,6 +30,7 @@
 //! | [`load`] | loading, loading again, and what must be true of the VM |
 
 pub mod atoms;
+pub mod big;
 pub mod call;
 pub mod disk;
 pub mod env;

@@ -70,9 +70,12 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
         shared.stop_monitoring();
-        let kept = shared.moment.as_ref().map(|moment| &moment.snapshot);
-        if let Some(snapshot) = shared.limited_snapshot.as_ref().or(kept) {
+        shared.table.end_queries();
+        if let Some(snapshot) = &shared.limited_snapshot {
             snapshot.end();
+        }
+        if let Some(moment) = &shared.moment {
+            moment.end();
         }
     }
     left

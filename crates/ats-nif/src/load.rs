@@ -16,8 +16,8 @@ use crate::handle::Handle;
 use crate::process_monitor::ProcessMonitor;
 use crate::query::Compiled;
 use crate::sys::{self, Word};
-use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::{atoms, call, etf, ident, otp_release, process, reference, resource};
+use crate::tags::{BOXED_TAG, IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
+use crate::{atoms, big, call, etf, ident, otp_release, process, reference, resource};
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -119,6 +119,7 @@ fn prepare(env: Env<'_>) -> Result<(), String> {
         etf::load();
         atoms::load(env);
         check_immediates(env)?;
+        big::load(env);
         ident::load(env)?;
         reference::load(env);
         otp_release::load(env);
@@ -137,6 +138,8 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<crate::functions::TakenObjects>(env)?;
     #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::Reading>(env)?;
+    #[cfg(not(feature = "test-nifs"))]
+    resource::open::<crate::functions::ChangedKeys>(env)?;
     resource::open::<Compiled>(env)
 }
 
@@ -186,7 +189,11 @@ fn check_immediates(env: Env<'_>) -> Result<(), String> {
         env.make_ref(),
     ]);
     for word in boxed {
-        check("a boxed term", word, word.raw() & IMMEDIATE_TAG == 0b10)?;
+        check(
+            "a boxed term",
+            word,
+            word.raw() & IMMEDIATE_TAG == BOXED_TAG,
+        )?;
     }
     let cell = env.cons(pid, nil);
     check("a list cell", cell, cell.raw() & IMMEDIATE_TAG == 0b01)

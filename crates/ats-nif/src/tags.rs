@@ -5,6 +5,8 @@ use crate::sys::Word;
 
 /// Low two bits of every immediate.
 pub const IMMEDIATE_TAG: Word = 0b11;
+/// Low two bits of a term on the heap that is no list cell.
+pub const BOXED_TAG: Word = 0b10;
 /// Low two bits of a list cell.
 pub const CONS_TAG: Word = 0b01;
 /// Low four bits of a small integer.

@@ -7,7 +7,7 @@ use crate::env::{Env, VmWord};
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink};
+use crate::{big, ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{Kind, TermRef, order};
@@ -47,9 +47,14 @@ fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(boolean(true))
 }
 
-/// `known_layouts() -> {Pids, References}`: whether the fast ways to read them are in use.
+/// `known_layouts() -> {Pids, References, Integers}`: whether the fast ways to read them are in
+/// use.
 fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
-    let known = [ident::is_layout_known(), reference::is_layout_known()];
+    let known = [
+        ident::is_layout_known(),
+        reference::is_layout_known(),
+        big::is_layout_known(),
+    ];
     Ok(env.tuple(&known.map(boolean)))
 }
 

@@ -2,12 +2,13 @@
 //!
 //! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load)
 //! checked to be the known ones; the rest asks the VM. Terms that the NIF interface does not show
-//! (integers beyond 64 bits, bitstrings that do not end at a byte, identifiers of other nodes,
-//! funs, native records) are read from the external term format, which costs an allocation and one
-//! pass over the term. So is what a later release of the VM may have and this library does not
-//! know.
+//! (bitstrings that do not end at a byte, identifiers of other nodes, funs, native records) are
+//! read from the external term format, which costs an allocation and one pass over the term. So is
+//! what a later release of the VM may have and this library does not know. Integers beyond 64 bits
+//! are read where they are (see [`big`]).
 
 use crate::atoms;
+use crate::big;
 use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
 use crate::sys::{self, Word};
@@ -227,6 +228,9 @@ impl<'e> VmTerm<'e> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());
         }
+        if big::digits(self.word).is_some() {
+            return self.integer_kind();
+        }
         if opaque::is_made(self.env, self.word) {
             return Kind::Opaque;
         }
@@ -240,9 +244,13 @@ impl<'e> VmTerm<'e> {
             return Kind::Map(len);
         }
         if self.passes(sys::enif_is_number) {
-            return self.long().map_or(Kind::Big, Kind::Int);
+            return self.integer_kind();
         }
         self.rare_kind()
+    }
+
+    fn integer_kind(self) -> Kind<Self> {
+        self.long().map_or(Kind::Big, Kind::Int)
     }
 
     fn rare_kind(self) -> Kind<Self> {
@@ -288,6 +296,9 @@ impl TermRef for VmTerm<'_> {
     }
 
     fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R {
+        if let Some((negative, magnitude)) = big::digits(self.word) {
+            return f(negative, magnitude);
+        }
         match self.ulong() {
             Some(value) => f(false, etf::trim(&value.to_le_bytes())),
             None => {

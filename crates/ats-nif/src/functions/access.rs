@@ -104,6 +104,8 @@ fn refuse<'g>(
         Err(KnownAtom::Id)
     } else if is_allowed(env, shared, for_all) {
         Ok(shared)
+    } else if shared.moment.is_some() && shared.protection() != Protection::Private {
+        Err(KnownAtom::Snapshot)
     } else {
         Err(KnownAtom::Access)
     }

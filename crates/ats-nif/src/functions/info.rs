@@ -17,6 +17,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("size", size, 1),
         nif!("memory", memory, 1),
         nif!("stats", stats, 1),
+        nif!("shape", shape, 1),
     ]
 }
 
@@ -134,6 +135,32 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         .map(|(key, value)| (key.word(), env.uint(value)))
         .unzip();
     Ok(env.map(&keys, &values).expect("the keys are distinct"))
+}
+
+/// `shape(Table)`: `undefined`, `false` of a table without order, or its route nodes and base nodes
+/// in the order of their keys, a route node before those that it leads to: `Depth` or `{Depth,
+/// Statistics, Contended, Uncontended}`.
+fn shape<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = find_table(env, table, &guard)? else {
+        return Ok(KnownAtom::Undefined.word());
+    };
+    let Some(nodes) = shared.table.shape() else {
+        return Ok(KnownAtom::False.word());
+    };
+    let words = nodes.into_iter().map(|node| {
+        let depth = env.uint(node.depth as u64);
+        match node.base {
+            None => depth,
+            Some(base) => env.tuple(&[
+                depth,
+                env.int(base.statistics.into()),
+                env.uint(base.contended),
+                env.uint(base.uncontended),
+            ]),
+        }
+    });
+    Ok(env.list(&words.collect::<Vec<_>>()))
 }
 
 /// The name of a type.

@@ -11,7 +11,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::{Locking, Merge, Merging, Value};
+use ats::{Locking, Merge, MergedValue, Merging};
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::term_ref::{Kind, is_larger};
@@ -50,8 +50,8 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
         };
         scratch::with_workspace(|work| {
             shared.table.merge(merging, work, |value| match value {
-                Value::Small(value) => env.int(value),
-                Value::Term(term) => {
+                MergedValue::Small(value) => env.int(value),
+                MergedValue::Term(term) => {
                     scratch::with_read_buffers(|ReadBuffers { scratch, .. }| {
                         make_term(env, term, scratch)
                     })

@@ -23,12 +23,14 @@ mod range;
 mod rival;
 mod select;
 mod slices;
+mod snapshot;
 mod tables;
 mod take_all;
 mod unprotected;
 mod walks;
 
 pub(crate) use moment::Reading;
+pub(crate) use snapshot::ChangedKeys;
 pub(crate) use take_all::TakenObjects;
 
 use crate::sys;
@@ -44,6 +46,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(select::functions());
     functions.extend(range::functions());
     functions.extend(order_statistics::functions());
+    functions.extend(snapshot::functions());
     functions.extend(take_all::functions());
     functions.extend(unprotected::functions());
     functions.extend(pop::functions());

@@ -1,21 +1,22 @@
 //! Moments of tables that queries read which take more than one call.
 
-use crate::atoms::KnownAtom;
 use crate::call::NoReply;
 use crate::env::{Env, VmWord};
 use crate::handle::{Handle, Shared};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
-use ats::Moment;
+use ats::{Ending, Moment, Reader, Snapshot};
+use ats_sync::Guard;
 use std::ffi::CStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A moment of a table that a query on its way reads. It ends with the query: when this is told so,
 /// or when the process that runs the query is gone and the VM frees its terms.
 pub(crate) struct Reading {
     /// The table.
     pub(super) id: ResourceRef<Handle>,
-    moment: Mutex<Option<Moment<VmHost>>>,
+    /// The table at the moment.
+    pub(super) snapshot: Snapshot<VmHost>,
 }
 
 impl Resource for Reading {
@@ -28,11 +29,14 @@ impl Resource for Reading {
 }
 
 impl Reading {
-    /// The moment; none if it has ended.
-    fn lock(&self) -> MutexGuard<'_, Option<Moment<VmHost>>> {
-        self.moment.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has the moment end if the next chunk is not asked for.
+    pub(super) fn await_next_chunk(&self) {
+        self.snapshot.moment().keep_for(CHUNK_AGE);
     }
 }
+
+/// The time for which the moment of a continuation is kept, from one chunk to the next.
+const CHUNK_AGE: Duration = Duration::from_secs(10);
 
 /// The moment that a slice of a query reads.
 pub(super) enum AtMoment<'r> {
@@ -40,44 +44,58 @@ pub(super) enum AtMoment<'r> {
     None,
     /// One that was begun for this query.
     Begun(Moment<VmHost>),
-    /// That of the slices before.
-    Kept(MutexGuard<'r, Option<Moment<VmHost>>>),
+    /// That of the slices before, which the table shows.
+    Kept(&'r Reading),
+    /// That of the slices before, of a query that changes the table.
+    Changed(&'r Reading),
 }
 
-impl<'r> AtMoment<'r> {
-    /// That of the slices before.
-    pub(super) fn of(reading: &'r Reading) -> Result<Self, KnownAtom> {
-        let moment = reading.lock();
-        match &*moment {
-            Some(_) => Ok(AtMoment::Kept(moment)),
-            None => Err(KnownAtom::None),
-        }
-    }
-
-    pub(super) fn get(&self) -> Option<&Moment<VmHost>> {
-        match self {
-            AtMoment::None => None,
+impl AtMoment<'_> {
+    /// The moment, if the table does not show it.
+    pub(super) fn get<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Moment<VmHost>>, NoReply> {
+        Ok(match self {
             AtMoment::Begun(moment) => Some(moment),
-            AtMoment::Kept(moment) => moment.as_ref(),
-        }
+            AtMoment::Changed(reading) => Some(reading.snapshot.moment().moment(guard)?),
+            AtMoment::None | AtMoment::Kept(_) => None,
+        })
     }
 
     /// Ends the moment: the query is done.
     pub(super) fn end(self) {
-        if let AtMoment::Kept(mut moment) = self {
-            *moment = None;
+        if let AtMoment::Kept(reading) | AtMoment::Changed(reading) = self {
+            reading.snapshot.moment().end(Ending::Released);
         }
     }
 
-    /// The term by which the next slice finds the moment, if that was begun for this query.
-    pub(super) fn keep<'e>(self, env: Env<'e>, shared: &Shared) -> Option<VmWord<'e>> {
+    /// Keeps the moment for the next slice, or for the next chunk if it `is_chunk`, which may not
+    /// come. Returns the term by which that finds it, if the moment was begun for this query.
+    pub(super) fn keep<'e>(
+        self,
+        env: Env<'e>,
+        shared: &Shared,
+        is_chunk: bool,
+    ) -> Option<VmWord<'e>> {
         let AtMoment::Begun(moment) = self else {
             return None;
         };
+        let reader = match is_chunk {
+            true => Reader::Chunks,
+            false => Reader::Query,
+        };
         let reading = Reading {
             id: shared.id.clone(),
-            moment: Mutex::new(Some(moment)),
+            snapshot: moment.keep(&shared.table, reader),
         };
+        if is_chunk {
+            reading.await_next_chunk();
+        }
+        if !shared.is_found_by_id() {
+            // Whoever deletes the table may have looked for its queries before.
+            reading.snapshot.moment().end(Ending::Released);
+        }
         Some(ResourceRef::new(reading).term(env))
     }
 }

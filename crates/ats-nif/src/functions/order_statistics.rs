@@ -11,7 +11,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{KeyRange, LookupResult, Skipped};
+use ats::{KeyRange, LookupResult, Passage, Skipped};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -46,13 +46,17 @@ pub(super) enum Reached<'e> {
 pub(super) fn skip<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
-    (mut low, mut high): Ends,
+    (low, high): Ends,
     direction: Direction,
     most: usize,
 ) -> Result<Reached<'e>, NoReply> {
     let dirty = process::on_dirty_scheduler();
     let time = if dirty { LONG_SLICE } else { SLICE };
-    let mut skipped = 0;
+    let key_range = KeyRange {
+        low: low.as_deref(),
+        high: high.as_deref(),
+    };
+    let mut passage = Passage::new();
     loop {
         // Anew for each slice, so that memory can be freed in between.
         let guard = ats_sync::pin();
@@ -63,11 +67,7 @@ pub(super) fn skip<'e>(
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let key_range = KeyRange {
-            low: low.as_deref(),
-            high: high.as_deref(),
-        };
-        let slice = table.skip(key_range, direction, most - skipped, &guard, &mut pause);
+        let slice = table.skip(key_range, direction, most, &mut passage, &guard, &mut pause);
         if let Some(begun) = begun {
             // All of the caller's time is about two slices.
             let micros = begun.elapsed().as_micros();
@@ -77,18 +77,9 @@ pub(super) fn skip<'e>(
             Skipped::At(found, within) => {
                 return object(env, &found, within, direction).map(Reached::Object);
             }
-            Skipped::All(more) => return Ok(Reached::End(skipped + more)),
+            Skipped::All(passed) => return Ok(Reached::End(passed)),
             Skipped::Paused { .. } if !dirty => return Err(NoReply::DirtyCpu),
-            Skipped::Paused {
-                skipped: more,
-                bound,
-            } => {
-                skipped += more;
-                match direction {
-                    Up => low = Some(bound),
-                    Down => high = Some(bound),
-                }
-            }
+            Skipped::Paused { .. } => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Match specifications.
 
-use super::access::find_readable;
+use super::access::{find_readable, find_writable};
 use super::moment::{self, AtMoment, Reading};
 use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment, start};
 use crate::atoms::{KnownAtom, boolean};
@@ -19,6 +19,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("select_start", select_start, 3),
         nif!("select_more", select_more, 5),
+        nif!("table_of_moment", table_of_moment, 1),
         nif!("explain", explain, 2),
         nif!("match_spec_compile", match_spec_compile, 2),
         nif!("match_spec_by_vm", match_spec_by_vm, 1),
@@ -35,6 +36,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 ///
 /// So the list does not depend on where slices end: keys are in the reverse of the order in which
 /// they are read, and the objects of a key in their own order.
+///
+/// It is `more` alone if `{objects, N}` has found more than so many objects, or not all in a slice.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
 /// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then
@@ -70,7 +73,10 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
             return Err(KnownAtom::None.into());
         }
         if !is_of_one_moment(shared, prepared, operation) {
-            return start(env, operation, shared, prepared, AtMoment::None, &guard);
+            let result = start(env, operation, shared, prepared, AtMoment::None, &guard)?;
+            if !is_part_of_key(env, shared, operation, result) {
+                return Ok(result);
+            }
         }
         if shared.table.counts_in_place() {
             // The query is begun by a thread that is not pinned.
@@ -88,6 +94,14 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
     start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
 }
 
+/// Returns `true` if a slice has read a part of the objects of a key. One slice does that at one
+/// moment, but not several.
+fn is_part_of_key(env: Env<'_>, shared: &Shared, operation: Operation, result: VmWord<'_>) -> bool {
+    let table = &shared.table;
+    let is_more = || VmTerm::of(env, result).tuple_words().is_some();
+    operation.has_moment() && table.table_type().is_bag() && !table.has_byte_store() && is_more()
+}
+
 fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
     let spec = prepared.query.program().spec();
     spec.keeps_key(shared.table.key_position())
@@ -103,10 +117,12 @@ fn select_more<'e>(
     let guard = ats_sync::pin();
     let reading = resource::get::<Reading>(table);
     let shared = match reading {
+        Some(reading) if operation.writes() => {
+            find_writable(env, VmTerm::of(env, reading.id.term(env)), &guard)?
+        }
         Some(reading) => reading.id.get(&guard).ok_or(KnownAtom::Id)?,
         None => find_for(env, table, operation, &guard)?,
     };
-    let moment = reading.map_or(Ok(AtMoment::None), AtMoment::of)?;
     if resource::get::<Compiled>(compiled).is_none() {
         return Err(KnownAtom::None.into());
     }
@@ -116,10 +132,26 @@ fn select_more<'e>(
             return Err(KnownAtom::None.into());
         }
         let again = [table.word(), compiled.word()];
-        Work::new(env, operation, so_far.word())
-            .with_call_terms(again)
-            .go_on(shared, prepared, cursor, moment, &guard)
+        let work = Work::new(env, operation, so_far.word()).with_call_terms(again);
+        let Some(reading) = reading else {
+            return work.go_on(shared, prepared, cursor, AtMoment::None, &guard);
+        };
+        if operation.writes() {
+            let (table, moment) = (&shared.table, AtMoment::Changed(reading));
+            return work.go_on_with(table, &|_| again, prepared, cursor, moment, &guard);
+        }
+        if operation.is_chunk() {
+            reading.await_next_chunk();
+        }
+        let (table, moment) = (&*reading.snapshot, AtMoment::Kept(reading));
+        work.go_on_with(table, &|_| again, prepared, cursor, moment, &guard)
     })
+}
+
+/// `table_of_moment(Term)`: the table of which a query reads a moment, or `none`.
+fn table_of_moment<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let reading = resource::get::<Reading>(term);
+    Ok(reading.map_or(KnownAtom::None.word(), |reading| reading.id.term(env)))
 }
 
 /// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read

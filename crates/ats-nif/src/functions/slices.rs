@@ -34,6 +34,8 @@ pub(super) enum Operation {
     Objects,
     /// List about so many.
     Chunk { most: usize, direction: Direction },
+    /// List all objects if there are no more than so many, in one slice. So no moment is kept.
+    Few { most: usize },
     /// Count those whose result is `true`.
     Count,
     /// Delete those whose result is `true`.
@@ -47,16 +49,17 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or
-    /// `rows`.
+    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `{objects, N}`, `count`, `delete`, `take`,
+    /// `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
-            let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
-            return Ok(Operation::Chunk {
-                most: most as usize,
-                direction: direction(*word).ok_or(KnownAtom::None)?,
-            });
+            let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)? as usize;
+            if KnownAtom::Objects.is(*word) {
+                return Ok(Operation::Few { most });
+            }
+            let direction = direction(*word).ok_or(KnownAtom::None)?;
+            return Ok(Operation::Chunk { most, direction });
         }
         Ok(match term.word() {
             word if KnownAtom::Count.is(word) => Operation::Count,
@@ -69,19 +72,33 @@ impl Operation {
         })
     }
 
+    /// Returns `true` if it reads a part, and the caller decides whether there is a next one.
+    pub(super) fn is_chunk(self) -> bool {
+        matches!(self, Operation::Chunk { .. })
+    }
+
     /// Returns `true` if it reads all that it is about in one query, and changes nothing.
     fn reads_all(self) -> bool {
         matches!(
             self,
-            Operation::List(_) | Operation::Objects | Operation::Count | Operation::Rows
+            Operation::List(_)
+                | Operation::Objects
+                | Operation::Few { .. }
+                | Operation::Count
+                | Operation::Rows
         )
     }
 
-    fn writes(self) -> bool {
+    pub(super) fn writes(self) -> bool {
         matches!(
             self,
             Operation::Delete | Operation::Take | Operation::Replace
         )
+    }
+
+    /// Returns `true` if it gives one result, or chunks of it, or changes what it finds.
+    pub(super) fn has_moment(self) -> bool {
+        self.is_chunk() || self.reads_all() || self.writes()
     }
 
     /// Returns `true` if the result is one list.
@@ -95,7 +112,10 @@ impl Operation {
     /// Returns `true` if the operation always reads the whole table. The option `full_scan` does
     /// not apply to it.
     pub(super) fn is_meant_to_be_full(self) -> bool {
-        matches!(self, Operation::Objects | Operation::Rows)
+        matches!(
+            self,
+            Operation::Objects | Operation::Few { .. } | Operation::Rows
+        )
     }
 
     /// The place at which to begin. A list is made from its end, so what shall come first is read
@@ -112,9 +132,12 @@ impl Operation {
 }
 
 /// Returns `true` if a query shall read one moment of the table: it reads several keys of a table
-/// in memory, and gives one result.
+/// in memory, and [has a moment](Operation::has_moment). The objects of one key of a bag may be so
+/// many that they are not changed in one step.
 pub(super) fn is_of_one_moment(shared: &Shared, prepared: &Prepared, operation: Operation) -> bool {
-    operation.reads_all() && !shared.table.has_byte_store() && !prepared.query.reads_one_key()
+    let is_one_step = prepared.query.reads_one_key()
+        && !(operation.writes() && shared.table.table_type().is_bag());
+    operation.has_moment() && !shared.table.has_byte_store() && !is_one_step
 }
 
 /// A table that the caller may do this with.
@@ -198,9 +221,9 @@ impl<'e> Work<'e> {
         moment: AtMoment<'_>,
         guard: &Guard,
     ) -> NifResult<'e> {
-        let env = self.env;
+        let (env, is_chunk) = (self.env, self.operation.is_chunk());
         let terms = |moment: AtMoment<'_>| {
-            let what = moment.keep(env, shared);
+            let what = moment.keep(env, shared, is_chunk);
             let what = what.unwrap_or_else(|| shared.id.term(env));
             [what, prepared.compiled.term(env)]
         };
@@ -222,7 +245,7 @@ impl<'e> Work<'e> {
         #[cfg(feature = "forcing")]
         let slice = super::forcing::forced_slice().unwrap_or(slice);
         let progress = scratch::with_select_buffers(|selecting| {
-            let reading = (prepared, moment.get(), guard);
+            let reading = (prepared, moment.get(guard)?, guard);
             self.run(table, reading, &mut cursor, &slice, selecting)
         })?;
         // All of the caller's time is about two slices.
@@ -233,6 +256,11 @@ impl<'e> Work<'e> {
             && matches!(cursor.at, At::Within(..));
         let is_too_much =
             matches!(self.operation, Operation::Chunk { most, .. } if self.found.len() > most);
+        if let Operation::Few { most } = self.operation
+            && (self.found.len() > most || !matches!(progress, Progress::Done))
+        {
+            return Ok(KnownAtom::More.word());
+        }
         let tag = match progress {
             Progress::Done if is_too_much => KnownAtom::Done,
             Progress::Done => {
@@ -272,7 +300,7 @@ impl<'e> Work<'e> {
     /// The result so far.
     pub(super) fn result(&self) -> VmWord<'e> {
         match self.operation {
-            Operation::Chunk { .. } => self.env.list(&self.found),
+            Operation::Chunk { .. } | Operation::Few { .. } => self.env.list(&self.found),
             operation if operation.lists() => self.env.list_before(&self.found, self.list),
             Operation::Rows => {
                 (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)])
@@ -319,6 +347,15 @@ impl<'e> Work<'e> {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.found.push(results.build(env, outcome));
                     match self.found.len() >= most {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                })?);
+            }
+            Operation::Few { most } => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.found.push(results.build(env, outcome));
+                    match self.found.len() > most {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }

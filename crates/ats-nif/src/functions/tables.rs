@@ -37,10 +37,11 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan, Owner, Backend})`, checked by the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory})`, checked by the
+/// Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 13] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 14] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         kind,
         protection,
@@ -55,6 +56,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         scans,
         owner,
         backend,
+        snapshot_memory,
     ] = words.map(Term);
     let position = index(VmTerm::of(env, position.0))? + 1;
     if !name.is_atom() {
@@ -62,11 +64,14 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     }
     let guard = ats_sync::pin();
     let named = named.boolean();
+    let table = empty(env, table_type(kind)?, position, backend)?.compressed(compressed.boolean());
+    if let Some(bytes) = most_bytes(env, snapshot_memory) {
+        table.set_snapshot_memory(bytes);
+    }
     let shared = lifetime::create(
         env,
         Recipe {
-            table: empty(env, table_type(kind)?, position, backend)?
-                .compressed(compressed.boolean()),
+            table,
             disk: None,
             pending_snapshot: None,
             limited_snapshot: None,
@@ -90,6 +95,15 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         true => name.word(),
         false => shared.id.term(env),
     })
+}
+
+/// The bytes that snapshots may hold back, unless it is the `default`.
+fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
+    if KnownAtom::Infinity.is(term.0) {
+        return Some(usize::MAX);
+    }
+    let bytes = VmTerm::of(env, term.0).as_unsigned()?;
+    Some(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// A table where the option `backend` says.
@@ -328,8 +342,10 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
     for (shared, name) in registry::list_all(&guard) {
-        // Those on disk are known by other names, and to another module.
-        if shared.disk.is_none() && lifetime::ensure_alive(env, shared, &guard) {
+        // Those on disk are known by other names, and to another module; snapshots to those who
+        // have made them.
+        let is_listed = shared.disk.is_none() && shared.moment.is_none();
+        if is_listed && lifetime::ensure_alive(env, shared, &guard) {
             let user_term = match shared.named {
                 // SAFETY: the word is that of an atom, which is an immediate and so a term in every
                 // environment (ENV-2).

@@ -6,6 +6,7 @@ use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::etf::VERSION;
 use crate::functions::access::find_readable;
+use crate::handle::Shared;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::Error;
@@ -136,7 +137,8 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
     let second = find_readable(env, second, &guard)?.to_arc();
     drop(guard);
     let opened = open_table_of(&first)?;
-    let (Some(first), Some(second)) = (&first.moment, &second.moment) else {
+    let snapshot_of = |shared: &Shared| shared.moment.as_ref()?.of_disk().cloned();
+    let (Some(first), Some(second)) = (snapshot_of(&first), snapshot_of(&second)) else {
         return Err(KnownAtom::None.into());
     };
     let low = match KnownAtom::Start.is(last.word()) {
@@ -147,7 +149,7 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
         low: Some(&low),
         high: None,
     };
-    let diff = first.snapshot.diff(&second.snapshot, range);
+    let diff = first.diff(&second, range);
     let mut diff = diff.map_err(of_store)?.ok_or(KnownAtom::OtherTable)?;
     let mut pairs = Pairs {
         has_bags: opened.description().table_type.is_bag(),

@@ -2,9 +2,9 @@
 
 use crate::atoms::KnownAtom;
 use crate::disk::OpenTable;
+use crate::functions::snapshot::find_ending;
 use crate::handle::Shared;
 use crate::{lifetime, registry};
-use ats_disk::Ending;
 use ats_sync::Guard;
 use std::sync::Arc;
 
@@ -22,14 +22,5 @@ pub(super) fn end_moments(opened: &Arc<OpenTable>, guard: &Guard) {
         if shared.moment.is_some() && disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
             end_moment(shared, guard);
         }
-    }
-}
-
-/// The reason why the store has ended a snapshot, if it has.
-pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
-    match shared.moment.as_ref()?.snapshot.ending()? {
-        Ending::Age => Some(KnownAtom::MaxAge),
-        Ending::Memory => Some(KnownAtom::Memory),
-        _ => shared.id.ending(),
     }
 }

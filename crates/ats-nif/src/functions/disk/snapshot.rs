@@ -7,7 +7,7 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::Env;
 use crate::functions::access::find_readable;
-use crate::handle::{Protection, Recipe};
+use crate::handle::{Moment, Protection, Recipe};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
 
@@ -25,8 +25,8 @@ fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<
     let opened = open_table_of(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let most = read_optional(most, size)?;
-    let (table_snapshot, most) = match &shared.moment {
-        Some(moment) => (opened.freeze_at(moment.snapshot.clone()), None),
+    let (table_snapshot, most) = match shared.moment.as_ref().and_then(Moment::of_disk) {
+        Some(snapshot) => (opened.freeze_at(snapshot.clone()), None),
         None => (opened.freeze(), most),
     };
     let limited_snapshot = most.map(|most| {

@@ -1,0 +1,259 @@
+//! Snapshots: tables that show a moment of another one, and only that.
+
+use super::access::{find_readable, find_table};
+use super::object_terms::object_list_unlimited;
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::env::{Env, VmWord};
+use crate::full_scan::{FullScan, FullScanPolicy};
+use crate::handle::WriteConcurrency;
+use crate::handle::{Handle, Moment, Protection, Recipe, ReportedOptions, Shared, Shown};
+use crate::owner::Owner;
+use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_host::VmHost;
+use crate::vm_term::VmTerm;
+use crate::{lifetime, nif, process, sys};
+use ats::{Ending, KeptMoment, Reader};
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("snapshot", snapshot, 2),
+        nif!("snapshots", snapshots, 1),
+        nif!("moment_state", moment_state, 1),
+        nif!("release", release, 1),
+        nif!("changed_keys", changed_keys, 2),
+        nif!("differences", differences, 4),
+    ]
+}
+
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The reason why the store has ended a snapshot, if it has.
+pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
+    let why = match &shared.moment.as_ref()?.shown {
+        Shown::Disk(snapshot) => match snapshot.ending()? {
+            ats_disk::Ending::Age => Some(KnownAtom::MaxAge),
+            ats_disk::Ending::Memory => Some(KnownAtom::Memory),
+            _ => None,
+        },
+        Shown::Memory(moment) => match moment.ending()? {
+            Ending::Age => Some(KnownAtom::MaxAge),
+            Ending::Memory => Some(KnownAtom::Memory),
+            Ending::Released => None,
+        },
+    };
+    why.or_else(|| shared.id.ending())
+}
+
+/// `snapshot(Table, query | default | MaxAge)`: a table that is what this is at the moment, and
+/// ends with the caller. If it is for a `query`, those may read it who may read the table, and
+/// nothing else ends it; `none` if the table is in a store that has no moments, or is one itself.
+/// Each process may read any other, and it ends also after so many milliseconds, or if it holds
+/// back too much memory.
+fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let caller = env.own_pid().ok_or(KnownAtom::None)?;
+    let is_query = KnownAtom::Query.is(age.word());
+    // The moment is begun by a thread that is not pinned.
+    let shared = {
+        let guard = ats_sync::pin();
+        find_readable(env, table, &guard)?.to_arc()
+    };
+    let Some(moment) = shared.table.begin()? else {
+        return match shared.moment {
+            _ if is_query => Ok(KnownAtom::None.word()),
+            Some(_) => Err(KnownAtom::Snapshot.into()),
+            None => Err(KnownAtom::Backend.into()),
+        };
+    };
+    let reader = match is_query {
+        true => Reader::Query,
+        false => Reader::Program,
+    };
+    let shown = moment.keep(&shared.table, reader);
+    if !shared.is_found_by_id() {
+        // Whoever deletes the table may have looked for its queries before.
+        return Err(KnownAtom::Id.into());
+    }
+    if let Some(age) = age.as_unsigned() {
+        shown.moment().keep_for(Duration::from_millis(age));
+    }
+    let (table, moment) = shown.into_parts();
+    let guard = ats_sync::pin();
+    let recipe = Recipe {
+        table,
+        disk: None,
+        pending_snapshot: None,
+        limited_snapshot: None,
+        moment: Some(Moment {
+            shown: Shown::Memory(moment),
+            source: shared.id.clone(),
+        }),
+        name: shared.name().raw(),
+        named: false,
+        protection: match shared.protection() {
+            Protection::Private if is_query => Protection::Private,
+            _ => Protection::Protected,
+        },
+        reported: ReportedOptions {
+            write_concurrency: WriteConcurrency::False,
+            read_concurrency: false,
+            decentralized_counters: false,
+        },
+        full_scan: FullScanPolicy::new(FullScan::Allow),
+        owner: Owner::Process(caller.raw()),
+        heir: None,
+    };
+    let made = lifetime::create(env, recipe, &guard)?;
+    if !is_query {
+        made.id.begin_snapshot();
+    }
+    Ok(made.id.term(env))
+}
+
+/// `snapshots(Table)`: `{Number, Queries, Oldest, Memory, Evicted}` of the snapshots of a table and
+/// of queries that go on. `Oldest` is the age of the oldest in milliseconds, bytes are those that
+/// are held back for them, and `Evicted` is the number of snapshots that bounds have ended.
+fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = find_table(env, table, &guard)? else {
+        return Ok(KnownAtom::Undefined.word());
+    };
+    let kept = shared.table.kept_snapshots();
+    let words: [VmWord<'e>; 5] = [
+        env.uint(kept.count as u64),
+        env.uint(kept.queries as u64),
+        env.uint(milliseconds(kept.oldest)),
+        env.uint(kept.bytes as u64),
+        env.uint(kept.evicted),
+    ];
+    Ok(env.tuple(&words))
+}
+
+/// `moment_state(Term)`: `none` if a term is no snapshot that a program holds; the reason why it
+/// has ended, if it has; or `{disk | memory, Table, Owner, Milliseconds}`, of which the last is its
+/// age.
+fn moment_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let Some(handle) = resource::get::<Handle>(term) else {
+        return Ok(KnownAtom::None.word());
+    };
+    let Some(why) = handle.ending() else {
+        return Ok(KnownAtom::None.word());
+    };
+    let guard = ats_sync::pin();
+    let Some(shared) = find_table(env, term, &guard)? else {
+        return Ok(handle.ending().unwrap_or(why).word());
+    };
+    if let Some(why) = find_ending(shared) {
+        return Ok(why.word());
+    }
+    let moment = shared.moment.as_ref().ok_or(KnownAtom::None)?;
+    let owner = shared.owner().unwrap_or(KnownAtom::None.word());
+    let age = env.uint(milliseconds(moment.age()));
+    let place = match &moment.shown {
+        Shown::Disk(_) => KnownAtom::Disk,
+        Shown::Memory(_) => KnownAtom::Memory,
+    };
+    Ok(env.tuple(&[place.word(), moment.source.term(env), owner, age]))
+}
+
+/// `release(Snapshot)`: ends a snapshot, of any owner: `true`, also if it has ended otherwise.
+fn release<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
+    if handle.set_released().ok_or(KnownAtom::Id)? == KnownAtom::Released {
+        return Err(KnownAtom::Id.into());
+    }
+    let guard = ats_sync::pin();
+    if let Some(shared) = find_table(env, term, &guard)? {
+        lifetime::delete(shared, &guard);
+    }
+    Ok(KnownAtom::True.word())
+}
+
+/// The keys that two snapshots may have differently.
+pub(crate) struct ChangedKeys(Vec<Box<[u8]>>);
+
+impl Resource for ChangedKeys {
+    const NAME: &'static CStr = c"ats_changed_keys";
+
+    fn slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+}
+
+/// A snapshot of a table in memory, to be read beyond a guard.
+fn find_snapshot(env: Env<'_>, term: VmTerm<'_>) -> Result<Arc<Shared>, KnownAtom> {
+    let guard = ats_sync::pin();
+    let shared = find_readable(env, term, &guard)?;
+    moment_of(shared)?;
+    Ok(shared.to_arc())
+}
+
+fn moment_of(shared: &Shared) -> Result<&Arc<KeptMoment<VmHost>>, KnownAtom> {
+    let moment = shared.moment.as_ref().and_then(Moment::of_memory);
+    moment.ok_or(KnownAtom::NoSnapshot)
+}
+
+/// `changed_keys(First, Second)`: a reference to the keys that changed between two snapshots of a
+/// table.
+fn changed_keys<'e>(env: Env<'e>, [first, second]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    // It looks at each version.
+    if !process::on_dirty_scheduler() {
+        return Err(NoReply::DirtyCpu);
+    }
+    let (first, second) = (find_snapshot(env, first)?, find_snapshot(env, second)?);
+    let source = |shared: &Shared| Some(ptr::from_ref(&*shared.moment.as_ref()?.source));
+    if source(&first) != source(&second) {
+        return Err(KnownAtom::OtherTable.into());
+    }
+    let keys = moment_of(&first)?.changed_keys(moment_of(&second)?)?;
+    Ok(ResourceRef::new(ChangedKeys(keys)).term(env))
+}
+
+/// A call that finds differences takes about so long.
+const SLICE: Duration = Duration::from_micros(500);
+
+/// `differences(First, Second, Keys, From) -> {[{OfFirst, OfSecond}], Next | done}`: the objects
+/// that two snapshots have of keys, from the one with the index `From` on, that are not in the
+/// same record.
+fn differences<'e>(env: Env<'e>, [first, second, keys, from]: [VmTerm<'e>; 4]) -> NifResult<'e> {
+    let keys = resource::get::<ChangedKeys>(keys).ok_or(KnownAtom::None)?;
+    let from = from.as_unsigned().ok_or(KnownAtom::None)?;
+    let from = usize::try_from(from).map_err(|_| KnownAtom::None)?;
+    let guard = ats_sync::pin();
+    let first = find_readable(env, first, &guard)?;
+    let second = find_readable(env, second, &guard)?;
+    let begun = Instant::now();
+    let (mut pairs, mut next) = (Vec::new(), from);
+    for key in keys.0.iter().skip(from) {
+        if next > from && begun.elapsed() > SLICE {
+            break;
+        }
+        next += 1;
+        let old = first.table.lookup_bytes(key, &guard)?;
+        let new = second.table.lookup_bytes(key, &guard)?;
+        let is_same = match (&old, &new) {
+            (Some(old), Some(new)) => old.is_same(new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        if !is_same {
+            let list = |found| match found {
+                Some(found) => object_list_unlimited(env, &found),
+                None => Ok(VmWord::NIL),
+            };
+            pairs.push(env.tuple(&[list(old)?, list(new)?]));
+        }
+    }
+    process::consume(env, begun.elapsed().as_micros() / 10);
+    let next = match next < keys.0.len() {
+        true => env.uint(next as u64),
+        false => KnownAtom::Done.word(),
+    };
+    Ok(env.tuple(&[env.list(&pairs), next]))
+}
