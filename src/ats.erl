@@ -37,6 +37,7 @@
 -export([rank/2, nth/2, range_nth/4, range_nth/5]).
 -export([select_take/2, take_all_objects/1, take_first/1, take_last/1, merge/4, merge/5]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
+-export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2]).
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
 -export([init_table/2, from_dets/2, to_dets/2, table/1, table/2]).
 -export([i/0, i/1, i/2, i/3]).
@@ -47,6 +48,7 @@
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
 -export_type([merge/0, simple_merge/0]).
+-export_type([snapshot/0, snapshot_option/0, difference/0]).
 
 %% Runs an expression whose native calls may refuse their arguments, and gives the refusal the
 %% shape of an error of the standard library: the exception comes from the function the user
@@ -59,6 +61,9 @@
         end).
 
 -define(NATIVE(Call, Arguments), ?WITH_ERROR_INFO(ats_nif:Call, Arguments)).
+
+%% Objects that are read in one native call.
+-define(FOLDED_AT_ONCE, 100).
 
 -type table() :: atom() | tid().
 %% A named table or a table identifier.
@@ -80,12 +85,19 @@
       | {decentralized_counters, boolean()}
       | {full_scan, full_scan()}
       | {owner, none | application}
+      | {snapshot_memory, infinity | (Bytes :: non_neg_integer())}
       | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
       | {protection, table_access()}
       | {owner, none | application}.
 %% An option that {@link setopts/2} changes.
+-type snapshot() :: tid().
+%% A table that is what another one was at a moment, and can only be read.
+-type snapshot_option() :: {max_age, infinity | (Milliseconds :: pos_integer())}.
+-type difference() :: {insert, tuple()} | {delete, tuple()}
+                    | {change, Old :: tuple(), New :: tuple()}.
+%% A difference of two snapshots.
 -type full_scan() :: allow | warn | refuse.
 %% The reaction to a match specification that reads a whole table.
 -type backend() :: default | btree.
@@ -150,6 +162,10 @@
 %% application may give the table away and change its options. With `none', every process may.
 %% When an application ends, its tables go to their heirs, as those of any owner do. This option
 %% does not exist in `ets'.
+%%
+%% `{snapshot_memory, Bytes}' says how much memory may be held back for snapshots of the table (see
+%% {@link snapshot/2}) and for continuations: 256 MiB, if it is not given. This option does not
+%% exist in `ets'.
 %%
 %% `{backend, btree}' is for experiments: the table keeps its objects as bytes in a plain B-tree
 %% behind one lock. It answers as other tables do, only slower. So it tells whether something comes
@@ -670,7 +686,8 @@ tab2list(Table) ->
 
 %% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
 %%
-%% The function may change the table; objects inserted meanwhile may or may not be met.
+%% They are those that the table has at one moment between the begin and the end of the call. The
+%% function may change the table, and does not meet what it has changed.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -681,13 +698,17 @@ tab2list(Table) ->
 %% '''
 -spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldl(Function, Acc, Table) ->
-    Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
-    true = safe_fixtable(Id, true),
-    try fold_forwards(Function, Acc, Id, first_lookup(Id))
-    after safe_fixtable(Id, false)
+    case ?WITH_ERROR_INFO(ats_moment:begin_fold(Table), [Function, Acc, Table]) of
+        {few, Objects} ->
+            lists:foldl(Function, Acc, Objects);
+        {reading, Reading} ->
+            Source = ats_moment:source(Reading),
+            try fold_forwards(Function, Acc, Source, chunk(Source, start))
+            after ats_moment:end_reading(Reading)
+            end
     end.
 
-%% @doc Folds a function over the objects, in descending order of the keys of an `ordered_set'.
+%% @doc Like {@link foldl/3}, but in descending order of the keys of an `ordered_set'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -698,11 +719,126 @@ foldl(Function, Acc, Table) ->
 %% '''
 -spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldr(Function, Acc, Table) ->
-    Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
-    true = safe_fixtable(Id, true),
-    try fold_backwards(Function, Acc, Id, last_lookup(Id))
-    after safe_fixtable(Id, false)
+    Reading = ?WITH_ERROR_INFO(ats_moment:begin_reading(Table), [Function, Acc, Table]),
+    Source = ats_moment:source(Reading),
+    try fold_backwards(Function, Acc, Source, last_lookup(Source))
+    after ats_moment:end_reading(Reading)
     end.
+
+%%--------------------------------------------------------------------------------------------
+%% Moments
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv snapshot(Table, [])
+-spec snapshot(table()) -> snapshot().
+snapshot(Table) ->
+    ?WITH_ERROR_INFO(ats_moment:make(Table, []), [Table]).
+
+%% @doc Returns a snapshot: a table that is what this one is at a moment between the begin and the
+%% end of the call, and stays so. Takes as long for a large table as for a small one.
+%%
+%% Every function that reads a table reads a snapshot, {@link table/2} for queries of `qlc' too;
+%% every process may, whatever the protection of the table is. A function that changes a table fails
+%% with `badarg'. Steps and look-ups take as long as in the table; {@link nth/2}, {@link rank/2},
+%% {@link range_count/3} and {@link slot/2} take the time of walking over the objects.
+%%
+%% A snapshot belongs to the caller, and ends with it. It also ends by {@link release/1}; after
+%% `max_age' milliseconds, if that is given; or if more memory is held back for the snapshots of the
+%% table than its option `snapshot_memory' says, and it is the oldest. Then functions that read it
+%% fail with `badarg', and the exception tells why. A snapshot outlives its table.
+%%
+%% Writers go on. What they replace or remove stays in memory as long as a snapshot shows it: of
+%% each key one version for each snapshot at most. `info(Table, snapshots)' tells how much that is,
+%% and how many snapshots have ended by their age or by `snapshot_memory', as `evicted'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 2> Before = ats:snapshot(prices, [{max_age, 60000}]),
+%%    ats:insert(prices, {apple, 5}).
+%% true
+%% 3> ats:tab2list(Before).
+%% [{apple,3},{pear,4}]
+%% 4> ats:info(Before, snapshot_of) =:= ats:whereis(prices).
+%% true
+%% 5> ats:release(Before).
+%% true
+%% '''
+-spec snapshot(table(), [snapshot_option()]) -> snapshot().
+snapshot(Table, Options) ->
+    ?WITH_ERROR_INFO(ats_moment:make(Table, Options), [Table, Options]).
+
+%% @doc Ends a snapshot, whichever process has made it: what is held back for it alone is given back
+%% at once. A snapshot that has ended otherwise may be released, too. A second time is `badarg'.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    Snapshot = ats:snapshot(prices),
+%%    maps:get(number, ats:info(prices, snapshots)).
+%% 1
+%% 2> ats:release(Snapshot),
+%%    maps:get(number, ats:info(prices, snapshots)).
+%% 0
+%% '''
+-spec release(snapshot()) -> true.
+release(Snapshot) ->
+    ?WITH_ERROR_INFO(ats_moment:release(Snapshot), [Snapshot]).
+
+%% @doc Returns what differs between two snapshots of a table, as a list. See {@link diff/4}.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 2> Before = ats:snapshot(prices),
+%%    ats:insert(prices, {apple, 5}).
+%% true
+%% 3> ats:diff(Before, ats:snapshot(prices)).
+%% [{change,{apple,3},{apple,5}}]
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()].
+diff(First, Second) ->
+    Collect = fun(Difference, All) -> [Difference | All] end,
+    ?WITH_ERROR_INFO(lists:reverse(ats_moment:diff(First, Second, Collect, [])), [First, Second]).
+
+%% @doc Folds a function over what differs between two snapshots of a table: what has to be done to
+%% the first, which is the older one, to make it the second. It is called with `{insert, Object}',
+%% `{delete, Object}' or, of types where a key has one object, `{change, Old, New}', and with what
+%% it has returned before.
+%%
+%% The time is that of finding what was changed since the first snapshot was made, and of looking
+%% that up. If all objects of the table were deleted at once between the two, all are looked at.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    Before = ats:snapshot(prices),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 2> Insert = fun({insert, {_, Price}}, Sum) -> Sum + Price end,
+%%    ats:diff(Before, ats:snapshot(prices), Insert, 0).
+%% 7
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) -> Acc.
+diff(First, Second, Function, Acc) ->
+    ?WITH_ERROR_INFO(ats_moment:diff(First, Second, Function, Acc), [First, Second, Function, Acc]).
+
+%% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
+%% the same type. Returns when that is on disk. The directory must not be there.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}]).
+%% true
+%% 2> ats:checkpoint(prices, "prices.checkpoint").
+%% ok
+%% 3> {ok, Copy} = dats:open_file("prices.checkpoint"),
+%%    dats:lookup(Copy, pear).
+%% [{pear,4}]
+%% '''
+-spec checkpoint(table(), Directory :: file:name_all()) -> ok | {error, dats:reason()}.
+checkpoint(Table, Directory) ->
+    ?WITH_ERROR_INFO(ats_checkpoint:make(Table, Directory), [Table, Directory]).
 
 %%--------------------------------------------------------------------------------------------
 %% Match specifications
@@ -795,7 +931,11 @@ select_count(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
-%% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+%% many.
+%%
+%% Finds them as of one moment, and deletes those that no other process has written since, each
+%% atomically, one after the other. What is inserted meanwhile stays, also with the same key. If the
+%% specification is `[{'_',[],[true]}]', all are deleted at one moment.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -813,8 +953,11 @@ select_delete(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:delete(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
-%% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
-%% the keys stay the same. Not for a `bag'.
+%%
+%% Finds them as of one moment, and replaces those that no other process has written since, each
+%% atomically, one after the other. What is inserted meanwhile, and what has been put in the place
+%% of another object, stays as it is. Fails with `badarg' unless it is clear from the specification
+%% that the keys stay the same. Not for a `bag'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -880,8 +1023,8 @@ match_object(Table, Pattern, Limit) ->
 match_object(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
-%% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
-%% deleted at one moment.
+%% @doc Deletes the objects that match a pattern, as {@link select_delete/2}. All objects, that is
+%% the pattern `` '_' '', are deleted at one moment.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1064,8 +1207,9 @@ range_count(Table, Low, High) ->
 %%
 %% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is.
 %% The first call that counts a part of the table walks through that part, without looking at the
-%% objects. So does a later call if much has been inserted there since. The number is exact if no
-%% process writes at the same time; beside writers it is not that of one moment.
+%% objects. So does a later call if much has been inserted there since. The number is that of one
+%% moment: of a list that a process inserts meanwhile it has all objects or none. So while lists are
+%% inserted all the time, a call may have to walk over the objects of the range.
 %%
 %% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
 %% there, or deleting one, takes a little longer: a few dozen nanoseconds. Of an ordered bag objects
@@ -1084,7 +1228,7 @@ range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
 %% @doc Returns the number of objects of an `ordered_set' whose keys are below a key, which need not
-%% be in the table. It costs as much as {@link range_count/4}, and is as exact.
+%% be in the table. It is the number at one moment, and costs as much as {@link range_count/4}.
 %%
 %% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
 %% if the table is no `ordered_set'. There is no such function in `ets'.
@@ -1104,7 +1248,8 @@ rank(Table, Key) ->
 
 %% @doc Returns the object of an `ordered_set' at a place in the order of the keys: the first for 1,
 %% as `lists:nth/2', the last for -1, the last but one for -2. `` '$end_of_table' '' if there are
-%% not so many. It costs as much as {@link range_count/4}, and is as exact.
+%% not so many. It is the object that is there at one moment, and costs as much as
+%% {@link range_count/4}.
 %%
 %% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is
 %% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
@@ -1150,8 +1295,9 @@ range_nth(Table, Low, High, N, Bounds) ->
 range_delete(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Deletes the objects of a range, each atomically, and returns how many. Of the options of
-%% {@link range/4} only the bounds are possible.
+%% @doc Deletes the objects that a range has at one moment, each atomically, and returns how many.
+%% Those that another process has written since stay, as {@link select_delete/2} says. Of the
+%% options of {@link range/4} only the bounds are possible.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1352,12 +1498,12 @@ from_dets(Table, DetsTable) ->
 %% '''
 -spec to_dets(table(), DetsTable) -> DetsTable when DetsTable :: dets:tab_name().
 to_dets(Table, DetsTable) ->
-    ?WITH_ERROR_INFO(ats_dets:to_dets(identifier(Table), DetsTable), [Table, DetsTable]).
+    ?WITH_ERROR_INFO(ats_dets:to_dets(Table, DetsTable), [Table, DetsTable]).
 
 %% @equiv table(Table, [])
 -spec table(table()) -> qlc:query_handle().
 table(Table) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), []), [Table]).
+    ?WITH_ERROR_INFO(ats_qlc:table_of_moment(?MODULE, Table, identifier(Table), []), [Table]).
 
 %% @doc Makes a table a source of queries of `qlc'.
 %%
@@ -1385,7 +1531,8 @@ table(Table) ->
 %% '''
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), Options), [Table, Options]).
+    ?WITH_ERROR_INFO(ats_qlc:table_of_moment(?MODULE, Table, identifier(Table), Options),
+                     [Table, Options]).
 
 %% @doc Prints a list of all tables.
 -spec i() -> ok.
@@ -1428,13 +1575,13 @@ browse({Id, First}, Height, Width) ->
 %% between which other processes can come.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Takes out of a table the objects for which the result of a match specification is `true',
-%% and returns them: {@link select_delete/2} that says what it has deleted.
+%% @doc Takes out of a table the objects for which at one moment the result of a match specification
+%% is `true', and returns them: {@link select_delete/2} that says what it has deleted.
 %%
-%% Each object is taken atomically, as it was when it was removed. Of several processes that take
-%% the same object exactly one gets it. What they take from an `ordered_set' comes in ascending
-%% order, and the objects of a key of any bag oldest first. If the specification is
-%% `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
+%% Those that another process has written since the moment stay. Each object is taken atomically. Of
+%% several processes that take the same object exactly one gets it. What they take from an
+%% `ordered_set' comes in ascending order, and the objects of a key of any bag oldest first. If the
+%% specification is `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
 %%
 %% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
 %% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
@@ -1601,11 +1748,17 @@ identifier(Id) ->
     Id.
 
 -spec fold_forwards(fun((tuple(), Acc) -> Acc), Acc, table(),
-                    {term(), [tuple()]} | '$end_of_table') -> Acc.
-fold_forwards(_Function, Acc, _Id, '$end_of_table') ->
-    Acc;
-fold_forwards(Function, Acc, Id, {Key, Objects}) ->
-    fold_forwards(Function, lists:foldl(Function, Acc, Objects), Id, next_lookup(Id, Key)).
+                    {[tuple()], ats_nif:position() | done}) -> Acc.
+fold_forwards(Function, Acc, _Source, {Objects, done}) ->
+    lists:foldl(Function, Acc, Objects);
+fold_forwards(Function, Acc, Source, {Objects, Next}) ->
+    fold_forwards(Function, lists:foldl(Function, Acc, Objects), Source,
+                  chunk(Source, Next)).
+
+%% What is read may end meanwhile, with its table.
+-spec chunk(table(), start | ats_nif:position()) -> {[tuple()], ats_nif:position() | done}.
+chunk(Source, Position) ->
+    ?NATIVE(chunk(Source, Position, ?FOLDED_AT_ONCE), [Source, Position]).
 
 -spec fold_backwards(fun((tuple(), Acc) -> Acc), Acc, table(),
                      {term(), [tuple()]} | '$end_of_table') -> Acc.

@@ -28,7 +28,8 @@
       | too_long                                      % for the store of the table
       | pending                                % a module has to merge the values of a key first
       | snapshot_expired
-      | snapshot | no_snapshot | other_table         % of snapshots of `dats'
+      | snapshot | no_snapshot | other_table         % of snapshots
+      | snapshot_ended
       | {snapshot_ended, Why :: atom()}
       | {second, cause()}                            % the second argument is to blame
       | {merge_failed, Key :: term(), Failure :: term()}
@@ -170,13 +171,21 @@ messages(Facade, Function, [Table | Arguments], Cause) ->
         Message -> [Message | further_messages(Function, Arguments, Cause)]
     end.
 
+%% The text for a table that is a snapshot which has ended, if it is one.
+-spec ended(term(), message()) -> message().
+ended(Table, Otherwise) ->
+    case ats_nif:moment_state(Table) of
+        Why when is_atom(Why), Why =/= none -> table(Table, {snapshot_ended, Why});
+        _ -> Otherwise
+    end.
+
 -spec table(term(), cause()) -> message().
 table(Table, type) when is_reference(Table) ->
     <<"not a valid table identifier">>;
 table(_Table, type) ->
     <<"not an atom or a table identifier">>;
-table(_Table, id) ->
-    <<"the table identifier does not refer to an existing ATS table">>;
+table(Table, id) ->
+    ended(Table, <<"the table identifier does not refer to an existing ATS table">>);
 table(_Table, access) ->
     <<"the table identifier refers to an ATS table with insufficient access rights">>;
 table(_Table, table_type) ->
@@ -185,6 +194,10 @@ table(_Table, snapshot) ->
     <<"the table is a snapshot, which can only be read">>;
 table(_Table, no_snapshot) ->
     <<"not a snapshot of a table">>;
+table(Snapshot, snapshot_ended) ->
+    ended(Snapshot, <<"what was read at one moment has ended with its table">>);
+table(_Table, backend) ->
+    <<"the store of the table has no snapshots">>;
 table(_Table, {snapshot_ended, released}) ->
     <<"the snapshot was released">>;
 table(_Table, {snapshot_ended, owner_ended}) ->

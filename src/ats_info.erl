@@ -42,11 +42,27 @@ item(memory, Table) ->
     ats_nif:memory(Table);
 item(stats, Table) ->
     ats_nif:stats(Table);
+item(snapshots, Table) ->
+    case ats_nif:snapshots(Table) of
+        undefined ->
+            undefined;
+        {Number, Queries, Oldest, Memory, Evicted} ->
+            #{number => Number, queries => Queries, oldest => Oldest, memory => Memory,
+              evicted => Evicted}
+    end;
+item(Item, Table) when Item =:= snapshot_of; Item =:= age ->
+    of_snapshot(Item, ats_nif:moment_state(Table));
 item(Item, Table) ->
     case ats_nif:info(Table) of
         undefined -> undefined;
         Information -> pick(Item, Information)
     end.
+
+%% Another table has none of these.
+-spec of_snapshot(snapshot_of | age, tuple() | atom()) -> ats:tid() | non_neg_integer() | undefined.
+of_snapshot(snapshot_of, {memory, Table, _Owner, _Age}) -> Table;
+of_snapshot(age, {memory, _Table, _Owner, Age}) -> Age;
+of_snapshot(_Item, _NoSnapshot) -> undefined.
 
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,

@@ -38,6 +38,7 @@
          compressed = false :: boolean(),
          full_scan = allow :: ats:full_scan(),
          owner = process :: process | none | pid(),
+         snapshot_memory = default :: default | infinity | non_neg_integer(),
          backend = default :: atom(),
          %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
@@ -73,7 +74,7 @@ plain([Option | Options], Type, Protection, Named, All) ->
     end;
 plain([], Type, Protection, Named, _All) ->
     {ok, {Type, Protection, 1, Named, none, undefined, false, false, false, false, allow, process,
-          default}};
+          default, default}};
 plain(_NotAList, _Type, _Protection, _Named, _All) ->
     error.
 
@@ -121,6 +122,9 @@ option({owner, Wanted}, Read) ->
         error -> error;
         Owner -> Read#options{owner = Owner}
     end;
+option({snapshot_memory, Bytes}, Read)
+  when Bytes =:= infinity; is_integer(Bytes), Bytes >= 0, Bytes =< ?MAX_SMALL_INTEGER ->
+    Read#options{snapshot_memory = Bytes};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -192,7 +196,8 @@ finish(#options{} = Read) ->
           Read#options.compressed,
           Read#options.full_scan,
           Read#options.owner,
-          Read#options.backend}}.
+          Read#options.backend,
+          Read#options.snapshot_memory}}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().

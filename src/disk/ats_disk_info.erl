@@ -12,8 +12,8 @@
 all(Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
-            case ats_nif:disk_moment_state(Name) of
-                {_Table, _Owner, _Age} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
+            case ats_nif:moment_state(Name) of
+                {disk, _Table, _Owner, _Age} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
                 _ -> undefined
             end;
         _Options ->
@@ -24,24 +24,24 @@ all(Name) ->
 item(Item, Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
-            case ats_nif:disk_moment_state(Name) of
-                {_Table, _Owner, _Age} = Moment -> item_of_snapshot(Item, Name, Moment);
+            case ats_nif:moment_state(Name) of
+                {disk, _Table, _Owner, _Age} = Moment -> item_of_snapshot(Item, Name, Moment);
                 _ -> undefined
             end;
         Options ->
             item(Item, Name, Options)
     end.
 
--spec item_of_snapshot(term(), ats:tid(), {ats:tid(), pid(), non_neg_integer()}) ->
+-spec item_of_snapshot(term(), ats:tid(), {disk, ats:tid(), pid(), non_neg_integer()}) ->
           term() | undefined.
-item_of_snapshot(snapshot_of, _Snapshot, {Table, _Owner, _Age}) ->
+item_of_snapshot(snapshot_of, _Snapshot, {disk, Table, _Owner, _Age}) ->
     case ats_disk_tables:name(Table) of
         {ok, Name} -> Name;
         none -> undefined
     end;
-item_of_snapshot(owner, _Snapshot, {_Table, Owner, _Age}) ->
+item_of_snapshot(owner, _Snapshot, {disk, _Table, Owner, _Age}) ->
     Owner;
-item_of_snapshot(age, _Snapshot, {_Table, _Owner, Age}) ->
+item_of_snapshot(age, _Snapshot, {disk, _Table, _Owner, Age}) ->
     Age;
 item_of_snapshot(filename, Snapshot, _Moment) ->
     ats_disk_tables:directory(Snapshot);
@@ -71,8 +71,10 @@ item(compressed, _Name, #{compressed := Compressed}) ->
 item(snapshot_memory, _Name, #{snapshot_memory := Bytes}) ->
     Bytes;
 item(snapshots, Name, _Options) ->
-    {Number, Oldest, Memory, FileBytes} = ats_nif:disk_moments(ats_disk_tables:find(Name)),
-    #{number => Number, oldest => Oldest, memory => Memory, file_size => FileBytes};
+    {Number, Oldest, Memory, FileBytes, Evicted} =
+        ats_nif:disk_moments(ats_disk_tables:find(Name)),
+    #{number => Number, oldest => Oldest, memory => Memory, file_size => FileBytes,
+      evicted => Evicted};
 item(users, Name, _Options) ->
     Times = ats_disk_tables:users(Name),
     lists:append([lists:duplicate(N, Pid) || {Pid, N} <- Times]);

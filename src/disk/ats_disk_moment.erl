@@ -5,29 +5,13 @@
 %% otherwise the name of a table does. When it has ended, it still tells why.
 -module(ats_disk_moment).
 
--export([make/2, release/1, diff/4, failure/2]).
+-export([make/2, diff/4, failure/2]).
 
 %% @doc Makes a snapshot of a table, which belongs to the caller.
 -spec make(dats:tab_name(), Options :: term()) -> dats:snapshot().
 make(Name, Options) ->
     Table = ats_disk_tables:find_table(Name),
-    ats_nif:disk_moment(Table, max_age(Options)).
-
--spec max_age(term()) -> default | pos_integer().
-max_age([]) -> default;
-max_age([{max_age, infinity} | Options]) -> max_age(Options);
-max_age([{max_age, Ms} | Options]) when is_integer(Ms), Ms > 0, Ms < 1 bsl 59 ->
-    _ = max_age(Options),
-    Ms;
-max_age(_) -> erlang:error({ats_error, options}).
-
-%% @doc Ends a snapshot.
--spec release(term()) -> true.
-release(Snapshot) ->
-    case ats_nif:disk_moment_state(Snapshot) of
-        none -> erlang:error({ats_error, no_snapshot});
-        _ -> ats_nif:disk_release(Snapshot)
-    end.
+    ats_nif:disk_moment(Table, ats_moment:max_age(Options)).
 
 %% @doc The answer for a cause that a native function has raised, or the cause that the user is told
 %% of; see {@link ats_disk_failure:of_cause/2}. Of a snapshot that has ended, that is why.
@@ -42,7 +26,7 @@ failure(Cause, Name) ->
 
 -spec explain(ats_errors:cause(), dats:tab_name()) -> ats_errors:cause().
 explain(Cause, Name) when Cause =:= id; Cause =:= snapshot_expired ->
-    case ats_nif:disk_moment_state(Name) of
+    case ats_nif:moment_state(Name) of
         Why when is_atom(Why), Why =/= none -> {snapshot_ended, Why};
         _ -> Cause
     end;
@@ -68,11 +52,9 @@ diff(First, Second, Function, Acc) ->
                   true -> fun(Pair) -> merged(Pair, First, Second) end
               end,
     {Type, _KeyPos, _Fixed} = ats_nif:disk_kind(First),
-    Differences = case ats_disk_options:is_bag(Type) of
-                      false -> fun(Pair) -> of_object(Objects(Pair)) end;
-                      true -> fun of_bag/1
-                  end,
-    Each = fun(Pair, Before) -> lists:foldl(Function, Before, Differences(Pair)) end,
+    Each = fun(Pair, Before) ->
+                   lists:foldl(Function, Before, ats_moment:differences(Type, Objects(Pair)))
+           end,
     chunks(First, Second, Each, Acc, start).
 
 -spec check(term()) -> ok.
@@ -84,9 +66,7 @@ check(Snapshot) ->
 
 -spec check_second(term()) -> ok.
 check_second(Snapshot) ->
-    try check(Snapshot)
-    catch error:{ats_error, Cause} -> erlang:error({ats_error, {second, Cause}})
-    end.
+    ats_moment:second(fun() -> check(Snapshot) end).
 
 -spec chunks(dats:snapshot(), dats:snapshot(), fun(({[tuple()], [tuple()]}, Acc) -> Acc), Acc,
              start | binary()) -> Acc.
@@ -134,13 +114,3 @@ lookup_second(Snapshot, Key) ->
             ok = check_second(Snapshot),
             erlang:error({ats_error, Cause})
     end.
-
--spec of_object({[tuple()], [tuple()]}) -> [dats:difference()].
-of_object({Same, Same}) -> [];
-of_object({[], [New]}) -> [{insert, New}];
-of_object({[Old], []}) -> [{delete, Old}];
-of_object({[Old], [New]}) -> [{change, Old, New}].
-
--spec of_bag({[tuple()], [tuple()]}) -> [dats:difference()].
-of_bag({Old, New}) ->
-    [{delete, Object} || Object <- Old -- New] ++ [{insert, Object} || Object <- New -- Old].

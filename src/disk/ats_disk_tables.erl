@@ -107,9 +107,10 @@ find(Name) ->
 
 -spec find_snapshot(term()) -> ats:tid().
 find_snapshot(Term) ->
-    case ats_nif:disk_moment_state(Term) of
+    case ats_nif:moment_state(Term) of
         none -> erlang:error({ats_error, id});
-        {_Table, _Owner, _Age} -> Term;
+        {disk, _Table, _Owner, _Age} -> Term;
+        {memory, _Table, _Owner, _Age} -> erlang:error({ats_error, id});
         Why -> erlang:error({ats_error, {snapshot_ended, Why}})
     end.
 
@@ -144,8 +145,8 @@ options(Name) ->
 directory(Name) ->
     case options(Name) of
         undefined ->
-            case ats_nif:disk_moment_state(Name) of
-                {Table, _Owner, _Age} -> directory_of(name(Table));
+            case ats_nif:moment_state(Name) of
+                {disk, Table, _Owner, _Age} -> directory_of(name(Table));
                 _ -> undefined
             end;
         #{file := File} ->

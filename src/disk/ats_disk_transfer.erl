@@ -54,17 +54,26 @@ is_fixed(Table) ->
     element(3, ats_nif:disk_kind(Table)) =/= false.
 
 -spec in_unfixed(ats:tid(), source(), progress()) -> ok | {error, term()}.
+in_unfixed(Table, {ats, Source}, Progress) ->
+    Reading = try ats_moment:begin_reading(Source)
+              catch error:{ats_error, _Cause} -> erlang:error({ats_error, source})
+              end,
+    try in_from(Table, {ats, ats_moment:source(Reading)}, Progress)
+    after ats_moment:end_reading(Reading)
+    end;
 in_unfixed(Table, {Module, Source} = From, Progress) ->
-    Total = Module:info(Source, size),
     _ = call_other(fun() -> Module:safe_fixtable(Source, true) end, source),
-    try
-        replace_all(Table, fun(Stage) ->
-                                First = Module:select(Source, ?EVERYTHING, ?AT_ONCE),
-                                in_chunks(First, From, Stage, 0, Total, Progress)
-                        end)
-    after
-        Module:safe_fixtable(Source, false)
+    try in_from(Table, From, Progress)
+    after Module:safe_fixtable(Source, false)
     end.
+
+-spec in_from(ats:tid(), source(), progress()) -> ok | {error, term()}.
+in_from(Table, {Module, Source} = From, Progress) ->
+    Total = Module:info(Source, size),
+    replace_all(Table, fun(Stage) ->
+                               First = Module:select(Source, ?EVERYTHING, ?AT_ONCE),
+                               in_chunks(First, From, Stage, 0, Total, Progress)
+                       end).
 
 -spec is_there(module(), term()) -> boolean().
 is_there(Module, Table) ->

@@ -393,7 +393,7 @@ snapshot(Name, Options) ->
 %% '''
 -spec release(snapshot()) -> ok.
 release(Snapshot) ->
-    ?DONE(ats_disk_moment:release(Snapshot), Snapshot, [Snapshot]).
+    ?DONE(ats_moment:release(Snapshot), Snapshot, [Snapshot]).
 
 %% @doc Returns what differs between two snapshots of a table, as a list. See {@link diff/4}.
 %%
@@ -480,7 +480,8 @@ info(Name) ->
 %% <dt>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</dt><dd>as in `ets:info/2'</dd>
 %% <dt>`snapshots'</dt><dd>of snapshots made by {@link snapshot/1}, as a map: their `number'; the
 %% age of the `oldest' in milliseconds; the bytes that only they keep, in `memory' of what is in
-%% files meanwhile, and `file_size' of files that were replaced</dd>
+%% files meanwhile, and `file_size' of files that were replaced; and how many have ended by their
+%% age or by `snapshot_memory' since the table was opened, as `evicted'</dd>
 %% <dt>`snapshot_memory'</dt><dd>as it was opened</dd>
 %% <dt>`stats'</dt><dd>what the store has done since it was opened, as a map; see
 %% `docs/use/operating.md'</dd>

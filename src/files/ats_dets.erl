@@ -62,22 +62,13 @@ check_inserted(true) -> ok.
 %% @doc Replaces the objects of a Dets table by those of a table.
 -spec to_dets(ats:table(), DetsTable) -> DetsTable.
 to_dets(Table, DetsTable) ->
-    true = ats_nif:safe_fixtable(Table, true),
-    try
-        First = first_chunk(Table, start, []),
-        Provider = make_provider(Table, First),
-        ok = call_dets(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
-        DetsTable
-    after
-        unfix(Table)
-    end.
+    ats_moment:read(Table, fun(Source) -> write_dets(Source, DetsTable) end).
 
-%% The table may have been deleted meanwhile.
--spec unfix(ats:table()) -> true.
-unfix(Table) ->
-    try ats_nif:safe_fixtable(Table, false)
-    catch error:{ats_error, _Cause} -> true
-    end.
+-spec write_dets(ats:table(), DetsTable) -> DetsTable.
+write_dets(Source, DetsTable) ->
+    Provider = make_provider(Source, first_chunk(Source, start, [])),
+    ok = call_dets(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
+    DetsTable.
 
 %% Returns as many objects as `ets' reads at first, or all: a single call returns fewer if they take
 %% long.

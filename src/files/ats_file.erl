@@ -73,9 +73,7 @@ make_way(File) ->
 -spec write_log(ats:table(), file:name(), #wanted{}, reference()) -> ok | {error, term()}.
 write_log(Table, File, Wanted, Name) ->
     try
-        {Id, Header} = header(Table, Wanted),
-        Log = write_terms([Header], new_log(Name, Wanted)),
-        ok = write_trailer(write_objects(Id, Log#log{count = 0}), Wanted),
+        ok = write_all(Table, Name, Wanted),
         sync(Name, Wanted)
     of
         ok -> disk_log:close(Name)
@@ -90,36 +88,35 @@ write_log(Table, File, Wanted, Name) ->
 new_log(Name, #wanted{md5sum = false}) -> #log{name = Name};
 new_log(Name, #wanted{md5sum = true}) -> #log{name = Name, md5 = erlang:md5_init()}.
 
-%% With the table that is described, whatever has its name later.
--spec header(ats:table(), #wanted{}) -> {ats:tid(), tuple()}.
-header(Table, Wanted) ->
-    case ats_info:all(Table) of
-        undefined ->
-            throw(badtab);
-        [{id, Id} | _] = Info ->
-            {Id, list_to_tuple(Info ++ [{major_version, ?MAJOR_VERSION},
-                                        {minor_version, ?MINOR_VERSION},
-                                        {extended_info, extended_info(Wanted)}])}
+%% The description and the objects are those of one moment.
+-spec write_all(ats:table(), reference(), #wanted{}) -> ok.
+write_all(Table, Name, Wanted) ->
+    [{id, Id} | _] = Info = case ats_info:all(Table) of
+                                undefined -> throw(badtab);
+                                Found -> Found
+                            end,
+    %% It may have been deleted since it was described.
+    Reading = try ats_moment:begin_reading(Id)
+              catch error:{ats_error, id} -> throw(badtab)
+              end,
+    try
+        Source = ats_moment:source(Reading),
+        Header = header(lists:keyreplace(size, 1, Info, {size, ats_nif:size(Source)}), Wanted),
+        Log = write_terms([Header], new_log(Name, Wanted)),
+        write_trailer(write_chunks(Source, start, Log#log{count = 0}), Wanted)
+    after
+        ats_moment:end_reading(Reading)
     end.
+
+-spec header([{atom(), term()}], #wanted{}) -> tuple().
+header(Info, Wanted) ->
+    list_to_tuple(Info ++ [{major_version, ?MAJOR_VERSION},
+                           {minor_version, ?MINOR_VERSION},
+                           {extended_info, extended_info(Wanted)}]).
 
 -spec extended_info(#wanted{}) -> [extended_info()].
 extended_info(#wanted{object_count = Count, md5sum = Md5}) ->
     [object_count || Count] ++ [md5sum || Md5].
-
-%% The table is fixed, so every object that is there throughout is written once.
--spec write_objects(ats:tid(), #log{}) -> #log{}.
-write_objects(Table, Log) ->
-    %% It may have been deleted since it was described.
-    _ = try ats_nif:safe_fixtable(Table, true)
-        catch error:{ats_error, id} -> throw(badtab)
-        end,
-    try write_chunks(Table, start, Log)
-    after
-        %% It may have been deleted meanwhile.
-        try ats_nif:safe_fixtable(Table, false)
-        catch error:{ats_error, _Cause} -> true
-        end
-    end.
 
 -spec write_chunks(ats:table(), ats_nif:position(), #log{}) -> #log{}.
 write_chunks(Table, Position, Log) ->

@@ -9,7 +9,7 @@
 %% is named in what `qlc' says of the query. So this module knows no kind of tables.
 -module(ats_qlc).
 
--export([table/3, table/4]).
+-export([table/3, table/4, table_of_moment/4]).
 
 -export_type([option/0]).
 
@@ -24,6 +24,12 @@
 
 -define(DEFAULT_N_OBJECTS, 100).
 
+%% What a query reads: the table that it finds then, and what is done before and after.
+-record(source, {facade :: module(),
+                 table :: fun(() -> table()),
+                 pre :: fun(() -> term()),
+                 post :: fun(() -> term())}).
+
 %% @doc A handle of a table of that facade.
 -spec table(Facade :: module(), table(), [option()] | option()) -> qlc:query_handle().
 table(Facade, Table, Asked) ->
@@ -33,15 +39,53 @@ table(Facade, Table, Asked) ->
 -spec table(Facade :: module(), Shown :: term(), table(), [option()] | option()) ->
           qlc:query_handle().
 table(Facade, Shown, Table, Asked) ->
+    Fixed = #source{facade = Facade,
+                    table = fun() -> Table end,
+                    pre = fun() -> Facade:safe_fixtable(Table, true) end,
+                    post = fun() -> Facade:safe_fixtable(Table, false) end},
+    table_of(Fixed, Shown, Table, Asked).
+
+%% @doc A handle of a table of the native library, of which a query reads one moment.
+%%
+%% The process that runs a query keeps the moment in its dictionary, since it reads by functions
+%% that were made before the query has begun.
+-spec table_of_moment(Facade :: module(), Shown :: ats:table(), ats:table(),
+                      [option()] | option()) -> qlc:query_handle().
+table_of_moment(Facade, Shown, Table, Asked) ->
+    Key = {?MODULE, make_ref()},
+    Begin = fun() ->
+                    Reading = try ats_moment:begin_reading(Table)
+                              catch error:{ats_error, Cause} ->
+                                      erlang:error(ats_errors:reason(Cause))
+                              end,
+                    put(Key, {Reading, get(Key)})
+            end,
+    End = fun() ->
+                  case erase(Key) of
+                      {Reading, undefined} -> ats_moment:end_reading(Reading);
+                      {Reading, Outer} -> put(Key, Outer), ats_moment:end_reading(Reading)
+                  end
+          end,
+    Source = fun() ->
+                     case get(Key) of
+                         undefined -> Table;
+                         {Reading, _Outer} -> ats_moment:source(Reading)
+                     end
+             end,
+    OfMoment = #source{facade = Facade, table = Source, pre = Begin, post = End},
+    table_of(OfMoment, Shown, Table, Asked).
+
+-spec table_of(#source{}, Shown :: term(), table(), [option()] | option()) -> qlc:query_handle().
+table_of(#source{facade = Facade} = Source, Shown, Table, Asked) ->
     {Traverse, Rest} = take(traverse, select, options(Asked)),
     {NObjects, Further} = take(n_objects, default, Rest),
-    Callbacks = [{pre_fun, fun(_) -> Facade:safe_fixtable(Table, true) end},
-                 {post_fun, fun() -> Facade:safe_fixtable(Table, false) end},
+    Callbacks = [{pre_fun, fun(_) -> (Source#source.pre)() end},
+                 {post_fun, Source#source.post},
                  {info_fun, fun(Item) -> info(Facade, Table, Item) end},
                  {format_fun, fun(What) -> format(Facade, Shown, Asked, What) end},
                  {key_equality, key_equality(Facade, Table)},
-                 {lookup_fun, lookup_fun(Facade, Table, Traverse)}],
-    Traversal = traversal(Facade, Table, Traverse, n_objects(NObjects)),
+                 {lookup_fun, lookup_fun(Source, Traverse)}],
+    Traversal = traversal(Source, Traverse, n_objects(NObjects)),
     try qlc:table(Traversal, Callbacks ++ Further)
     catch
         error:badarg -> wrong_options()
@@ -82,17 +126,23 @@ wrong_options() ->
 %% Callbacks
 %%--------------------------------------------------------------------------------------------
 
--spec traversal(module(), table(), term(), pos_integer()) ->
+-spec traversal(#source{}, term(), pos_integer()) ->
           fun(() -> objects()) | fun((ats:match_spec()) -> objects()).
-traversal(Facade, Table, select, N) ->
-    fun(MatchSpec) -> chunks(Facade, Facade:select(Table, MatchSpec, N)) end;
-traversal(Facade, Table, {select, MatchSpec}, N) ->
-    fun() -> chunks(Facade, Facade:select(Table, MatchSpec, N)) end;
-traversal(Facade, Table, first_next, _N) ->
-    fun() -> steps(Table, Facade:first_lookup(Table), fun Facade:next_lookup/2) end;
-traversal(Facade, Table, last_prev, _N) ->
-    fun() -> steps(Table, Facade:last_lookup(Table), fun Facade:prev_lookup/2) end;
-traversal(_Facade, _Table, _Unknown, _N) ->
+traversal(#source{facade = Facade, table = Source}, select, N) ->
+    fun(MatchSpec) -> chunks(Facade, Facade:select(Source(), MatchSpec, N)) end;
+traversal(#source{facade = Facade, table = Source}, {select, MatchSpec}, N) ->
+    fun() -> chunks(Facade, Facade:select(Source(), MatchSpec, N)) end;
+traversal(#source{facade = Facade, table = Source}, first_next, _N) ->
+    fun() ->
+            Table = Source(),
+            steps(Table, Facade:first_lookup(Table), fun Facade:next_lookup/2)
+    end;
+traversal(#source{facade = Facade, table = Source}, last_prev, _N) ->
+    fun() ->
+            Table = Source(),
+            steps(Table, Facade:last_lookup(Table), fun Facade:prev_lookup/2)
+    end;
+traversal(_Source, _Unknown, _N) ->
     wrong_options().
 
 -spec chunks(module(), {[term()], Continuation :: term()} | '$end_of_table') -> objects().
@@ -108,12 +158,14 @@ steps(Table, {Key, Objects}, Step) ->
     Objects ++ fun() -> steps(Table, Step(Table, Key), Step) end.
 
 %% A specification of the user would be lost in look-ups.
--spec lookup_fun(module(), table(), term()) ->
-          undefined | fun((pos_integer(), [term()]) -> [tuple()]).
-lookup_fun(_Facade, _Table, {select, _MatchSpec}) ->
+-spec lookup_fun(#source{}, term()) -> undefined | fun((pos_integer(), [term()]) -> [tuple()]).
+lookup_fun(_Source, {select, _MatchSpec}) ->
     undefined;
-lookup_fun(Facade, Table, _Traverse) ->
-    fun(_KeyPos, Keys) -> lists:flatmap(fun(Key) -> Facade:lookup(Table, Key) end, Keys) end.
+lookup_fun(#source{facade = Facade, table = Source}, _Traverse) ->
+    fun(_KeyPos, Keys) ->
+            Table = Source(),
+            lists:flatmap(fun(Key) -> Facade:lookup(Table, Key) end, Keys)
+    end.
 
 %% An exception names the function that the user has called, and not one that was called here. The
 %% type of a table is only refused if the term is no table.

@@ -20,8 +20,10 @@
 
 -export_type([continuation/0, explanation/0]).
 
+-type source() :: ats:table() | {Moment :: ats:tid(), ats:table()}.
+%% What the chunks of a query show: a moment of the table, or the table as it is.
 -opaque continuation() ::
-        {ats:table(), ats_nif:place(), Limit :: pos_integer(),
+        {source(), ats_nif:place(), Limit :: pos_integer(),
          ats:compiled_match_spec() | {range, ats:compiled_match_spec()},
          Rest :: [term()]} | '$end_of_table'.
 %% `Rest' are results that were found together with the last ones of a chunk, but were too many. A
@@ -48,7 +50,8 @@ start(Table, MatchSpec, How) ->
     case ats_nif:select_start(Table, MatchSpec, How) of
         warn ->
             ?LOG_WARNING("~tp reads the whole table ~tp for the match specification ~tp",
-                         [self(), Table, MatchSpec], #{domain => [ats]}),
+                         [self(), Table, MatchSpec],
+                         #{domain => [ats], ats_event => full_scan, ats_table => Table}),
             start(Table, MatchSpec, How);
         Selected ->
             Selected
@@ -135,13 +138,21 @@ chunk(Table, MatchSpec, Direction, Limit) ->
 %% As in `ets', the continuation of an `ordered_set' that the caller knows by its name goes on with
 %% the table that has the name then. All slices of one call read the same table.
 -spec by_name(ats:table(), chunk()) -> chunk().
-by_name(Name, {Results, {Id, Place, Limit, Compiled, Rest}} = Chunk) when is_atom(Name) ->
-    case ats_info:item(type, Id) of
-        ordered_set -> {Results, {Name, Place, Limit, Compiled, Rest}};
+by_name(Name, {Results, {Source, Place, Limit, Compiled, Rest}} = Chunk) when is_atom(Name) ->
+    case ats_info:item(type, table_of_source(Source)) of
+        ordered_set -> {Results, {rename(Source, Name), Place, Limit, Compiled, Rest}};
         _ -> Chunk
     end;
 by_name(_Table, Chunk) ->
     Chunk.
+
+-spec rename(source(), atom()) -> source().
+rename({Moment, _Id}, Name) -> {Moment, Name};
+rename(_Id, Name) -> Name.
+
+-spec table_of_source(source()) -> ats:table().
+table_of_source({_Moment, Table}) -> Table;
+table_of_source(Table) -> Table.
 
 %% The table that has the name of an `ordered_set' now.
 -spec of_name(atom()) -> ats:tid().
@@ -169,8 +180,48 @@ of_range(LastChunk) ->
 
 %% The first chunk of what was begun.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
+fill({Tag, Id, Compiled, Place, Results}, Direction, Limit) ->
+    %% What is read is a moment of a table, or the table itself.
+    Source = case ats_nif:table_of_moment(Id) of
+                 none -> Id;
+                 Table -> {Id, Table}
+             end,
+    fill({Tag, Source, Compiled, Place, Results}, Direction, Limit, Limit, []);
 fill(Selected, Direction, Limit) ->
     fill(Selected, Direction, Limit, Limit, []).
+
+%% The next slice. A moment ends if the next chunk comes too late, or if it holds back too much
+%% memory; and a continuation may have been a binary in between. Then the chunks that follow show
+%% the table as it is.
+-spec next(source(), ats:compiled_match_spec(), ats_nif:place(), up | down, pos_integer()) ->
+          ats_nif:selected().
+next({Moment, Name} = Source, Compiled, Place, Direction, Wanted) when is_atom(Name) ->
+    Id = of_name(Name),
+    case ats_nif:table_of_moment(Moment) of
+        Id -> next_of_moment(Source, Compiled, Place, Direction, Wanted);
+        _Other -> next(Id, Compiled, Place, Direction, Wanted)
+    end;
+next({_Moment, _Id} = Source, Compiled, Place, Direction, Wanted) ->
+    next_of_moment(Source, Compiled, Place, Direction, Wanted);
+next(Id, Compiled, Place, Direction, Wanted) ->
+    ats_nif:select_more(Id, Compiled, Place, {Direction, Wanted}, []).
+
+-spec next_of_moment({ats:tid(), ats:table()}, ats:compiled_match_spec(), ats_nif:place(),
+                     up | down, pos_integer()) -> ats_nif:selected().
+next_of_moment({Moment, Table} = Source, Compiled, Place, Direction, Wanted) ->
+    try ats_nif:select_more(Moment, Compiled, Place, {Direction, Wanted}, []) of
+        {Tag, Moment, Compiled, NewPlace, Results} ->
+            {Tag, Source, Compiled, NewPlace, Results};
+        Results ->
+            Results
+    catch
+        error:{ats_error, Cause} when Cause =:= snapshot_ended; Cause =:= id; Cause =:= type ->
+            next(present(Table), Compiled, Place, Direction, Wanted)
+    end.
+
+-spec present(ats:table()) -> ats:tid().
+present(Name) when is_atom(Name) -> of_name(Name);
+present(Id) -> Id.
 
 %% @doc The next chunk.
 -spec continue(continuation()) -> chunk().
@@ -180,21 +231,21 @@ continue({Id, Place, Limit, {range, Compiled}, Rest}) ->
     of_range(continue({Id, Place, Limit, Compiled, Rest}));
 continue({Name, Place, Limit, Compiled, Rest}) when is_atom(Name) ->
     by_name(Name, continue({of_name(Name), Place, Limit, Compiled, Rest}));
-continue({Id, Place, Limit, Compiled, Rest})
+continue({Source, Place, Limit, Compiled, Rest})
   when is_integer(Limit), Limit > 0, is_list(Rest),
        (Place =:= done orelse tuple_size(Place) =:= 3) ->
     case length(Rest) of
         Found when Found < Limit, Place =/= done ->
             {Direction, _, _} = Place,
             Wanted = Limit - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Wanted}, []),
+            Selected = next(Source, Compiled, Place, Direction, Wanted),
             fill(Selected, Direction, Wanted, Limit, [Rest]);
         Found ->
             %% The table is not read, but it must be there.
-            _ = ats_nif:first(Id),
+            _ = ats_nif:first(present(table_of_source(Source))),
             case Place of
                 done when Found =< Limit -> {Rest, '$end_of_table'};
-                _ -> cut(Rest, Limit, Id, Compiled, Place)
+                _ -> cut(Rest, Limit, Source, Compiled, Place)
             end
     end;
 continue(_) ->
@@ -202,40 +253,41 @@ continue(_) ->
 
 %% A slice may be over before a chunk is full; and if several objects have the same key, there may
 %% be more in it than was wanted.
--spec fill(ats_nif:selected(), up | down, pos_integer(), pos_integer(), [[term()]]) -> chunk().
-fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
+-spec fill(ats_nif:selected() | tuple(), up | down, pos_integer(), pos_integer(), [[term()]]) ->
+          chunk().
+fill({more, Source, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
     case length(Results) of
         Found when Found < Wanted ->
             Missing = Wanted - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Missing}, []),
+            Selected = next(Source, Compiled, Place, Direction, Missing),
             fill(Selected, Direction, Missing, Limit, [Results | Parts]);
         Wanted ->
-            {ats_collect:in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
+            {ats_collect:in_order(Results, Parts), {Source, Place, Limit, Compiled, []}};
         _ ->
-            cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
+            cut(ats_collect:in_order(Results, Parts), Limit, Source, Compiled, Place)
     end;
 fill({pending, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
     case ats_merge_pending:resolve(Id) of
         ok -> fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts);
         no_snapshot -> pending
     end;
-fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
-    cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
+fill({done, Source, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
+    cut(ats_collect:in_order(Results, Parts), Limit, Source, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->
     case ats_collect:in_order(Results, Parts) of
         [] -> '$end_of_table';
         All -> {All, '$end_of_table'}
     end.
 
--spec cut([term()], pos_integer(), ats:tid(), ats:compiled_match_spec(), ats_nif:place()) ->
+-spec cut([term()], pos_integer(), source(), ats:compiled_match_spec(), ats_nif:place()) ->
           chunk().
-cut(Results, Limit, Id, Compiled, Place) ->
+cut(Results, Limit, Source, Compiled, Place) ->
     {Chunk, Rest} = lists:split(Limit, Results),
-    {Chunk, {Id, Place, Limit, Compiled, Rest}}.
+    {Chunk, {Source, Place, Limit, Compiled, Rest}}.
 
 %% @doc The table in which a continuation goes on.
 -spec table_of(continuation()) -> ats:table() | '$end_of_table'.
-table_of({Id, _Place, _Limit, _Compiled, _Rest}) -> Id;
+table_of({Source, _Place, _Limit, _Compiled, _Rest}) -> table_of_source(Source);
 table_of('$end_of_table') -> '$end_of_table';
 table_of(_) -> erlang:error({ats_error, none}).
 

@@ -443,7 +443,8 @@ ages(Config) ->
     %% Also if nobody reads it.
     Unread = dats:snapshot(T, [{max_age, 100}]),
     ats_test_lib:until(
-        fun() -> maps:get(number, dats:info(T, snapshots)) =:= 1 end, 10000),
+        fun() -> maps:get(evicted, dats:info(T, snapshots)) =:= 2 end, 10000),
+    ?assertMatch(#{number := 1}, dats:info(T, snapshots)),
     ?assertEqual(#{1 => Text}, words(fun() -> dats:first(Unread) end)),
     %% The age at which those end that the table makes itself does not matter.
     ?assertEqual([{1, a}], dats:lookup(Kept, 1)),
@@ -472,6 +473,9 @@ bound(Config) ->
                  ok = dats:flush(T),
                  {N, S}
              end || N <- lists:seq(1, 30)],
+    %% They are counted just after they have ended.
+    Counted = fun() -> #{number := N, evicted := E} = dats:info(T, snapshots), N + E =:= 31 end,
+    ats_test_lib:until(Counted, 5000),
     #{memory := Memory, number := Number} = dats:info(T, snapshots),
     ?assert(Memory =< 2 bsl 20),
     ?assert(Number >= 1 andalso Number < 31),

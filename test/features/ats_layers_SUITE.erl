@@ -48,8 +48,8 @@ no_circles(_) ->
     digraph:delete(Graph).
 
 the_facade_is_called_from_above(_) ->
-    ?assertEqual([ats_metrics, ats_mnesia, ats_mnesia_log, ats_mnesia_pending, ats_mnesia_tables,
-                  ats_mnesia_writer],
+    ?assertEqual([ats_metrics, ats_mnesia, ats_mnesia_log, ats_mnesia_tables, ats_mnesia_writer,
+                  ats_try_beam, ats_try_dets],
                  lists:usort([A || {A, ats} <- calls()])).
 
 %% ----- another facade -----

@@ -1,6 +1,6 @@
 %% Queries see a table as it was at one moment: lists that are inserted as one are seen as a whole,
 %% sums stay, and what was kept for queries goes with them.
--module(ats_moments_SUITE).
+-module(ats_one_moment_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
@@ -8,13 +8,16 @@
 -export([all/0, init_per_suite/1, end_per_suite/1]).
 -export([lists_are_seen_whole/1, lists_of_any_length/1, bags_are_seen_whole/1,
          transfers_keep_the_sum/1, counters_keep_their_order/1, objects_come_and_go/1,
-         ranges_are_of_one_moment/1, memory_comes_back/1, killed_queries_leave_nothing/1,
+         ranges_are_of_one_moment/1, large_keys_are_read_at_one_moment/1,
+         places_have_lists_whole/1, places_see_each_token/1,
+         memory_comes_back/1, killed_queries_leave_nothing/1,
          tables_that_end_under_queries/1]).
 
 all() ->
     [lists_are_seen_whole, lists_of_any_length, bags_are_seen_whole, transfers_keep_the_sum,
-     counters_keep_their_order, objects_come_and_go, ranges_are_of_one_moment, memory_comes_back,
-     killed_queries_leave_nothing, tables_that_end_under_queries].
+     counters_keep_their_order, objects_come_and_go, ranges_are_of_one_moment,
+     large_keys_are_read_at_one_moment, places_have_lists_whole, places_see_each_token,
+     memory_comes_back, killed_queries_leave_nothing, tables_that_end_under_queries].
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -189,6 +192,93 @@ ranges_are_of_one_moment(_Config) ->
     true = ats:delete(T),
     ok.
 
+%% One key of a bag with so many objects that they are read in several slices. One more object goes
+%% from before all of these to behind them, and back: it is put there before it is removed here.
+large_keys_are_read_at_one_moment(_Config) ->
+    Size = 60000,
+    Spec = [{{key, '$1'}, [{'orelse', {'<', '$1', 1}, {'>', '$1', Size}}], ['$1']}],
+    Token = fun(N) when N rem 2 =:= 0 -> {key, -N};
+               (N) -> {key, Size + N}
+            end,
+    [begin
+         T = ats:new(t, [Type, public]),
+         true = ats:insert(T, [{key, I} || I <- lists:seq(1, Size)]),
+         true = ats:insert(T, Token(0)),
+         Writer = fun(N) ->
+                          true = ats:insert(T, Token(N)),
+                          true = ats:delete_object(T, Token(N - 1))
+                  end,
+         beside([Writer],
+                fun() ->
+                        Found = ats:select(T, Spec),
+                        ?assert(lists:member(length(Found), [1, 2])),
+                        ?assert(lists:member(ats:select_count(T, count_of(Spec)), [1, 2])),
+                        ?assert(lists:member(length(all_chunks(ats:select(T, Spec, 1))), [1, 2]))
+                end),
+         true = ats:delete(T)
+     end || Type <- [bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]],
+    ok.
+
+all_chunks('$end_of_table') -> [];
+all_chunks({Chunk, Continuation}) -> Chunk ++ all_chunks(ats:select(Continuation)).
+
+-define(ORDERED, [ordered_set, ordered_bag, ordered_duplicate_bag]).
+-define(ALL, [{low, unbounded}, {high, unbounded}]).
+
+%% Lists of new objects, while the table is divided, or is not: a count has all of a list or none,
+%% also if lists are on their way all the time.
+places_have_lists_whole(_Config) ->
+    [begin
+         T = ats:new(t, [Type, public]),
+         true = ats_nif:force_adaptation(T, Adapts, Adapts),
+         true = ats:insert(T, [{{5, other, I}, 0} || I <- lists:seq(1, 10 * Length)]),
+         Writer = fun(W) ->
+                      fun(N) ->
+                          true = ats:insert(T, [{{I, W, N}, I} || I <- lists:seq(1, Length)])
+                      end
+                  end,
+         beside([Writer(1), Writer(2)],
+                fun() ->
+                        Count = ats:range_count(T, x, x, ?ALL),
+                        ?assertEqual(0, Count rem Length),
+                        Lists = Count div Length - 10,
+                        [?assertMatch({{1, _, _}, 1}, ats:nth(T, rand:uniform(Lists)))
+                         || Lists > 0],
+                        ?assertEqual(0, ats:rank(T, {1})),
+                        ?assertEqual(0, ats:rank(T, {Length + 1, 0, 0}) rem Length)
+                end),
+         true = ats:delete(T)
+     end || Type <- ?ORDERED, Length <- [2, 10, 1000], Adapts <- [0, 50]],
+    ok.
+
+%% Of each of two writers one object is always there: it is put under another key before it is
+%% removed.
+places_see_each_token(_Config) ->
+    [begin
+         T = ats:new(t, [Type, public]),
+         true = ats_nif:force_adaptation(T, Adapts, Adapts),
+         true = ats:insert(T, [{{W, 0}, token} || W <- [1, 2]]),
+         Writer = fun(W) ->
+                      fun(N) ->
+                          true = ats:insert(T, {{N * 7919 rem 10007, W, N}, token}),
+                          [_] = ats:take(T, case N of
+                                                1 -> {W, 0};
+                                                _ -> {(N - 1) * 7919 rem 10007, W, N - 1}
+                                            end)
+                      end
+                  end,
+         beside([Writer(1), Writer(2)],
+                fun() ->
+                        ?assert(lists:member(ats:range_count(T, x, x, ?ALL), [2, 3, 4])),
+                        ?assertMatch({_, token}, ats:nth(T, 2)),
+                        ?assertMatch({_, token}, ats:nth(T, -2)),
+                        ?assertEqual('$end_of_table', ats:nth(T, 5)),
+                        ?assertEqual('$end_of_table', ats:nth(T, -5))
+                end),
+         true = ats:delete(T)
+     end || Type <- ?ORDERED, Adapts <- [0, 50]],
+    ok.
+
 %% Objects that queries have kept go with them.
 memory_comes_back(_Config) ->
     [begin
@@ -243,24 +333,4 @@ tables_that_end_under_queries(_Config) ->
      end || Type <- [set, ordered_set], _ <- lists:seq(1, 5)],
     ok.
 
-%% Runs writers, each of which is given 1, 2 and so on, and reads beside them for a while.
-beside(Writers, Read) ->
-    Pids = [spawn_monitor(fun() -> write(Writer, 1) end) || Writer <- Writers],
-    End = erlang:monotonic_time(millisecond) + ?TIME,
-    ok = read_until(End, Read),
-    [begin
-         exit(Pid, kill),
-         receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason) end
-     end || {Pid, Ref} <- Pids],
-    ok.
-
-write(Writer, N) ->
-    _ = Writer(N),
-    write(Writer, N + 1).
-
-read_until(End, Read) ->
-    _ = Read(),
-    case erlang:monotonic_time(millisecond) < End of
-        true -> read_until(End, Read);
-        false -> ok
-    end.
+beside(Writers, Read) -> ats_test_lib:beside(Writers, ?TIME, Read).
