@@ -45,7 +45,9 @@ run(Kind, Directory) ->
       "three tables, on all nodes; a transaction counts when it was acknowledged. The tables~n"
       "take writes only where a majority of the nodes is: {majority, true}.~n", []),
     Start = erlang:monotonic_time(millisecond),
-    {Cluster, Nodes} = ats_cluster:start(3, #{directory => Directory}),
+    %% A node that was given up must not be connected again before it knows.
+    Options = #{directory => Directory, args => ["-kernel", "dist_auto_connect", "once"]},
+    {Cluster, Nodes} = ats_cluster:start(3, Options),
     Demo = #{cluster => Cluster, nodes => Nodes, start => Start, kind => Kind},
     Kept = try
                ok = prepare(Demo),
@@ -89,6 +91,8 @@ tell(#{cluster := Cluster, nodes := [One, Two, Three]} = Demo) ->
     ok = watch(Demo, 4000),
 
     ok = ats_cluster:resume(Cluster, Three),
+    IsAlone = fun() -> on(Demo, Three, running, []) =:= [Three] end,
+    ok = ats_cluster:wait_until(IsAlone, ?MOST_MS),
     say(Demo, "Node 3 was woken, and finds itself alone: it takes no writes."),
     ok = ats_cluster:connect(Cluster),
     ok = watch_until(Demo, fun() -> [] =/= [E || {running_partitioned_network, _} = E

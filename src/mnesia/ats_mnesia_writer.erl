@@ -24,8 +24,6 @@
 
 %% Milliseconds that the first change waits for others.
 -define(COLLECT, 5).
-%% Changes of a batch.
--define(BATCH, 1000).
 %% Bytes of changes that may wait, and what each takes besides its arguments.
 -define(WAITING, 16#1000000).
 -define(OVERHEAD, 100).
@@ -42,6 +40,16 @@
 -type pending() :: none | ats_mnesia_pending:pending().
 -type change() :: {ats_mnesia_pending:change_number(), Bytes :: pos_integer(), ats_mnesia:tab(),
                    pending(), dats:tab_name(), Function :: atom(), Arguments :: [term()]}.
+
+%% What is to be done with a table: calls, and before them inserts that are one call, with their
+%% keys. What `pending' has of it is forgotten afterwards.
+-record(work, {tab :: ats_mnesia:tab(),
+               pending :: pending(),
+               is_bag :: boolean(),
+               calls = [] :: [{Function :: atom(), [term()]}],
+               inserts = [] :: [tuple()],
+               keys = #{} :: #{Key :: term() => later},
+               noted = [] :: [{ats_mnesia_pending:change_number(), Function :: atom(), term()}]}).
 
 %% @doc Starts the process, for the process that owns the tables.
 -spec start_link() -> {ok, pid()}.
@@ -185,87 +193,85 @@ answer_flush(From, Tag, Counts) ->
 -spec make_all(atomics:atomics_ref()) -> ok.
 make_all(Counts) ->
     ok = atomics:put(Counts, ?AWAKE, 0),
-    case ats:last(?QUEUE) of
-        '$end_of_table' -> ok;
-        Last -> make_until(Last, Counts)
+    case ats:take_all_objects(?QUEUE) of
+        [] ->
+            ok;
+        Changes ->
+            Works = lists:foldr(fun add_change/2, #{}, Changes),
+            ok = ats_mnesia_log:write_now(),
+            ok = maps:foreach(fun make_changes/2, Works),
+            atomics:sub(Counts, ?BYTES, lists:sum([element(2, Change) || Change <- Changes]))
     end.
 
--spec make_until(ats_mnesia_pending:change_number(), atomics:atomics_ref()) -> ok.
-make_until(Last, Counts) ->
-    Queued = [{{'$1', '_', '_', '_', '_', '_', '_'}, [{'=<', '$1', Last}], ['$_']}],
-    case ats:select(?QUEUE, Queued, ?BATCH) of
-        '$end_of_table' ->
-            ok;
-        {Changes, _} ->
-            Tables = maps:groups_from_list(fun(Change) -> element(5, Change) end,
-                                           lists:map(fun take_counter/1, Changes)),
-            ok = ats_mnesia_log:write_now(),
-            ok = maps:foreach(fun make_changes/2, Tables),
-            lists:foreach(fun(Change) -> forget(Change, Counts) end, Changes),
-            make_until(Last, Counts)
-    end.
+%% The last change comes first.
+-spec add_change(change(), #{dats:tab_name() => #work{}}) -> #{dats:tab_name() => #work{}}.
+add_change({Number, _Bytes, Tab, Pending, Name, Function, Arguments}, Works) ->
+    Work = case Works of
+               #{Name := Found} -> Found;
+               #{} -> #work{tab = Tab, pending = Pending, is_bag = dats:info(Name, type) =:= bag}
+           end,
+    Works#{Name => add_call(Function, Arguments, Number, Work)}.
+
+%% Objects that are inserted one after the other go into a table as one. Of those with one key the
+%% last remains, unless the table is a bag.
+-spec add_call(Function :: atom(), [term()], ats_mnesia_pending:change_number(), #work{}) ->
+          #work{}.
+add_call(take, [Table, Key], Number, Work) ->
+    {Function, Argument} = read_counter(Table, Key),
+    add_call(Function, [Argument], Number, Work);
+add_call(insert, [Objects], Number, Work) when is_list(Objects) ->
+    Add = fun(Object, Changed) -> add_call(insert, [Object], Number, Changed) end,
+    lists:foldr(Add, Work, Objects);
+add_call(insert, [Object], Number, #work{inserts = Objects, keys = Keys} = Work) ->
+    Key = element(2, Object),
+    case Keys of
+        #{Key := _} when not Work#work.is_bag ->
+            Work;
+        #{} ->
+            note(insert, [Object], Number,
+                 Work#work{inserts = [Object | Objects], keys = Keys#{Key => later}})
+    end;
+add_call(Function, Arguments, Number, Work) ->
+    #work{calls = Calls} = Joined = join_inserts(Work),
+    note(Function, Arguments, Number, Joined#work{calls = [{Function, Arguments} | Calls]}).
 
 %% What a counter is by now, as it cannot be told in which order others have changed it. It has to
-%% be taken before the log is written.
--spec take_counter(change()) -> change().
-take_counter({Number, Bytes, Tab, none, Name, take, [Table, Key]}) ->
+%% be read before the log is written.
+-spec read_counter(ats:table(), Key :: term()) -> {insert, tuple()} | {delete, Key :: term()}.
+read_counter(Table, Key) ->
     case ats:lookup(Table, Key) of
-        [] -> {Number, Bytes, Tab, none, Name, delete, [Key]};
-        [Object] -> {Number, Bytes, Tab, none, Name, insert, [Object]}
-    end;
-take_counter(Change) ->
-    Change.
+        [] -> {delete, Key};
+        [Object] -> {insert, Object}
+    end.
 
--spec forget(change(), atomics:atomics_ref()) -> ok.
-forget({Number, Bytes, _Tab, Pending, _Name, Function, Arguments}, Counts) ->
-    Pending =:= none
-        orelse ats_mnesia_pending:remove(Pending, Number, Function, hd(Arguments)),
-    true = ats:delete(?QUEUE, Number),
-    atomics:sub(Counts, ?BYTES, Bytes).
+-spec join_inserts(#work{}) -> #work{}.
+join_inserts(#work{inserts = []} = Work) ->
+    Work;
+join_inserts(#work{inserts = Objects, calls = Calls} = Work) ->
+    Work#work{inserts = [], keys = #{}, calls = [{insert, [Objects]} | Calls]}.
 
--spec make_changes(dats:tab_name(), [change(), ...]) -> ok.
-make_changes(Name, Changes) ->
-    Tab = element(3, hd(Changes)),
-    IsBag = dats:info(Name, type) =:= bag,
-    Calls = [{Function, Arguments} || {_, _, _, _, _, Function, Arguments} <- Changes],
+-spec note(Function :: atom(), [term()], ats_mnesia_pending:change_number(), #work{}) -> #work{}.
+note(_Function, _Arguments, _Number, #work{pending = none} = Work) ->
+    Work;
+note(Function, [Argument], Number, #work{noted = Noted} = Work) ->
+    Work#work{noted = [{Number, Function, Argument} | Noted]}.
+
+-spec make_changes(dats:tab_name(), #work{}) -> ok.
+make_changes(Name, #work{tab = Tab, pending = Pending, noted = Noted} = Work) ->
+    #work{calls = Calls} = join_inserts(Work),
     lists:foreach(fun({Function, Arguments}) ->
                           case attempt(Name, Function, Arguments) of
                               {ok, _} -> ok;
                               {badarg, _} -> give_up(Tab, "badarg");
                               {failed, Why} -> give_up(Tab, Why)
                           end
-                  end, join_inserts(Calls, IsBag)).
+                  end, Calls),
+    lists:foreach(fun({Number, Function, Argument}) ->
+                          ats_mnesia_pending:remove(Pending, Number, Function, Argument)
+                  end, Noted).
 
 %% Mnesia waits until this process has ended when it stops.
 -spec give_up(ats_mnesia:tab(), Why :: unicode:chardata()) -> no_return().
 give_up(Tab, Why) ->
     _ = spawn(fun() -> stop(Tab, Why) end),
     exit({ats_mnesia, Tab}).
-
-%% Objects that are inserted one after the other go into a table as one. Of those with one key the
-%% last remains, unless the table is a bag.
--spec join_inserts([Call], IsBag :: boolean()) -> [Call] when Call :: {atom(), [term()]}.
-join_inserts([{insert, [First]} | Calls], IsBag) ->
-    {Inserts, Others} = lists:splitwith(fun({Function, _}) -> Function =:= insert end, Calls),
-    Objects = lists:append([list(First) | [list(More) || {insert, [More]} <- Inserts]]),
-    [{insert, [replace_earlier(Objects, IsBag)]} | join_inserts(Others, IsBag)];
-join_inserts([Call | Calls], IsBag) ->
-    [Call | join_inserts(Calls, IsBag)];
-join_inserts([], _IsBag) ->
-    [].
-
-list(Object) when is_tuple(Object) -> [Object];
-list(Objects) -> Objects.
-
--spec replace_earlier([tuple()], IsBag :: boolean()) -> [tuple()].
-replace_earlier(Objects, true) ->
-    Objects;
-replace_earlier(Objects, false) ->
-    Keep = fun(Object, {Later, Keys}) ->
-                   Key = element(2, Object),
-                   case Keys of
-                       #{Key := _} -> {Later, Keys};
-                       #{} -> {[Object | Later], Keys#{Key => seen}}
-                   end
-           end,
-    element(1, lists:foldr(Keep, {[], #{}}, Objects)).

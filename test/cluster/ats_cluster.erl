@@ -310,7 +310,8 @@ common_arguments(Directory, Options) ->
      || Path <- code:get_path(), not lists:prefix(code:lib_dir(), Path), filelib:is_dir(Path)
     ],
     Ticktime = integer_to_list(maps:get(ticktime, Options, 4)),
-    ["-pa" | Ours] ++
+    %% The last one comes first.
+    ["-pa" | lists:reverse(Ours)] ++
         ["-setcookie", integer_to_list(rand:uniform(1 bsl 60), 36)] ++
         ["-start_epmd", "false", "-epmd_module", "ats_cluster_network"] ++
         ["-ats_cluster", Directory] ++

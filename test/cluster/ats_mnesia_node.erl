@@ -8,9 +8,9 @@
 -module(ats_mnesia_node).
 
 -export([configure/1, start/1, stop/0, restart_from/2, create_schema/2, create_tables/2]).
--export([running/0, events/0, aborts/0]).
+-export([running/0, events/0, aborts/0, hold_notice/0, take_notice/0]).
 -export([start_writers/2, stop_writers/0]).
--export([contents/1, acknowledged/3, objects/4, bank/1, total/0]).
+-export([contents/1, acknowledged/3, objects/4, accounts/1, total/0]).
 
 -export_type([family/0, table/0, writer/0]).
 
@@ -23,7 +23,7 @@
 -define(WINDOW, 60).
 %% Objects of a bag have one of so many keys.
 -define(BAG_KEYS, 7).
-%% Writers move amounts between so many accounts of a table, too.
+%% Writers move amounts between so many accounts, too, the same in each table.
 -define(ACCOUNTS, 20).
 -define(DEPOSIT, 100).
 -define(PAUSE_MS, 2).
@@ -31,6 +31,7 @@
 -define(LOAD_MS, 60000).
 -define(STOP_MS, 60000).
 -define(NOTES, ?MODULE).
+-define(HOLDER, ats_mnesia_node_holder).
 
 %% ----- what an operator does -----
 
@@ -64,6 +65,7 @@ stop() ->
 -spec restart_from([node()], [atom()]) -> ok.
 restart_from(Nodes, Tables) ->
     stopped = mnesia:stop(),
+    [true = net_kernel:connect_node(Node) || Node <- Nodes],
     ok = mnesia:set_master_nodes(Nodes),
     ok = mnesia:start(),
     ok = watch(),
@@ -143,6 +145,27 @@ events() ->
 -spec aborts() -> [term()].
 aborts() ->
     [Reason || {abort, Reason} <- ets:take(?NOTES, abort)].
+
+%% Has mnesia take no notice of lost nodes until take_notice/0 is called. So it is while the disk is
+%% slow: mnesia waits until it is on disk that a node is lost, and tells transactions then.
+-spec hold_notice() -> ok.
+hold_notice() ->
+    Me = self(),
+    {_, Monitor} = spawn_monitor(fun() ->
+        true = register(?HOLDER, self()),
+        true = erlang:suspend_process(whereis(mnesia_controller)),
+        Me ! {?HOLDER, held},
+        receive take_notice -> ok end
+    end),
+    receive
+        {?HOLDER, held} -> true = erlang:demonitor(Monitor, [flush]), ok;
+        {'DOWN', Monitor, process, _, Reason} -> error(Reason)
+    end.
+
+-spec take_notice() -> ok.
+take_notice() ->
+    ?HOLDER ! take_notice,
+    ok.
 
 %% ----- writers -----
 
@@ -227,14 +250,14 @@ change(Tables, W, N) ->
         end,
         Tables
     ),
-    {Bank, _, _} = lists:nth(1 + N rem length(Tables), Tables),
-    mnesia:table_info(Bank, type) =:= bag orelse move(Bank),
+    [From, To] = [{account, rand:uniform(?ACCOUNTS)} || _ <- [from, to]],
+    [ok = move(Table, From, To) || {Table, _, Type} <- Tables, Type =/= bag],
     ok.
 
-move(Table) ->
-    [{_, From, Rich}] = mnesia:read(Table, {account, rand:uniform(?ACCOUNTS)}, write),
+move(Table, From, To) ->
+    [{_, From, Rich}] = mnesia:read(Table, From, write),
     ok = mnesia:write({Table, From, Rich - 1}),
-    [{_, To, Poor}] = mnesia:read(Table, {account, rand:uniform(?ACCOUNTS)}, write),
+    [{_, To, Poor}] = mnesia:read(Table, To, write),
     mnesia:write({Table, To, Poor + 1}).
 
 numbered(Table, bag, W, Numbers) ->
@@ -279,10 +302,10 @@ objects(Table, Type, W, N) ->
     Numbers = lists:seq(max(1, N - ?WINDOW + 1), N),
     lists:sort([{Table, {W, last}, N} | numbered(Table, Type, W, Numbers)]).
 
-%% What is in all accounts of a table, of which these are the objects.
--spec bank([tuple()]) -> integer().
-bank(Objects) ->
-    lists:sum([Amount || {_, {account, _}, Amount} <- Objects]).
+%% The accounts of a table, of which these are the objects, in order, with what they have.
+-spec accounts([tuple()]) -> [{pos_integer(), integer()}].
+accounts(Objects) ->
+    [{Account, Amount} || {_, {account, Account}, Amount} <- Objects].
 
 -spec total() -> integer().
 total() ->

@@ -12,12 +12,13 @@
 
 -export_type([setting/0, kind/0, violation/0]).
 
--type kind() :: kill | restart | suspend | partition | kill_all.
+-type kind() :: kill | restart | suspend | wake_slowly | partition | kill_all.
 -type setting() :: map().
 -type violation() :: {Family :: atom(), term()}.
 
 -define(WRITERS, 2).
 -define(SETTLE_MS, 60000).
+-define(SLOW_MS, 1000).
 -define(JUDGE_TRIES, 20).
 
 %% ----- beginning and end -----
@@ -108,6 +109,17 @@ fault(suspend, Victim, Others, #{cluster := Cluster} = Setting) ->
     Noticed = wait_for_notice(Setting, Others),
     ok = ats_cluster:resume(Cluster, Victim),
     recover(Noticed, Victim, Others, Setting);
+fault(wake_slowly, Victim, Others, #{cluster := Cluster} = Setting) ->
+    _ = each(Setting, [Victim | Others], events, fun(_) -> [] end),
+    ok = at(Setting, Victim, hold_notice, []),
+    ok = ats_cluster:suspend(Cluster, Victim),
+    ok = wait_until_given_up(Setting, Others),
+    %% They change what the victim has read.
+    timer:sleep(?SLOW_MS),
+    ok = ats_cluster:resume(Cluster, Victim),
+    timer:sleep(?SLOW_MS),
+    ok = at(Setting, Victim, take_notice, []),
+    recover(true, Victim, Others, Setting);
 fault(partition, Victim, Others, #{cluster := Cluster} = Setting) ->
     _ = each(Setting, [Victim | Others], events, fun(_) -> [] end),
     ok = ats_cluster:partition(Cluster, [[Victim], Others]),
@@ -131,11 +143,14 @@ wait_for_notice(Setting, Others) ->
             timer:sleep(200 + rand:uniform(800)),
             false;
         _ ->
-            ok = wait_for_running(Setting, Others, Others),
-            ok = wait_for_progress(Setting, Others),
+            ok = wait_until_given_up(Setting, Others),
             timer:sleep(rand:uniform(500)),
             true
     end.
+
+wait_until_given_up(Setting, Others) ->
+    ok = wait_for_running(Setting, Others, Others),
+    wait_for_progress(Setting, Others).
 
 %% A node that knows that it is cut off takes no writes.
 minority_writes(#{families := Families} = Setting, Victim) ->
@@ -155,15 +170,16 @@ minority_writes(#{families := Families} = Setting, Victim) ->
                 acks_of(Setting, acks(Setting), Family, Victim)
         ].
 
-%% What an operator does when the network is back. A node that was given up is told by mnesia that
-%% its tables may differ from the others'; it takes theirs.
+%% What an operator does when the network is back. A node that was given up finds out that it is
+%% alone before it is connected again. Then mnesia tells that its tables may differ from those of
+%% the others; it takes theirs.
 recover(false, _, _, #{cluster := Cluster, nodes := Nodes} = Setting) ->
     ok = ats_cluster:connect(Cluster),
     ok = wait_for_running(Setting, Nodes, Nodes),
     {[], []};
 recover(true, Victim, Others, #{cluster := Cluster, nodes := Nodes, tables := Tables} = Setting) ->
-    ok = ats_cluster:connect(Cluster),
     ok = wait_for_running(Setting, [Victim], [Victim]),
+    ok = ats_cluster:connect(Cluster),
     Reported = fun() ->
         Events = lists:append(each(Setting, Nodes, events, fun(_) -> [] end)),
         [] =/= [Node || {running_partitioned_network, Node} <- Events]
@@ -231,17 +247,30 @@ judge_soon(Counting, Acks, #{families := Families} = Setting, Tries) ->
 %% `Counting' is what must be there of each writer, `Acks' what it was told last.
 judge({Family, Tables}, Counting, Acks, Setting) ->
     Contents = contents(Tables, Setting),
-    Banks = [
-        {Family, {wrong_sum, Table, ats_mnesia_node:bank(Objects)}}
-     || {Table, Type, [Objects | _]} <- Contents,
-        Type =/= bag,
-        ats_mnesia_node:bank(Objects) =/= ats_mnesia_node:total()
+    Accounts = [
+        {Table, ats_mnesia_node:accounts(Objects)}
+     || {Table, Type, [Objects | _]} <- Contents, Type =/= bag
     ],
     Writers = lists:append([
         judge_writer(Family, W, maps:get(Writer, Counting), maps:get(Writer, Acks), Contents)
      || {F, W, _} = Writer <- maps:keys(Acks), F =:= Family
     ]),
-    differing(Family, Contents) ++ Banks ++ Writers.
+    differing(Family, Contents) ++ Writers ++
+        [{Family, Wrong} || Wrong <- judge_accounts(Accounts)].
+
+%% Nothing comes or goes when amounts are moved, and each transaction moves the same in all tables.
+judge_accounts(Accounts) ->
+    [
+        {wrong_sum, Table, Sum}
+     || {Table, Amounts} <- Accounts,
+        Sum <- [lists:sum([Amount || {_, Amount} <- Amounts])],
+        Sum =/= ats_mnesia_node:total()
+    ] ++
+        [
+            {tables_differ, [{Table, Amounts -- First} || {Table, Amounts} <- Accounts]}
+         || [{_, First} | _] <- [Accounts],
+            lists:any(fun({_, Amounts}) -> Amounts =/= First end, Accounts)
+        ].
 
 contents(Tables, #{nodes := Nodes} = Setting) ->
     [
