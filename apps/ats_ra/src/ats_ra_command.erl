@@ -6,13 +6,11 @@
 %% node is refused, and what is wrong with a command is its answer.
 -module(ats_ra_command).
 
--export([run/3, text/2]).
+-export([run/2, text/2]).
 
--export_type([commands/0, before/0, answer/0]).
+-export_type([commands/0, answer/0]).
 
 -type commands() :: tuple() | [tuple()].
--type before() :: none | fun((Key :: term()) -> term()).
-%% What is called before objects with a key change.
 -type answer() :: {ok, Result :: term()} | {error, Reason :: term()}.
 
 %% Functions, how many arguments they have behind the table, and which objects they change.
@@ -27,33 +25,32 @@
           {take_first, 0} => first, {take_last, 0} => last}).
 
 %% @doc Does what a command says, or all commands of a list.
--spec run(commands(), ats_ra_table:table(), before()) -> answer().
-run(Command, Table, Before) when is_tuple(Command) ->
-    case run([Command], Table, Before) of
+-spec run(commands(), ats_ra_table:table()) -> answer().
+run(Command, Table) when is_tuple(Command) ->
+    case run([Command], Table) of
         {ok, [Result]} -> {ok, Result};
         Failed -> Failed
     end;
-run(Commands, Table, Before) when length(Commands) > 0 ->
+run(Commands, Table) when length(Commands) > 0 ->
     try
         Kinds = [check(Command, Table) || Command <- Commands],
-        {ok, run_each(lists:zip(Kinds, Commands), Table, Before, [], [])}
+        {ok, run_each(lists:zip(Kinds, Commands), Table, [], [])}
     catch throw:{?MODULE, Reason} -> {error, Reason}
     end;
-run(_Other, _Table, _Before) ->
+run(_Other, _Table) ->
     {error, {badarg, <<"neither a command nor a list of commands">>}}.
 
 %% `Saved' is what keys had before a command, those of the last one first.
-run_each([], _Table, _Before, _Saved, Results) ->
+run_each([], _Table, _Saved, Results) ->
     lists:reverse(Results);
-run_each([{Kind, Command} | Commands], {Module, Id} = Table, Before, Saved, Results) ->
+run_each([{Kind, Command} | Commands], {Module, Id} = Table, Saved, Results) ->
     [Function | Arguments] = tuple_to_list(Command),
     %% Functions change all or nothing by themselves, but for this one.
     IsAlone = Saved =:= [] andalso Commands =:= [] andalso Function =/= select_replace,
-    Keys = [Key || not IsAlone orelse Before =/= none, Key <- keys(Kind, Arguments, Table)],
-    Now = [{Key, attempt(Table, Saved, lookup, [Key])} || not IsAlone, Key <- Keys] ++ Saved,
-    _ = [Before(Key) || Before =/= none, Key <- Keys],
+    Keys = [Key || not IsAlone, Key <- keys(Kind, Arguments, Table)],
+    Now = [{Key, attempt(Table, Saved, lookup, [Key])} || Key <- Keys] ++ Saved,
     Result = attempt({Module, Id}, Now, Function, Arguments),
-    run_each(Commands, Table, Before, Now, [Result | Results]).
+    run_each(Commands, Table, Now, [Result | Results]).
 
 %% Makes a call. If it is refused, what keys had is put back.
 attempt({Module, Id}, Saved, Function, Arguments) ->

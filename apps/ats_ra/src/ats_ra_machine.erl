@@ -38,7 +38,7 @@ make(Server, #{table := Table} = Config, From) ->
 -spec apply(ra_machine:command_meta_data(), Command :: term(), state()) ->
           {state(), Reply :: term(), ra_machine:effects()}.
 apply(#{index := Index}, {?MODULE, Command}, #{table := Table, since := Since} = State) ->
-    Answer = ats_ra_command:run(Command, Table, ats_ra_moment:before(Table)),
+    Answer = ats_ra_command:run(Command, Table),
     %% When `ra' handles the effect it may have applied more, so the moment is taken here. It can
     %% refuse it; then the next one takes its place.
     case is_due(Since + 1, State) of

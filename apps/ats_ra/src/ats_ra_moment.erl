@@ -1,18 +1,16 @@
 %% @private
 %% @doc A table as it was at one moment, while its server goes on to change it.
 %%
-%% Of a table on disk it is a checkpoint, another table. One in memory is read by a process of its
-%% own, in slices of what is there now: before the server changes a key for the first time since the
-%% moment, it keeps what the key had, and these keys are read last. What was kept of a key is right,
-%% whatever the slices had of it; keys of which nothing was kept have not changed.
+%% Of a table on disk it is a checkpoint, another table. Of one in memory it is a snapshot, which a
+%% process of its own reads for whoever asks for the chunks, so that it ends with each of them.
 -module(ats_ra_moment).
 
--export([take/1, before/1, use/1, is_in_use/0, drop/0, fold/3, read/2]).
+-export([take/1, use/1, is_in_use/0, drop/0, fold/3, read/2]).
 
 -export_type([moment/0]).
 
--type moment() :: {pid(), Kept :: ats:tid()} | {checkpoint, file:filename()}.
-%% Its chunks are `{objects, [Object]}' and `{kept, [{Key, [Object]}]}'.
+-type moment() :: {reader, pid()} | {checkpoint, file:filename()}.
+%% Its chunks are lists of objects.
 
 -define(AT_ONCE, 1000).
 
@@ -32,28 +30,7 @@ begin_moment({dats, Name}) ->
     ok = dats:checkpoint(Name, Dir),
     {checkpoint, Dir};
 begin_moment({ats, Id}) ->
-    {_Pid, _Kept} = proc_lib:start(?MODULE, read, [Id, self()]).
-
-%% @doc Returns the function to be called before the caller changes a key of a table.
--spec before(ats_ra_table:table()) -> ats_ra_command:before().
-before({_Module, Id}) ->
-    case kept() of
-        [{_Use, Kept}] -> fun(Key) -> keep(Kept, Key, Id) end;
-        [] -> none
-    end.
-
-%% Where a process that reads finds what keys had.
-kept() ->
-    case get(?MODULE) of
-        {Use, {Pid, Kept}} when is_pid(Pid) -> [{Use, Kept} || is_process_alive(Pid)];
-        _ -> []
-    end.
-
-%% If the moment was read just now, what was kept is gone.
-keep(Kept, Key, Id) ->
-    try ats:member(Kept, Key) orelse ats:insert(Kept, {Key, ats:lookup(Id, Key)})
-    catch error:badarg -> true
-    end.
+    {reader, _Pid} = proc_lib:start(?MODULE, read, [Id, self()]).
 
 %% @doc Says that a moment will be read.
 -spec use(moment()) -> ok.
@@ -61,23 +38,27 @@ use(Moment) ->
     _ = [put(?MODULE, {used, Moment}) || get(?MODULE) =:= {unused, Moment}],
     ok.
 
-%% @doc Returns `true' while the server has to keep what keys had.
+%% @doc Returns `true' while a moment of a table in memory is being read.
 -spec is_in_use() -> boolean().
-is_in_use() -> lists:keymember(used, 1, kept()).
+is_in_use() ->
+    case get(?MODULE) of
+        {used, {reader, Pid}} -> is_process_alive(Pid);
+        _ -> false
+    end.
 
 %% A checkpoint that is used belongs to whoever writes the snapshot.
 -spec drop() -> ok.
 drop() -> drop(erase(?MODULE)).
 
 drop({unused, {checkpoint, Dir}}) -> _ = dats:destroy(Dir), ok;
-drop({_, {Pid, _}}) when is_pid(Pid) -> true = exit(Pid, kill), ok;
+drop({_Use, {reader, Pid}}) -> true = exit(Pid, kill), ok;
 drop(_UsedOrNone) -> ok.
 
 %% @doc Folds a function over the chunks of a moment, in any process. A checkpoint has none.
--spec fold(fun((tuple(), Acc) -> Acc), Acc, moment()) -> {ok, Acc} | {error, term()}.
+-spec fold(fun(([tuple()], Acc) -> Acc), Acc, moment()) -> {ok, Acc} | {error, term()}.
 fold(_Function, Acc, {checkpoint, _}) ->
     {ok, Acc};
-fold(Function, Acc, {Pid, _}) ->
+fold(Function, Acc, {reader, Pid}) ->
     fold(Function, Acc, Pid, erlang:monitor(process, Pid)).
 
 fold(Function, Acc, Pid, Monitor) ->
@@ -92,22 +73,20 @@ fold(Function, Acc, Pid, Monitor) ->
 %% The process
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Reads a table, for whoever asks for the chunks.
+%% @doc Reads a table as it is now, for whoever asks for the chunks.
 -spec read(ats:tid(), Server :: pid()) -> ok.
 read(Id, Server) ->
     _ = erlang:monitor(process, Server),
-    IsHashed = lists:member(ats:info(Id, type), [set, bag, duplicate_bag]),
-    Kept = ats:new(?MODULE, [public | [ordered_set || not IsHashed]]),
-    ok = proc_lib:init_ack({self(), Kept}),
-    slices(objects, ats:select(Id, [{'_', [], ['$_']}], ?AT_ONCE)),
-    slices(kept, ats:select(Kept, [{'_', [], ['$_']}], ?AT_ONCE)),
+    Snapshot = ats:snapshot(Id),
+    ok = proc_lib:init_ack({reader, self()}),
+    slices(ats:select(Snapshot, [{'_', [], ['$_']}], ?AT_ONCE)),
     give(done).
 
-slices(_Kind, '$end_of_table') ->
+slices('$end_of_table') ->
     ok;
-slices(Kind, {Objects, Continuation}) ->
-    give({Kind, Objects}),
-    slices(Kind, ats:select(Continuation)).
+slices({Objects, Continuation}) ->
+    give(Objects),
+    slices(ats:select(Continuation)).
 
 %% Waits for the reader. It is over when that or the server has ended.
 give(Chunk) ->

@@ -126,7 +126,9 @@ complete_accept(Chunk, Dir) ->
 recover(Dir) ->
     {registered_name, Server} = process_info(self(), registered_name),
     Load = fun({Meta, Config}, none) -> {Meta, ats_ra_machine:make(Server, Config, directory(Dir))};
-              (Chunk, {_Meta, #{table := Table}} = Made) -> load(Chunk, Table), Made
+              (Objects, {_Meta, #{table := {ats, Id}}} = Made) ->
+                   true = ats:insert(Id, Objects),
+                   Made
            end,
     case fold(Dir, Load, none) of
         {ok, {Meta, #{table := Table} = State}} ->
@@ -136,12 +138,6 @@ recover(Dir) ->
         Failed ->
             Failed
     end.
-
-load({objects, Objects}, {ats, Id}) ->
-    true = ats:insert(Id, Objects);
-load({kept, Kept}, {ats, Id}) ->
-    lists:foreach(fun({Key, Objects}) -> true = ats:delete(Id, Key), true = ats:insert(Id, Objects)
-                  end, Kept).
 
 -spec validate(file:filename()) -> ok | {error, term()}.
 validate(Dir) ->

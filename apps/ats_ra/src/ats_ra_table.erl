@@ -16,7 +16,8 @@
 %% disk has what the table in the directory `From' has.
 -spec make(Server :: atom(), config(), From :: file:filename() | none) -> table().
 make(_Server, {ats, Options}, _From) ->
-    {ats, ats:new(?MODULE, Options)};
+    %% A snapshot that is being written must not end.
+    {ats, ats:new(?MODULE, [{snapshot_memory, infinity} | Options])};
 make(Server, {dats, Options}, From) ->
     Unique = [erlang:system_time(), erlang:unique_integer([positive])],
     Dir = filename:join(directory(Server), io_lib:format("~b_~b", Unique)),

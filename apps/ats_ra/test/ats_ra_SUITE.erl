@@ -390,21 +390,16 @@ moment_while_all_changes(Type) ->
             Moment
         ),
         Copy = ats:new(copy, [Type, {keypos, 2}]),
-        [put_chunk(Copy, Chunk) || Chunk <- lists:reverse(Chunks)],
+        [true = ats:insert(Copy, Objects) || Objects <- lists:reverse(Chunks)],
         ?assertEqual(Then, contents({ats, Copy}), Type),
         ?assertNotEqual(Then, contents(Table)),
         ?assert(length(Chunks) > 3),
         %% It is over, and everything else as well.
-        ?assertEqual(none, ats_ra_moment:before(Table)),
+        ?assertNot(ats_ra_moment:is_in_use()),
         {_, {ok, _}, []} = apply_command(3, {delete_all_objects}, State),
         ?assertEqual(#{}, contents(ats_ra:table(server))),
         all_at_once(State)
     end).
-
-put_chunk(Copy, {objects, Objects}) ->
-    true = ats:insert(Copy, Objects);
-put_chunk(Copy, {kept, Kept}) ->
-    [{true, true} = {ats:delete(Copy, Key), ats:insert(Copy, Objects)} || {Key, Objects} <- Kept].
 
 %% Clearing the table is a change of all keys.
 all_at_once(#{table := Table} = State) ->
@@ -413,8 +408,9 @@ all_at_once(#{table := Table} = State) ->
     Moment = ats_ra_moment:take(Table),
     {_, {ok, _}, []} = apply_command(2, {delete_all_objects}, State),
     {ok, Chunks} = ats_ra_moment:fold(fun(Chunk, Chunks) -> [Chunk | Chunks] end, [], Moment),
-    Kept = lists:append([Some || {kept, Some} <- Chunks]),
-    ?assertEqual(Then, maps:from_list(Kept)).
+    Copy = ats:new(copy, [ats:info(element(2, Table), type), {keypos, 2}]),
+    [true = ats:insert(Copy, Objects) || Objects <- lists:reverse(Chunks)],
+    ?assertEqual(Then, contents({ats, Copy})).
 
 %% `ra' need not use what it is offered, and the server may end.
 a_moment_that_is_not_used(Config) ->
@@ -430,12 +426,12 @@ a_moment_that_is_not_used(Config) ->
         ),
         ?assertMatch([{_, 10, _}, {_, 20, _}, {_, 30, _}], Offered),
         %% Only the last one is there still.
-        [{_, 10, {_, {Gone, _}} = Snapshot}, _, Last] = Offered,
+        [{_, 10, {_, {reader, Gone}} = Snapshot}, _, Last] = Offered,
         ?assertNot(is_process_alive(Gone)),
         ?assertMatch({error, _}, ats_ra_snapshot:write(priv_dir(Config), #{}, Snapshot)),
         Writing = begin_snapshot(priv_dir(Config), [Last]),
         ?assertEqual(30, maps:size(recovered(end_snapshot(Writing)))),
-        {_, _, [{_, 36, {_, {Pid, _}}}]} =
+        {_, _, [{_, 36, {_, {reader, Pid}}}]} =
             apply_command(36, {delete, 1}, State#{since := 9}),
         self() ! {moment, Pid},
         receive {moment, _} -> ok end,
@@ -667,7 +663,7 @@ planted_faults(Config) ->
         {no_links, fun() -> program(Config, {dats, set}, 1) end},
         {no_check, fun() -> damaged_tables(Config) end},
         {no_flush, fun() -> damaged_tables(Config) end},
-        {what_was_kept_is_forgotten, fun() -> kept_is_loaded(Config) end},
+        {late_snapshot, fun() -> what_was_is_loaded(Config) end},
         {half_of_a_list, fun() -> program(Config, {ats, set}, 1) end},
         {half_of_a_list, fun() -> lists_are_one_step(Config) end},
         {no_sync, fun() -> power_fails(Config) end},
@@ -687,14 +683,14 @@ planted_faults(Config) ->
      || {Fault, Check} <- Checks
     ],
     ok = clean(),
-    kept_is_loaded(Config).
+    what_was_is_loaded(Config).
 
 %% Names of servers that did not end well.
 clean() ->
     lists:foreach(fun ats_ra_table:delete/1, [server, recovering]).
 
 %% Keys that were changed while the snapshot was written.
-kept_is_loaded(Config) ->
+what_was_is_loaded(Config) ->
     as_server(server, fun() ->
         First = init(server, {ats, set}, 2),
         Insert = {insert, [{x, N, N} || N <- lists:seq(1, 2000)]},

@@ -48,12 +48,12 @@ fault(early_snapshot) ->
             "    Answer = ats_ra_command:run"},
         {"ats_ra_moment:take(Table)},", "Early},"}
     ]};
-%% The moment is later for some keys.
+%% The moment is that at which the first chunk is asked for.
 fault(late_snapshot) ->
-    {ats_ra_command, [{"_ = [Before(Key) || Before =/= none, Key <- Keys],", "_ = Before,"}]};
-fault(what_was_kept_is_forgotten) ->
-    Load = "load({kept, Kept}, {ats, Id}) ->",
-    {ats_ra_snapshot, [{Load, "load({kept, _}, _) -> ok;\n" ++ Load}]};
+    Now = "    Snapshot = ats:snapshot(Id),\n",
+    Then = "    ok = proc_lib:init_ack({reader, self()}),\n",
+    Wait = "    receive {next, _, _} = Next -> self() ! Next end,\n",
+    {ats_ra_moment, [{Now ++ Then, Then ++ Wait ++ Now}]};
 fault(no_sync) ->
     {ats_ra_snapshot, [{"    ok = file:sync(File),\n", ""}]};
 fault(no_sync_of_directories) ->

@@ -1,7 +1,7 @@
 %% What nodes of ats_cluster do: servers of clusters of `ra', and clients that record what they see.
 -module(ats_ra_node).
 
--export([start/1, restart/1, contents/1, load/1, run/1]).
+-export([start/1, restart/1, contents/1, code/1, load/1, run/1]).
 -export([start_clients/2, stop_clients/0]).
 
 %% Starts `ra' with its files in a folder.
@@ -24,6 +24,10 @@ contents(Name) ->
     KeyPos = Module:info(Id, keypos),
     Keys = [element(KeyPos, Object) || Object <- Module:tab2list(Id)],
     maps:from_list([{Key, Module:lookup(Id, Key)} || Key <- Keys]).
+
+%% The file of a module of this node.
+-spec code(module()) -> file:filename().
+code(Module) -> code:which(Module).
 
 %% Loads faulty code.
 -spec load({module(), file:filename(), binary()}) -> ok.
