@@ -1,0 +1,80 @@
+%% @doc A collector for the library `prometheus': numbers of tables, taken when they are asked for.
+%%
+%% ```
+%% ok = ats_prometheus:register().
+%% '''
+%%
+%% or `{prometheus, [{collectors, [default, ats_prometheus]}]}' in the environment. The parameter
+%% `prometheus_tables' of this application, 20 by default, says how many tables have series of their
+%% own: those that take most memory. All others are one, with the name `others'. Tables of one name
+%% and type are one, too. The library has to be there, which this application does not depend on.
+%%
+%% <dl>
+%% <dt>`ats_tables', `ats_objects', `ats_bytes'</dt><dd>the sums over all tables in memory</dd>
+%% <dt>`ats_table_objects', `ats_table_bytes', `ats_table_locks', `ats_table_fixations',
+%% `ats_table_contended_total', `ats_table_uncontended_total'</dt><dd>labels `table', `type'</dd>
+%% <dt>`ats_disk_' and an item of `dats:info(Name, stats)'</dt><dd>label `table'</dd>
+%% </dl>
+-module(ats_prometheus).
+
+-export([register/0, collect_mf/2, deregister_cleanup/1]).
+
+-define(TABLE, [{objects, size, gauge, "Objects in a table."},
+                {bytes, memory_bytes, gauge, "Memory that a table takes."},
+                {locks, locks, gauge, "Parts of a table that can be written at the same time."},
+                {fixations, fixations, gauge, "Processes that fix a table."},
+                {contended_total, contended, counter, "Writes that had to wait for a lock."},
+                {uncontended_total, uncontended, counter, "Writes that got a lock at once."}]).
+-define(TOTAL, [{tables, tables, "Tables in memory."}, {objects, size, "Objects in memory."},
+                {bytes, memory_bytes, "Memory that tables take."}]).
+
+%% @doc Registers the collector.
+-spec register() -> ok.
+register() ->
+    Registry = library(prometheus_registry),
+    ok = Registry:register_collector(?MODULE).
+
+%% The name is not written where it is called, because the module need not exist.
+-spec library(module()) -> module().
+library(Module) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} -> Module;
+        {error, _} -> error({no_library, Module})
+    end.
+
+%% @hidden
+-spec deregister_cleanup(term()) -> ok.
+deregister_cleanup(_) -> ok.
+
+%% @hidden
+-spec collect_mf(Registry :: term(), fun((term()) -> term())) -> ok.
+collect_mf(_, Callback) ->
+    Totals = ats_metrics:totals(),
+    _ = [emit(Callback, ["ats_", name(Name)], Help, gauge, [{[], maps:get(Key, Totals)}])
+         || {Name, Key, Help} <- ?TOTAL],
+    Tables = ats_watch:tables(application:get_env(ats, prometheus_tables, 20)),
+    _ = [emit(Callback, ["ats_table_", name(Name)], Help, Type,
+              [{[{table, Table}, {type, Kind}], maps:get(Key, Numbers)}
+               || #{name := Table, type := Kind} = Numbers <- Tables])
+         || {Name, Key, Type, Help} <- ?TABLE],
+    Disk = ats_watch:disk(),
+    Items = lists:usort(lists:append([maps:keys(Stats) || {_, Stats} <- Disk])),
+    _ = [emit(Callback, ["ats_disk_", name(Item)], "See dats:info(Name, stats).", untyped,
+              [{[{table, text(Name)}], maps:get(Item, Stats)}
+               || {Name, Stats} <- Disk, is_map_key(Item, Stats)])
+         || Item <- Items],
+    ok.
+
+-spec name(atom()) -> string().
+name(Name) -> atom_to_list(Name).
+
+-spec text(term()) -> binary().
+text(Name) when is_atom(Name) -> atom_to_binary(Name);
+text(Name) -> unicode:characters_to_binary(io_lib:format("~0tp", [Name])).
+
+-spec emit(fun((term()) -> term()), iolist(), string(), atom(), [{list(), integer()}]) -> term().
+emit(_, _, _, _, []) ->
+    ok;
+emit(Callback, Name, Help, Type, Metrics) ->
+    Model = library(prometheus_model_helpers),
+    Callback(Model:create_mf(iolist_to_binary(Name), Help, Type, Metrics)).
