@@ -3,6 +3,7 @@
 use ats::salvage::parse_merge;
 use ats::{Description, TableType, Zeros};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -28,6 +29,41 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: DiskCommand,
     },
+    /// Copy compiled applications so that they use `ats` in the place of `ets`, and tell what they
+    /// share with others
+    ///
+    /// It starts `erl`, and needs the compiled application `ats`: where `erl` finds it (ERL_LIBS),
+    /// or in the folder that this command is installed or was built in. An Erlang that is started
+    /// with ERL_LIBS=OUT runs the copies.
+    #[command(name = "try", after_help = EXIT_CODES)]
+    Try(TryArguments),
+    /// Measure all there is, and draw a report in HTML; needs the source of ats
+    #[command(after_help = EXIT_CODES)]
+    Bench {
+        /// The folder with the source of ats, if that is neither this one nor one above, and the
+        /// command was not built there
+        #[arg(long, value_name = "FOLDER")]
+        source: Option<PathBuf>,
+        /// Arguments for the measurements, for example --quick
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TryArguments {
+    /// A module that stays with `ets`; may be given several times
+    #[arg(long, value_name = "MODULE")]
+    pub(crate) except: Vec<OsString>,
+    /// A folder with compiled modules for `erl`; may be given several times
+    #[arg(long, value_name = "EBIN")]
+    pub(crate) path: Vec<PathBuf>,
+    /// The folder of the application `ats`
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) ats: Option<PathBuf>,
+    /// Applications, each a folder or a name that `erl` knows; and the folder for the copies
+    #[arg(required = true, num_args = 2.., value_names = ["APPLICATION", "OUT"])]
+    pub(crate) applications: Vec<OsString>,
 }
 
 /// `stat`, `verify` and `dump` show one moment of a store that another program has open. For

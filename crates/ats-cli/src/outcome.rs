@@ -2,7 +2,7 @@
 
 use ats_disk::Error;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 /// The outcome of a command whose arguments were right.
 pub(crate) enum Outcome {
@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     FaultsFound,
     /// The command failed; the text says at what, and why.
     Failed(String),
+    /// Another program that was started has failed, and has said at what.
+    OtherFailed,
 }
 
 /// The reason why a command did not come to its end.
@@ -36,6 +38,18 @@ pub(crate) fn failure_in(what: impl Into<String>) -> impl FnOnce(Error) -> Failu
 }
 
 impl Outcome {
+    /// The outcome of a command that has started another program, which `what` needs.
+    pub(crate) fn of_program(program: &str, what: &str, ended: io::Result<ExitStatus>) -> Self {
+        match ended {
+            Ok(status) if status.success() => Outcome::Right,
+            Ok(_) => Outcome::OtherFailed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Outcome::Failed(format!("{what} needs {program}, which is not in PATH"))
+            }
+            Err(error) => Outcome::Failed(format!("starting {program}: {error}")),
+        }
+    }
+
     /// The outcome of a command that has found faults, or none.
     pub(crate) fn of_faults(has_faults: bool) -> Self {
         match has_faults {
@@ -49,6 +63,7 @@ impl Outcome {
         match self {
             Outcome::Right => ExitCode::SUCCESS,
             Outcome::FaultsFound => ExitCode::from(1),
+            Outcome::OtherFailed => ExitCode::from(3),
             Outcome::Failed(why) => {
                 // Where standard error is closed, the exit code says it.
                 let _ = writeln!(io::stderr(), "ats: {why}");

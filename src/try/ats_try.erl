@@ -1,0 +1,234 @@
+%% @doc A copy of a compiled application that uses `ats' where the original uses `ets', to see what
+%% that is like without its source.
+%%
+%% ```
+%% ats try APPLICATION... OUT
+%% erl -noinput -pa _build/default/lib/*/ebin -run ats_try main APPLICATION... OUT
+%% '''
+%%
+%% The first is the command of the crate `ats-cli', which starts Erlang.
+%%
+%% An application is a name or a folder. The copies go to the folder OUT, which a virtual machine
+%% finds by `ERL_LIBS=OUT'; the originals stay as they are. Applications written in Erlang, Elixir
+%% or Gleam are the same in this.
+%%
+%% Other code stays with `ets'. A table that it shares with the copied applications is not found
+%% there, and the report names such tables as far as their names are written out. Tables that are
+%% handed over in variables are not seen; give all applications that share tables in one call.
+-module(ats_try).
+
+-export([main/1, copy/2, copy/3, format/1]).
+
+-export_type([report/0, option/0]).
+
+-type report() ::
+        #{modules := [ats_try_beam:findings()],
+          shared := [{Table :: atom(), [module()]}],
+          unmade := [{Table :: atom(), [module()]}],
+          copies := [file:filename()]}.
+%% `shared' has tables that modules outside use too, and these modules; `unmade' has tables that the
+%% copied modules use but nobody in the copies creates, at least not under a name that is written
+%% out.
+-type option() :: {except, [module()]}.
+%% Modules that stay with `ets'.
+
+%% @doc Copies applications, and prints the report, for the command line. The words `--except
+%% MODULE' name a module that stays as it is; `erl' hands them on behind `-extra' only, which `ats
+%% try' knows.
+-spec main([string()]) -> no_return().
+main(Arguments) ->
+    {Words, Options} = options(Arguments, [], []),
+    case lists:reverse(Words) of
+        [Out, _ | _] ->
+            Names = lists:droplast(Words),
+            try copy(Names, Out, [{except, Options}]) of
+                Report ->
+                    io:put_chars(format(Report)),
+                    halt(0)
+            catch
+                throw:{ats_try, Text} ->
+                    io:format(standard_error, "ats_try: ~ts~n", [Text]),
+                    halt(1)
+            end;
+        _ ->
+            io:put_chars(standard_error,
+                         "usage: ats_try [--except MODULE]... APPLICATION... OUT\n"),
+            halt(2)
+    end.
+
+-spec options([string()], [string()], [module()]) -> {[string()], [module()]}.
+options(["--except", Module | Rest], Words, Except) ->
+    options(Rest, Words, [list_to_atom(Module) | Except]);
+options([Word | Rest], Words, Except) ->
+    options(Rest, [Word | Words], Except);
+options([], Words, Except) ->
+    {lists:reverse(Words), Except}.
+
+%% @equiv copy(Applications, Out, [])
+-spec copy([Application :: file:name_all()], Out :: file:name_all()) -> report().
+copy(Applications, Out) ->
+    copy(Applications, Out, []).
+
+%% @doc Copies applications into the folder `Out' and returns what was found. Throws `{ats_try,
+%% Text}' if that cannot be done.
+-spec copy([Application :: file:name_all()], Out :: file:name_all(), [option()]) -> report().
+copy(Applications, Out, Options) ->
+    Except = proplists:get_value(except, Options, []),
+    Folders = [folder(Application) || Application <- Applications],
+    Copies = [copy_folder(Folder, Out) || Folder <- Folders],
+    Looked = [patch_file(File, Except) || Copy <- Copies, File <- beams(Copy)],
+    Modules = [Findings || {patched, Findings} <- Looked],
+    Outside = [Findings || {kept, Findings} <- Looked] ++
+        [ats_try_beam:look(read(File)) || Folder <- required(Copies, Folders),
+                                          File <- beams(Folder)],
+    Created = lists:append([maps:get(created, M) || M <- Modules]),
+    Used = lists:usort(lists:append([maps:get(used, M) || M <- Modules])),
+    Shared = [{Table, Users} || Table <- lists:usort(Created ++ Used),
+                                Users <- [users(Table, Outside)], Users =/= []],
+    #{modules => Modules,
+      shared => Shared,
+      unmade => [{Table, users(Table, Modules)} || Table <- Used -- Created,
+                                                   not lists:keymember(Table, 1, Shared)],
+      copies => Copies}.
+
+-spec users(atom(), [ats_try_beam:findings()]) -> [module()].
+users(Table, Findings) ->
+    lists:sort([Module || #{module := Module, created := Created, used := Used} <- Findings,
+                          lists:member(Table, Created) orelse lists:member(Table, Used)]).
+
+%%--------------------------------------------------------------------------------------------
+%% Files
+%%--------------------------------------------------------------------------------------------
+
+-spec folder(file:name_all()) -> file:filename().
+folder(Application) ->
+    Name = unicode:characters_to_list(Application),
+    case {filelib:is_dir(filename:join(Name, "ebin")), code:lib_dir(list_to_atom(Name))} of
+        {true, _} -> Name;
+        {false, {error, bad_name}} -> refuse("there is no application ~ts", [Name]);
+        {false, Folder} -> Folder
+    end.
+
+-spec refuse(io:format(), [term()]) -> no_return().
+refuse(Format, Arguments) ->
+    throw({ats_try, unicode:characters_to_list(io_lib:format(Format, Arguments))}).
+
+-spec copy_folder(file:filename(), file:name_all()) -> file:filename().
+copy_folder(Folder, Out) ->
+    Copy = filename:join(unicode:characters_to_list(Out), filename:basename(Folder)),
+    case filelib:is_file(Copy) of
+        true -> refuse("~ts is there already", [Copy]);
+        false -> copy_all(Folder, Copy)
+    end,
+    Copy.
+
+-spec copy_all(file:filename(), file:filename()) -> ok.
+copy_all(From, To) ->
+    Done = case filelib:is_dir(From) of
+               true ->
+                   ok = check(To, filelib:ensure_dir(filename:join(To, "x"))),
+                   {ok, Names} = file:list_dir(From),
+                   [copy_all(filename:join(From, Name), filename:join(To, Name)) || Name <- Names],
+                   ok;
+               false ->
+                   case file:copy(From, To) of
+                       {ok, _} -> file:write_file_info(To, mode(From));
+                       Error -> Error
+                   end
+           end,
+    check(To, Done).
+
+-spec mode(file:filename()) -> file:file_info().
+mode(File) ->
+    {ok, Info} = file:read_file_info(File),
+    Info.
+
+-spec check(file:filename(), ok | {error, term()}) -> ok.
+check(_, ok) -> ok;
+check(File, {error, Reason}) -> refuse("~ts: ~ts", [File, file:format_error(Reason)]).
+
+-spec beams(file:filename()) -> [file:filename()].
+beams(Folder) ->
+    lists:sort(filelib:wildcard(filename:join([Folder, "ebin", "*.beam"]))).
+
+-spec read(file:filename()) -> binary().
+read(File) ->
+    case file:read_file(File) of
+        {ok, <<31, 139, _/binary>> = Compressed} -> zlib:gunzip(Compressed);
+        {ok, Beam} -> Beam;
+        {error, Reason} -> refuse("~ts: ~ts", [File, file:format_error(Reason)])
+    end.
+
+-spec patch_file(file:filename(), [module()]) ->
+          {patched | kept | unconcerned, ats_try_beam:findings()}.
+patch_file(File, Except) ->
+    Beam = read(File),
+    #{module := Module} = Findings = ats_try_beam:look(Beam),
+    case lists:member(Module, Except) orelse ats_try_beam:patch(Beam) of
+        true ->
+            {kept, Findings};
+        unchanged ->
+            {unconcerned, Findings};
+        {ok, Patched} ->
+            check(File, file:write_file(File, Patched)),
+            {patched, Findings}
+    end.
+
+%% The folders of the applications that the copied ones need, other than themselves.
+-spec required([file:filename()], [file:filename()]) -> [file:filename()].
+required(Copies, Folders) ->
+    Needed = lists:usort(lists:append([needs(Copy) || Copy <- Copies])),
+    [Folder || Application <- Needed, Folder <- [code:lib_dir(Application)], is_list(Folder),
+               not lists:member(Folder, Folders)].
+
+-spec needs(file:filename()) -> [atom()].
+needs(Copy) ->
+    [Application || File <- filelib:wildcard(filename:join([Copy, "ebin", "*.app"])),
+                    {ok, [{application, _, Properties}]} <- [file:consult(File)],
+                    Key <- [applications, included_applications, optional_applications],
+                    Application <- proplists:get_value(Key, Properties, [])].
+
+%%--------------------------------------------------------------------------------------------
+%% The report
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Returns a report as text.
+-spec format(report()) -> unicode:chardata().
+format(#{modules := Modules, shared := Shared, unmade := Unmade, copies := Copies}) ->
+    [[io_lib:format("~ts~n", [Copy]) || Copy <- Copies],
+     io_lib:format("~n~b modules call ats in the place of ets:~n", [length(Modules)]),
+     [format_module(Findings) || Findings <- Modules],
+     section("Tables that modules outside use, too, which stay with ets", Shared),
+     section("Tables that no module in the copies creates by this name", Unmade),
+     section("The atom ets as data, which stays", [{M, [N]} || #{module := M, data := N} <- Modules,
+                                                              N > 0]),
+     section("Calls of functions in variables, which stay with ets",
+             [{M, [N]} || #{module := M, applied := N, data := D, lacking := L} <- Modules,
+                          N > 0, D > 0 orelse L =/= []]),
+     section("Functions that ats does not have, whose calls stay with ets",
+             [{M, [F || F <- L]} || #{module := M, lacking := L} <- Modules, L =/= []]),
+     section("Functions whose results differ (see differences-from-ets)",
+             [{F, Ms} || {F, _} = Pair <- differing(),
+                         Ms <- [[M || #{module := M, calls := Calls} <- Modules,
+                                      Name <- [element(1, Pair)],
+                                      lists:keymember(Name, 1, Calls)]], Ms =/= []])].
+
+%% Functions of which some results tell of the structure inside.
+-spec differing() -> [{atom(), []}].
+differing() ->
+    [{info, []}, {all, []}, {i, []}, {slot, []}, {match_spec_compile, []}].
+
+-spec format_module(ats_try_beam:findings()) -> unicode:chardata().
+format_module(#{module := Module, calls := Calls, applied := Applied}) ->
+    Names = [io_lib:format("~tw/~b", [Function, Arity]) || {Function, Arity} <- Calls] ++
+        [io_lib:format("~b in variables", [Applied]) || Applied > 0],
+    io_lib:format("  ~tw: ~ts~n", [Module, lists:join(", ", Names)]).
+
+-spec section(string(), [{term(), [term()]}]) -> unicode:chardata().
+section(_, []) ->
+    [];
+section(Title, Lines) ->
+    [io_lib:format("~n~ts:~n", [Title]),
+     [io_lib:format("  ~tw: ~ts~n",
+                    [Item, lists:join(", ", [io_lib:format("~tw", [D]) || D <- Details])])
+      || {Item, Details} <- Lines]].
