@@ -29,11 +29,11 @@ defmodule Ats.MixProject do
       version: "0.1.0",
       description: "Adaptive Term Storage: concurrent tables with the interfaces of ets and dets",
       elixir: "~> 1.14",
-      language: :erlang,
-      elixirc_paths: [],
+      elixirc_paths: ["lib"],
       erlc_options: [:debug_info],
       compilers: [:ats_nif] ++ Mix.compilers(),
       deps: [],
+      package: package(),
       docs: docs()
     ]
   end
@@ -41,6 +41,21 @@ defmodule Ats.MixProject do
   # For ex_doc, which finds the groups of functions in their metadata.
   defp docs do
     [main: "readme", extras: ["README.md", "CHANGELOG.md" | Path.wildcard("docs/**/*.md")]]
+  end
+
+  # The lists of src/ats.app.src, which rebar3 takes.
+  defp package do
+    {:ok, [{:application, :ats, properties}]} =
+      :file.consult(Path.join(__DIR__, "src/ats.app.src"))
+
+    strings = fn key -> Enum.map(properties[key], &List.to_string/1) end
+
+    [
+      files: strings.(:files),
+      licenses: strings.(:licenses),
+      build_tools: strings.(:build_tools),
+      links: Map.new(properties[:links], fn {name, address} -> {"#{name}", "#{address}"} end)
+    ]
   end
 
   def application do

@@ -1,0 +1,100 @@
+defmodule ATS.TableTest do
+  use ExUnit.Case, async: true
+
+  alias ATS.Table
+
+  @types [:set, :ordered_set, :bag, :duplicate_bag, :ordered_bag, :ordered_duplicate_bag]
+
+  test "a table is enumerable" do
+    for type <- @types, size <- [0, 1, 99, 100, 101, 1000] do
+      table = Table.new(:t, [type])
+      objects = for n <- 1..size//1, do: {n, n * n}
+      :ats.insert(table.id, objects)
+      assert Enum.count(table) == size
+      assert Enum.sort(table) == objects
+      assert Enum.member?(table, {1, 1}) == size > 0
+      refute Enum.member?(table, {1, 2})
+      refute Enum.member?(table, {})
+      refute Enum.member?(table, 1)
+      assert length(Enum.take(table, 3)) == min(size, 3)
+      assert Enum.sum(for {n, _} <- table, do: n) == div(size * (size + 1), 2)
+      assert :ats.info(table.id, :safe_fixed) == false
+    end
+  end
+
+  test "objects under the same key are counted" do
+    table = Table.new(:t, [:bag])
+    :ats.insert(table.id, [{:a, 1}, {:a, 2}])
+    assert Enum.count(table) == 2
+    assert {:a, 2} in table
+  end
+
+  test "enumerations end with zip and with errors, and release the table" do
+    table = Table.new(:t, [:ordered_set])
+    :ats.insert(table.id, for(n <- 1..500, do: {n}))
+    assert Enum.zip(table, [:a, :b]) == [{{1}, :a}, {{2}, :b}]
+    assert catch_throw(Enum.each(table, &throw/1)) == {1}
+    assert :ats.info(table.id, :safe_fixed) == false
+
+    assert_raise ArgumentError, fn ->
+      Enum.each(table, fn _ -> :ats.info(table.id) != :undefined and :ats.delete(table.id) end)
+    end
+  end
+
+  test "ranges are streams" do
+    table = Table.new(:t, [:ordered_set])
+    :ats.insert(table.id, for(n <- 1..1000, do: {n}))
+    assert table |> Table.range(10, 900) |> Enum.to_list() == for(n <- 10..900, do: {n})
+    assert table |> Table.range(10, 900, [:reverse]) |> Enum.take(2) == [{900}, {899}]
+
+    assert Table.range(table, 998, 0, high: :unbounded, low: :exclusive) |> Enum.to_list() == [
+             {999},
+             {1000}
+           ]
+
+    assert Table.range(table, 5, 4) |> Enum.to_list() == []
+
+    assert table.id |> Table.range(1, 3, [:keys]) |> Stream.map(&(&1 * 2)) |> Enum.to_list() == [
+             2,
+             4,
+             6
+           ]
+
+    bag = Table.new(:b, [:set])
+    assert_raise ArgumentError, fn -> bag |> Table.range(1, 2) |> Enum.to_list() end
+  end
+
+  test "a supervisor has tables as children" do
+    children = [{Table, [:ordered_set, name: :prices]}, {Table, name: :words, access: 1}]
+    assert {:error, _} = Supervisor.start_link(children, strategy: :one_for_one) |> trap()
+    children = [{Table, [:ordered_set, name: :prices]}, {Table, [:protected, name: :words]}]
+    {:ok, supervisor} = Supervisor.start_link(children, strategy: :one_for_one)
+    assert :ats.info(:prices, :type) == :ordered_set
+    assert :ats.info(:prices, :protection) == :public
+    assert :ats.info(:words, :protection) == :protected
+    :ats.insert(:prices, {:apple, 30})
+    assert Enum.to_list(Table.whereis(:prices)) == [{:apple, 30}]
+    # The supervisor makes the table anew, without what was in it.
+    reference = Process.monitor(owner = :ats.info(:prices, :owner))
+    Process.exit(owner, :kill)
+    assert_receive {:DOWN, ^reference, _, _, _}
+    until(fn -> :ats.info(:prices, :owner) not in [:undefined, owner] end)
+    assert Enum.to_list(Table.whereis(:prices)) == []
+    Supervisor.stop(supervisor)
+    assert Table.whereis(:prices) == nil
+    assert_raise ArgumentError, fn -> Table.child_spec([:set]) end
+  end
+
+  defp trap(result) do
+    result
+  end
+
+  defp until(condition) do
+    condition.() || (Process.sleep(1) && until(condition))
+  end
+
+  setup do
+    Process.flag(:trap_exit, true)
+    :ok
+  end
+end
