@@ -9,6 +9,8 @@
 #
 #   ATS_SKIP_NIF_BUILD  if set and not empty: keep the library that is there
 #   ATS_NIF_PATH        a library built elsewhere, to be used instead of building one
+#   ATS_PRECOMPILED_URL a folder of precompiled libraries (http, https or file). If none fits,
+#                       which is said, cargo builds it (see scripts/precompiled.escript)
 #   ATS_CARGO_FLAGS     further flags for cargo, for example "--offline"
 #   CARGO_TARGET_DIR, CARGO_BUILD_TARGET   as cargo understands them
 set -eu
@@ -69,8 +71,22 @@ if [ -n "${ATS_NIF_PATH:-}" ]; then
     exit 0
 fi
 
+# What only tests and measurements have is in no precompiled library.
+if [ -n "${ATS_PRECOMPILED_URL:-}" ] && [ -z "$features" ]; then
+    fetched=$priv/.ats_nif.$$.fetched.so
+    mkdir -p "$priv"
+    if escript scripts/precompiled.escript "$ATS_PRECOMPILED_URL" "$fetched"; then
+        install_library "$fetched"
+        rm -f "$fetched"
+        exit 0
+    fi
+    rm -f "$fetched"
+    echo "build_nif.sh: the library is built by cargo instead" >&2
+fi
+
 command -v cargo >/dev/null 2>&1 ||
-    fail "Rust is needed to build ats: install it from https://rustup.rs"
+    fail "Rust is needed to build ats: install it from https://rustup.rs, or name a folder of" \
+        "precompiled libraries by ATS_PRECOMPILED_URL"
 
 # shellcheck disable=SC2086 # Lists of words.
 cargo build --profile "$profile" --locked -p ats-nif --target-dir "$target" \

@@ -17,6 +17,7 @@ groups(ats) ->
                                match_spec_run, is_compiled_ms, test_ms, explain,
                                repair_continuation, fun2ms]},
      {"Ranges", [range, range_count, range_delete, range_fold, range_nth, prefix, rank, nth]},
+     {"Snapshots", [snapshot, release, diff, checkpoint]},
      {"Files and Dets tables", [tab2file, file2tab, tabfile_info, init_table, from_dets, to_dets]},
      {"Queries and the shell", [table, i]}];
 groups(dats) ->

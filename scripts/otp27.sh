@@ -178,9 +178,9 @@ compile() {
 
 # The suite of terms wants a library that has functions for it, and cannot build it there.
 build_term_nif() {
-    CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked -p ats-nif --features test-nifs \
-        --target-dir "$target/term-nif" &&
-        cp "$target/term-nif/debug/libats_nif.so" "$root/ats/ats_term_nif.so"
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
+        cargo build --locked -p ats-nif --features test-nifs --target-dir "$target" &&
+        cp "$target/debug/libats_nif.so" "$root/ats/ats_term_nif.so"
 }
 
 # Ends with a line as rebar3 has it, and before that one for each test that failed.

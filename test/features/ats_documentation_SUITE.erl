@@ -11,7 +11,8 @@
 
 %% A dialogue; and a function that needs two versions of a module. Their groups have examples.
 -define(GROUPED, [{ats, i}, {dats, upgrade_merge}]).
--define(OTHERS, [ats_format, ats_merge, ats_metrics, ats_ms_transform, ats_transform]).
+-define(OTHERS, [ats_format, ats_merge, ats_metrics, ats_ms_transform, ats_observer_cli,
+                 ats_prometheus, ats_telemetry, ats_transform, ats_try]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 

@@ -1,0 +1,88 @@
+#!/bin/sh
+# Makes archives of precompiled libraries, and the file that names them.
+#
+#   scripts/precompile.sh [TARGET...]    as Rust calls targets; without one, that of this machine
+#   scripts/precompile.sh --no-archive TARGET    builds and checks a library, and prints its path
+#
+# They go to _build/precompiled, from where they are to be copied to the folder that users name by
+# ATS_PRECOMPILED_URL. checksums.term, which belongs into the package, gets the names and sums of
+# all archives of this version that are in that folder. The needs of a library are checked first
+# (see scripts/library-needs.sh, and ATS_GLIBC there).
+#
+# With cargo-zigbuild (`pip install ziglang cargo-zigbuild`) a library for Linux needs no glibc
+# newer than ATS_GLIBC, wherever it is built. Without it, build on a system that is as old. Then a
+# library for musl is linked by musl-gcc (Debian: musl-tools), for the kind of processor of this
+# machine. Either needs `rustup target add`.
+#
+#   ATS_NIF_PATH    a library that is built already, for the one target
+#   ATS_PROFILE     a profile of cargo in the place of `release`, for tests
+set -eu
+cd "$(dirname "$0")/.."
+
+folder=_build/precompiled
+version=$(sed -n 's/.*{vsn, "\(.*\)"}.*/\1/p' src/ats.app.src)
+interface=$(sed -n 's/.*NIF_VERSION: .* = (\([0-9]*\), \([0-9]*\));/\1.\2/p' \
+    crates/ats-nif/src/sys.rs)
+output=${CARGO_TARGET_DIR:-target}/precompiled
+glibc=${ATS_GLIBC:-2.31}
+profile=${ATS_PROFILE:-release}
+
+# Sets `library'.
+build() {
+    build=build
+    named=$1
+    flags=${RUSTFLAGS:-}
+    # Without this there is nothing but static programs for musl.
+    case $1 in *-linux-musl*) flags="$flags -C target-feature=-crt-static" ;; esac
+    case $1 in
+        *-linux-*) cargo zigbuild --version >/dev/null 2>&1 && build=zigbuild ;;
+    esac
+    case $build$1 in
+        zigbuild*-linux-gnu*) named=$1.$glibc ;;
+        build*-linux-musl*)
+            if command -v musl-gcc >/dev/null 2>&1; then
+                name=$(echo "$1" | tr 'a-z-' 'A-Z_')
+                export "CARGO_TARGET_${name}_LINKER=musl-gcc"
+            fi
+            ;;
+    esac
+    RUSTFLAGS=$flags cargo "$build" --profile "$profile" --locked -p ats-nif --target "$named" \
+        --target-dir "$output"
+    case $1 in
+        *-darwin) library=$output/$1/$profile/libats_nif.dylib ;;
+        *) library=$output/$1/$profile/libats_nif.so ;;
+    esac
+}
+
+# The same library gives the same bytes.
+archive() {
+    mkdir -p "$folder/one"
+    cp "$library" "$folder/one/ats_nif.so"
+    tar -C "$folder/one" --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=755 \
+        -cf - ats_nif.so | gzip -9n >"$folder/ats_nif-$version-nif-$interface-$1.tar.gz"
+    rm -r "$folder/one"
+}
+
+if [ "${1:-}" = --no-archive ]; then
+    build "$2"
+    ./scripts/library-needs.sh "$library" "$2"
+    echo "$library"
+    exit
+fi
+[ $# -gt 0 ] || set -- "$(rustc -vV | sed -n 's/^host: //p')"
+for target; do
+    if [ -n "${ATS_NIF_PATH:-}" ]; then
+        library=$ATS_NIF_PATH
+    else
+        build "$target"
+    fi
+    ./scripts/library-needs.sh "$library" "$target"
+    archive "$target"
+done
+
+{
+    echo "%% SHA-256 of the archives with precompiled libraries (see scripts/precompiled.escript)."
+    (cd "$folder" && sha256sum "ats_nif-$version-nif-"*.tar.gz) |
+        sed 's/^\([0-9a-f]*\)  \(.*\)$/{"\2",\n "\1"}./'
+} >checksums.term
+cat checksums.term

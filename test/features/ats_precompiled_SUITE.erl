@@ -1,0 +1,296 @@
+%% @doc Precompiled libraries: what `build_nif.sh' fetches, what it refuses, and what it says when
+%% it builds the library instead.
+%%
+%% A server on this machine has the archives. A package is a copy of the files that take part; cargo
+%% is out of its sight, or in its place is a program that leaves a file of a few bytes.
+-module(ats_precompiled_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([fetched/1, wrong_checksum/1, no_server/1, not_on_the_server/1, wrong_target/1]).
+-export([other_interfaces/1, no_checksums/1, not_an_archive/1, cannot_be_loaded/1]).
+-export([kept/1, from_a_folder/1, cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [fetched, wrong_checksum, no_server, not_on_the_server, wrong_target, other_interfaces,
+     no_checksums, not_an_archive, cannot_be_loaded, kept, from_a_folder, cargo_is_not_asked,
+     needs_are_checked, made_by_the_script].
+
+init_per_suite(Config) ->
+    Folder = filename:join(proplists:get_value(priv_dir, Config), "served"),
+    ok = filelib:ensure_dir(filename:join(Folder, "x")),
+    {ok, _} = application:ensure_all_started(inets),
+    {ok, Server} = inets:start(httpd, [{port, 0}, {server_name, "ats"}, {server_root, Folder},
+                                       {document_root, Folder}, {bind_address, {127, 0, 0, 1}}]),
+    [{port, Port}] = httpd:info(Server, [port]),
+    Library = filename:join(code:priv_dir(ats), "ats_nif.so"),
+    %% Files and no binaries, because the configuration goes to the log before each case.
+    Archive = filename:join(proplists:get_value(priv_dir, Config), "library.tar.gz"),
+    ok = file:write_file(Archive, archive("ats_nif.so", content(Library))),
+    [{server, Server}, {served, Folder}, {library, Library}, {archive, Archive},
+     {url, "http://127.0.0.1:" ++ integer_to_list(Port)} | Config].
+
+end_per_suite(Config) ->
+    inets:stop(httpd, proplists:get_value(server, Config)).
+
+%% Each case has a package of its own, with the archive that fits this machine.
+init_per_testcase(Case, Config) ->
+    Package = filename:join(proplists:get_value(priv_dir, Config), Case),
+    [begin
+         Copy = filename:join(Package, File),
+         ok = filelib:ensure_dir(Copy),
+         {ok, _} = file:copy(filename:join(ats_test_lib:project(), File), Copy),
+         ok = file:change_mode(Copy, 8#755)
+     end || File <- ["build_nif.sh", "scripts/precompiled.escript", "src/ats.app.src"]],
+    All = [{package, Package} | Config],
+    serve(name(interface()), content(proplists:get_value(archive, Config)), All),
+    All.
+
+%% ----- what a user sees -----
+
+fetched(Config) ->
+    {0, Said} = build(Config, [{"CARGO", none}]),
+    said(Said, [name(interface()) ++ " is used"]),
+    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)),
+    %% Nothing else is left behind.
+    ?assertEqual(["ats_nif.so"], files(Config, "priv")).
+
+wrong_checksum(Config) ->
+    name_sum(name(interface()), lists:duplicate(64, $0), Config),
+    falls_back(Config, ["has the SHA-256 ", "but checksums.term says 0000", "it is not used"]).
+
+no_server(Config) ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Closed = "http://127.0.0.1:" ++ integer_to_list(Port),
+    falls_back([{url, Closed} | Config], [Closed, "econnrefused"]).
+
+not_on_the_server(Config) ->
+    ok = file:delete(filename:join(proplists:get_value(served, Config), name(interface()))),
+    falls_back(Config, [": 404 "]).
+
+wrong_target(Config) ->
+    Env = [{"CARGO_BUILD_TARGET", "riscv64gc-unknown-linux-gnu"}],
+    falls_back(Config, Env, ["has none of " ++ version() ++ " for riscv64gc-unknown-linux-gnu"]).
+
+%% A later virtual machine loads what was built for an earlier interface, and never the other way.
+other_interfaces(Config) ->
+    [Major, Minor] = [list_to_integer(P) || P <- string:split(interface(), ".")],
+    Later = lists:concat([Major, ".", Minor + 1]),
+    Earlier = lists:concat([Major, ".", Minor - 1]),
+    Archive = content(proplists:get_value(archive, Config)),
+    serve(name(Later), Archive, Config),
+    falls_back(Config, ["has none of"]),
+    serve(name(Earlier), Archive, Config),
+    {0, Said} = build(Config, [{"CARGO", none}]),
+    said(Said, [name(Earlier) ++ " is used"]),
+    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)).
+
+no_checksums(Config) ->
+    ok = file:delete(in(Config, "checksums.term")),
+    falls_back(Config, ["this package names none"]).
+
+not_an_archive(Config) ->
+    serve(name(interface()), <<"no archive at all">>, Config),
+    falls_back(Config, ["has no library in it"]),
+    serve(name(interface()), archive("other.so", <<"x">>), Config),
+    falls_back(Config, ["has no library in it"]).
+
+cannot_be_loaded(Config) ->
+    serve(name(interface()), archive("ats_nif.so", <<"no library at all">>), Config),
+    falls_back(Config, ["it cannot be loaded here"]).
+
+%% The second build needs no server, and a spoilt copy is fetched again.
+kept(Config) ->
+    {0, _} = build(Config, [{"CARGO", none}]),
+    [Kept] = files(Config, "cache"),
+    ok = file:delete(in(Config, "priv/ats_nif.so")),
+    {0, _} = build([{url, "http://127.0.0.1:1"} | Config], [{"CARGO", none}]),
+    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)),
+    ok = file:write_file(in(Config, "cache/" ++ Kept), "spoilt"),
+    {1, _} = build([{url, "http://127.0.0.1:1"} | Config], [{"CARGO", none}]),
+    {0, _} = build(Config, [{"CARGO", none}]).
+
+from_a_folder(Config) ->
+    Url = "file://" ++ proplists:get_value(served, Config),
+    {0, _} = build([{url, Url} | Config], [{"CARGO", none}]),
+    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)).
+
+%% Without a folder of libraries, the message names that way.
+cargo_is_not_asked(Config) ->
+    {1, Said} = build([{url, ""} | Config], [{"CARGO", none}]),
+    said(Said, ["Rust is needed", "ATS_PRECOMPILED_URL"]).
+
+%% ----- what a release is made with -----
+
+%% The needs of the library that was built here are those of this machine.
+needs_are_checked(Config) ->
+    Library = proplists:get_value(library, Config),
+    case {os:type(), os:find_executable("readelf")} of
+        {{unix, linux}, Found} when is_list(Found) ->
+            Check = fun(Target, Glibc) ->
+                            run(ats_test_lib:project(), "scripts/library-needs.sh",
+                                [Library, Target], [{"ATS_GLIBC", Glibc}])
+                    end,
+            case re:run(target(), "gnu") of
+                {match, _} ->
+                    ?assertMatch({0, _}, Check(target(), "2.99")),
+                    {1, Old} = Check(target(), "2.2"),
+                    said(Old, ["which is newer than 2.2"]),
+                    Other = re:replace(target(), "gnu", "musl", [{return, list}]),
+                    {1, Musl} = Check(Other, "2.99"),
+                    said(Musl, ["needs libgcc_s.so.1", "needs glibc"]);
+                nomatch ->
+                    ?assertMatch({0, _}, Check(target(), "2.99"))
+            end;
+        _ ->
+            {skip, "there is no readelf here"}
+    end.
+
+%% What the script makes from a library is what a build takes.
+made_by_the_script(Config) ->
+    case {os:type(), os:find_executable("readelf")} of
+        {{unix, linux}, Found} when is_list(Found) ->
+            Made = filename:join(proplists:get_value(priv_dir, Config), "made"),
+            [begin
+                 Copy = filename:join(Made, File),
+                 ok = filelib:ensure_dir(Copy),
+                 {ok, _} = file:copy(filename:join(ats_test_lib:project(), File), Copy),
+                 ok = file:change_mode(Copy, 8#755)
+             end || File <- ["scripts/precompile.sh", "scripts/library-needs.sh",
+                             "src/ats.app.src", "crates/ats-nif/src/sys.rs"]],
+            Env = [{"ATS_NIF_PATH", proplists:get_value(library, Config)}, {"ATS_GLIBC", "2.99"}],
+            {0, _} = run(Made, "scripts/precompile.sh", [target()], Env),
+            {ok, Sums} = file:read_file(filename:join(Made, "checksums.term")),
+            ok = file:write_file(in(Config, "checksums.term"), Sums),
+            Url = "file://" ++ filename:join(Made, "_build/precompiled"),
+            {0, _} = build([{url, Url} | Config], [{"CARGO", none}]),
+            ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config));
+        _ ->
+            {skip, "there is no readelf here"}
+    end.
+
+%% ----- builds -----
+
+%% Without cargo the build fails and says why; with it, cargo builds, which is said too.
+falls_back(Config, Texts) -> falls_back(Config, [], Texts).
+
+falls_back(Config, Env, Texts) ->
+    {1, Without} = build(Config, [{"CARGO", none} | Env]),
+    said(Without, Texts ++ ["Rust is needed"]),
+    ?assertEqual({error, enoent}, installed(Config)),
+    ?assertEqual([], files(Config, "priv")),
+    {0, With} = build(Config, [{"CARGO", fake} | Env]),
+    said(With, Texts ++ ["the library is built by cargo instead"]),
+    ?assertEqual({ok, <<"built by cargo\n">>}, installed(Config)),
+    ok = file:delete(in(Config, "priv/ats_nif.so")).
+
+build(Config, Env) ->
+    Package = proplists:get_value(package, Config),
+    {Cargo, Other} = lists:partition(fun({Name, _}) -> Name =:= "CARGO" end, Env),
+    Path = path_without_cargo(Config),
+    Own = case Cargo of
+              [{_, none}] -> Path;
+              [{_, fake}] -> fake_cargo(Package) ++ ":" ++ Path
+          end,
+    run(Package, "build_nif.sh", [],
+        [{"PATH", Own}, {"ATS_PRECOMPILED_URL", proplists:get_value(url, Config)},
+         {"ATS_PRECOMPILED_CACHE", in(Config, "cache")}, {"CARGO_TARGET_DIR", "target"} | Other]).
+
+%% Leaves a file where cargo leaves the library.
+fake_cargo(Package) ->
+    Script = filename:join([Package, "bin", "cargo"]),
+    ok = filelib:ensure_dir(Script),
+    ok = file:write_file(Script, "#!/bin/sh\n"
+                         "folder=target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release\n"
+                         "mkdir -p $folder\n"
+                         "echo built by cargo | tee $folder/libats_nif.so "
+                         ">$folder/libats_nif.dylib\n"),
+    ok = file:change_mode(Script, 8#755),
+    filename:dirname(Script).
+
+%% In the place of a folder with cargo comes one with links to all else that is in it.
+path_without_cargo(Config) ->
+    Folders = string:lexemes(os:getenv("PATH"), ":"),
+    lists:flatten(lists:join(":", [without_cargo(Folder, Config) || Folder <- Folders])).
+
+without_cargo(Folder, Config) ->
+    case filelib:is_regular(filename:join(Folder, "cargo")) of
+        false ->
+            Folder;
+        true ->
+            Links = filename:join([proplists:get_value(priv_dir, Config), "links",
+                                   integer_to_list(erlang:phash2(Folder))]),
+            {ok, Names} = file:list_dir(Folder),
+            ok = filelib:ensure_dir(filename:join(Links, "x")),
+            [file:make_symlink(filename:join(Folder, Name), filename:join(Links, Name))
+             || Name <- Names, Name =/= "cargo"],
+            Links
+    end.
+
+%% The status of a script, and what it says. What a build by rebar3 sets does not reach it.
+run(Folder, Script, Arguments, Env) ->
+    Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "ATS_SKIP_NIF_BUILD",
+                                       "ATS_NIF_PATH", "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"],
+                              not lists:keymember(Name, 1, Env)],
+    ats_test_lib:run_program(filename:join(Folder, Script), Arguments, Folder, Unset ++ Env).
+
+said(Text, Parts) ->
+    [?assertNotEqual(nomatch, string:find(Text, Part), Text) || Part <- Parts].
+
+installed(Config) ->
+    file:read_file(in(Config, "priv/ats_nif.so")).
+
+in(Config, File) ->
+    filename:join(proplists:get_value(package, Config), File).
+
+files(Config, Folder) ->
+    filelib:wildcard("*", in(Config, Folder)) ++ filelib:wildcard(".*so", in(Config, Folder)).
+
+%% ----- archives -----
+
+%% Puts an archive on the server, and its sum into the package.
+serve(Name, Archive, Config) ->
+    ok = file:write_file(filename:join(proplists:get_value(served, Config), Name), Archive),
+    Sum = binary_to_list(binary:encode_hex(crypto:hash(sha256, Archive))),
+    name_sum(Name, Sum, Config).
+
+name_sum(Name, Sum, Config) ->
+    ok = file:write_file(in(Config, "checksums.term"), io_lib:format("~p.~n", [{Name, Sum}])).
+
+content(File) ->
+    {ok, Bytes} = file:read_file(File),
+    Bytes.
+
+archive(File, Bytes) ->
+    Name = filename:join("/tmp", "ats-" ++ os:getpid() ++ ".tar.gz"),
+    ok = erl_tar:create(Name, [{File, Bytes}], [compressed]),
+    {ok, Archive} = file:read_file(Name),
+    ok = file:delete(Name),
+    Archive.
+
+name(Interface) ->
+    "ats_nif-" ++ version() ++ "-nif-" ++ Interface ++ "-" ++ target() ++ ".tar.gz".
+
+interface() -> erlang:system_info(nif_version).
+
+version() ->
+    {ok, [{application, ats, Properties}]} =
+        file:consult(filename:join(ats_test_lib:project(), "src/ats.app.src")),
+    proplists:get_value(vsn, Properties).
+
+%% The target of this machine, as the script has to find it out.
+target() ->
+    Architecture = erlang:system_info(system_architecture),
+    [Processor | _] = string:split(Architecture, "-"),
+    {match, [System]} = re:run(Architecture, "linux-gnu|linux-musl|darwin|freebsd",
+                               [{capture, first, list}]),
+    Vendor = case System of
+                 "darwin" -> "-apple-";
+                 _ -> "-unknown-"
+             end,
+    Processor ++ Vendor ++ System.
