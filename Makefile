@@ -4,6 +4,8 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 EBIN := _build/default/lib/ats/ebin
 BENCH = _build/default/lib/ats/bench/erlang
+# Absolute, since the measurements are built in their own workspace.
+BENCH_TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))/bench
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -11,12 +13,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 # Suites for `make test-otp27`; without any, all.
 SUITES ?=
-# The duration of `make soak`, `make soak-memory` and `make soak-disk`, in seconds.
+# The duration of `make soak`, `make soak-memory`, `make soak-moments` and `make soak-disk`, in seconds.
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo demo-cluster test-quick test test-deep test-otp27 test-mnesia check sanitize bench \
-	bench-latency bench-backends bench-native bench-disk bench-tables-on-disk bench-mnesia trace scaling picture \
-	functions soak soak-memory soak-disk soak-cluster shell clean
+	bench-latency bench-moments bench-backends bench-native bench-disk bench-tables-on-disk bench-mnesia trace scaling report figures \
+	scaling-curves build-bench-backends picture \
+	functions soak soak-memory soak-moments soak-disk soak-cluster shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -64,30 +67,39 @@ sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
 	@./scripts/sanitize.sh
 
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run
-	@erl -noinput -pa $(EBIN) $(BENCH) \
-	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+	@erl -noinput +t 4194304 -pa $(EBIN) $(BENCH) \
+	    -eval 'ats_bench:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-latency: build ## Measure the delay of other processes by calls on large tables; beside ets
 	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
 
-bench-backends: setup ## Measure the stores that a table can have, beside one another; ARGS=--quick
+bench-moments: build ## Measure what queries of one moment cost: BEFORE=FOLDER has ebin and priv of another version
+	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
+	    -eval 'ats_bench_moments:main(init:get_plain_arguments()).' -extra --before "$(BEFORE)" $(ARGS)
+
+bench-backends: build-bench-backends ## Measure the stores that a table can have, beside one another; ARGS=--quick
+	@erl -noinput +t 4194304 -pa $(subst default,bench,$(EBIN) $(BENCH)) \
+	    -eval 'ats_bench:main(init:get_plain_arguments()).' -extra --field stores $(ARGS)
+
+bench-native: build-bench-native ## Measure the stores beside other Rust maps; ARGS=--quick
+	@"$(BENCH_TARGET)/release/ats-bench-memory" $(ARGS)
+
+bench-disk: build-bench-disk ## Measure tables on disk beside other embedded stores; ARGS=--quick
+	@"$(BENCH_TARGET)/release/ats-bench-disk" $(ARGS)
+
+# RocksDB takes a quarter of an hour to build; WITHOUT_ROCKSDB=1 leaves it out.
+build-bench-%: setup
+	@[ $* != disk ] || [ -n "$(WITHOUT_ROCKSDB)" ] || ./bench/disk/setup.sh
+	@cd bench && cargo build --release --locked -p ats-bench-$(subst native,memory,$*) \
+	    $(if $(and $(filter disk,$*),$(WITHOUT_ROCKSDB)),--no-default-features) --target-dir "$(BENCH_TARGET)"
+
+build-bench-backends: setup
 	@rebar3 as bench compile
-	@erl -noinput -pa $(subst default,bench,$(EBIN) $(BENCH)) \
-	    -eval 'ats_bench_backends:main(init:get_plain_arguments()).' -extra $(ARGS)
 
-bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
-	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-memory \
-	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- $(ARGS)
-
-bench-disk: setup ## Measure tables on disk beside other embedded stores; ARGS=--quick
-	@./bench/disk/setup.sh
-	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench && \
-	    cargo run --release --locked -p ats-bench-disk --target-dir "$$target/bench" -- $(ARGS)
-
-bench-tables-on-disk: build ## Measure tables on disk with the workloads of osmos, and beside dets; ARGS=--quick
+bench-tables-on-disk: build ## Measure tables on disk with the workloads of osmos, and beside dets and bitcask; ARGS=--quick
 	@erl -noinput -pa $(EBIN) $(BENCH) \
-	    -eval 'ats_bench_disk:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+	    -eval 'ats_bench_disk:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-mnesia: build ## Measure transactions of mnesia on its own tables and on ours; ARGS=--quick
 	@tpcb=$$(./scripts/mnesia-suites.sh tpcb | tail -n 1) && [ -d "$$tpcb" ] && \
@@ -104,6 +116,18 @@ scaling: setup ## Count what operations cost other cores, and draw how tables sc
 	@cargo run --release --locked --manifest-path bench/Cargo.toml -p ats-bench-scaling \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/bench" -- measure docs/inside
 
+report: build-bench-report ## Measure everything that was not measured yet, and draw one file of HTML; ARGS=--quick
+	@"$(BENCH_TARGET)/release/ats-bench-report" $(ARGS)
+
+# The curves of docs/inside/scaling.md, from the counts and rates that `make scaling` wrote.
+scaling-curves: build-bench-scaling
+	@"$(BENCH_TARGET)/release/ats-bench-scaling" curves docs/inside "$(ARGS)/scaling.jsonl"
+
+# Of the full run, or of the quick one with ARGS=--quick.
+figures: build-bench-report ## Write tables of README and docs, and the picture, from the last full run's figures
+	@"$(BENCH_TARGET)/release/ats-bench-report" --figures . $(ARGS)
+	@$(MAKE) -s picture
+
 picture: ## Draw docs/beside-ets.svg from bench/results/beside-ets.csv
 	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
 
@@ -118,6 +142,12 @@ soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 
 soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/deep/ats_memory_SUITE
+
+# Table types of the bank run beside each other, those of snapshots one after the other.
+soak-moments: setup ## Move money, hold snapshots and make checkpoints of 10 GB beside writers for SOAK_SECONDS
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_CHECKPOINT_MB=10000 rebar3 ct --suite \
+	    test/deep/ats_bank_SUITE,test/deep/ats_many_snapshots_SUITE,test/deep/ats_moment_memory_SUITE,\
+	test/deep/ats_disk_checkpoint_load_SUITE
 
 soak-disk: setup ## Stop machines and kill processes that write to stores on disk for SOAK_SECONDS
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)

@@ -1,53 +1,60 @@
 %% @private
-%% @doc The keys of the benchmark, and the operations on them.
+%% @doc The keys of the benchmark.
 %%
-%% Keys are numbered from zero up to a power of two; a kind of keys says which term a number stands
-%% for. Half of the numbers, the even ones, are in a table when it is filled. Everything is drawn
-%% from fixed seeds, so every run and every side sees the same.
+%% Keys are numbered from zero up; a kind of keys says which term a number stands for. A table is
+%% filled with the even numbers of a span, or with all of them.
 -module(ats_bench_keys).
 
--export([kinds/1, name/1, key/2, shuffled_half/1, shuffled/2, operations/4]).
+-export([short_kinds/0, long_kinds/1, sets/0, name/1, key/2, numbers/2, shuffled/2]).
+-export([prepare/1, forget/1, drawn/1]).
 
--export_type([kind/0, span/0, mix/0]).
+-export_type([kind/0, set/0, filling/0, span/0, drawn/0]).
 
--define(LIST_LENGTH, 10).
+-type kind() :: integers | tagged | words | atoms | binaries | paths | tuples.
+%% A number of keys: one, as many as a program uses all the time, as fit into a cache, and as do
+%% not.
+-type set() :: one | hot | cache | wide.
+-type filling() :: half | full.
+%% Keys of a kind: so many from a number on.
+-type span() :: {kind(), First :: non_neg_integer(), Count :: pos_integer()}.
+%% Keys as the loops draw them: computed, built by {@link key/2}, or taken from a tuple.
+-type drawn() :: {integers, non_neg_integer(), pos_integer()} | {built, kind(), pos_integer()}
+               | {made, tuple()}.
 
--type kind() :: integers | counters | binaries | paths | tuples | atoms | tagged | lists.
-%% Which numbers are drawn: from `First' on, so many.
--type span() :: {First :: non_neg_integer(), Count :: pos_integer()}.
-%% Per cent of inserts, deletes and chains; what is left to 100 are lookups.
--type mix() :: {Inserts :: 0..100, Deletes :: 0..100, Chains :: 0..100}.
+%% @doc Kinds of short keys that are no integers.
+-spec short_kinds() -> [kind()].
+short_kinds() -> [tagged, words, atoms].
 
-%% @doc The kinds of keys other than integers that a type of table is measured with: those of which
-%% it depends on the kind how fast it is.
--spec kinds(ats:table_type()) -> [kind()].
-kinds(set) -> [binaries, atoms, tagged];
-kinds(ordered_set) -> [binaries, paths, tuples].
+%% @doc Kinds of longer keys: those of which it depends on the kind how fast a type of table is.
+-spec long_kinds(ats:table_type()) -> [kind()].
+long_kinds(ordered_set) -> [binaries, paths, tuples];
+long_kinds(_) -> [binaries].
+
+%% @doc The sizes of key sets.
+-spec sets() -> [{set(), pos_integer()}].
+sets() -> [{hot, 1000}, {cache, 1 bsl 17}, {wide, 1 bsl 20}].
 
 %% @doc The name of a kind in a row of the results.
 -spec name(kind()) -> string().
 name(integers) -> "Int";
-name(counters) -> "Int";
+name(words) -> "Bin8";
 name(binaries) -> "Bin16..40";
 name(paths) -> "Path16..39";
 name(tuples) -> "{a,Int,Int}";
 name(atoms) -> "Atom";
-name(tagged) -> "{a,Int}";
-name(lists) -> "Int".
+name(tagged) -> "{a,Int}".
 
 %% @doc The key of a number. Different numbers have different keys.
 %%
 %% `binaries' are random bytes from the first on, as digests and random identifiers are; `paths'
 %% are text of which long beginnings are common to many keys and differences come late. A tree that
-%% is good at the one can be bad at the other. `counters' are integers outside of the range of
-%% `integers'. `atoms' stay in the atom table for ever, where a virtual machine has room for 2^20
-%% unless told otherwise: enough for the half of a range of 2^20 and for what two processes draw.
-%% `lists' are not keys of their own but lists of objects with integers as keys.
+%% is good at the one can be bad at the other. `atoms' stay in the atom table for ever, where a
+%% virtual machine has room for 2^20 unless told otherwise.
 -spec key(kind(), non_neg_integer()) -> term().
 key(integers, N) ->
     N;
-key(counters, N) ->
-    -N - 1;
+key(words, N) ->
+    <<N:64>>;
 key(binaries, N) ->
     Random = <<(erlang:md5(<<N:32>>))/binary, (erlang:md5(<<N:64>>))/binary,
                (erlang:md5(<<N:96>>))/binary>>,
@@ -79,10 +86,10 @@ folder(N) ->
 
 number_text(N) -> iolist_to_binary(io_lib:format("~7..0b", [N])).
 
-%% @doc The even numbers below 2^Log2, in random order.
--spec shuffled_half(pos_integer()) -> [non_neg_integer()].
-shuffled_half(Log2) ->
-    in_random_order(lists:seq(0, (1 bsl Log2) - 1, 2), 1).
+%% @doc The numbers of which a table has the keys, in random order.
+-spec numbers(filling(), pos_integer()) -> [non_neg_integer()].
+numbers(half, Count) -> in_random_order(lists:seq(0, Count - 1, 2), 1);
+numbers(full, Count) -> in_random_order(lists:seq(0, Count - 1), 1).
 
 %% @doc The numbers from 1 to `Count' in a random order; another for each seed.
 -spec shuffled(pos_integer(), pos_integer()) -> [pos_integer()].
@@ -97,48 +104,35 @@ in_random_order(Numbers, Seed) ->
                                  end, State, Numbers),
     [N || {_, N} <- lists:sort(Tagged)].
 
-%% @doc Operations of one process, in chunks of a size after each of which the clock is read: what
-%% the loops of ats_bench_loops.hrl take.
--spec operations(kind(), span(), mix(), {Process :: pos_integer(), Count :: pos_integer(),
-                                         ChunkSize :: pos_integer()}) -> [[term()]].
-operations(lists, Span, _, {Process, Count, Size}) ->
-    {Lists, _} = lists:mapfoldl(fun(_, S) -> objects(Span, S) end,
-                                rand:seed_s(exsss, {Process, 2, 3}),
-                                lists:seq(1, max(Size, Count - Count rem Size))),
-    chunks(Lists, Size);
-operations(Kind, Span, Mix, {Process, Count, Size}) ->
-    {Operations, _} = lists:mapfoldl(
-        fun(_, S0) ->
-                {Percent, S1} = rand:uniform_s(100, S0),
-                {N, S2} = number(Span, S1),
-                {operation(Kind, N, code(Percent, Mix)), S2}
-        end, rand:seed_s(exsss, {Process, 2, 3}), lists:seq(1, max(Size, Count - Count rem Size))),
-    chunks(Operations, Size).
+%% @doc Makes the keys that a loop cannot make in little time. As a persistent term they are a
+%% literal: no process copies them, no garbage collector walks over them.
+-spec prepare(span()) -> ok.
+prepare({atoms, _, Count}) ->
+    case erlang:system_info(atom_limit) - erlang:system_info(atom_count) > Count + 10000 of
+        true -> make({atoms, 0, Count});
+        false -> throw({refused, "not enough room for atoms: start erl with +t 4194304"})
+    end;
+prepare({Kind, _, _} = Span) when Kind =:= binaries; Kind =:= paths ->
+    make(Span);
+prepare(_) ->
+    ok.
 
-objects(Span, State) ->
-    lists:mapfoldl(fun(_, S0) ->
-                           {N, S} = number(Span, S0),
-                           {{key(integers, N), N}, S}
-                   end, State, lists:seq(1, ?LIST_LENGTH)).
+make({Kind, First, Count} = Span) ->
+    Keys = [key(Kind, N) || N <- lists:seq(First, First + Count - 1)],
+    persistent_term:put({?MODULE, Span}, list_to_tuple(Keys)).
 
-number({First, Count}, S0) ->
-    {N, S} = rand:uniform_s(Count, S0),
-    {First + N - 1, S}.
+%% @doc Drops what was made for a span.
+-spec forget(span()) -> ok.
+forget(Span) ->
+    _ = persistent_term:erase({?MODULE, Span}),
+    ok.
 
-%% An integer key and the code of its operation fit into one small integer; other keys are made
-%% beforehand, as a program would have them at hand.
-operation(Kind, N, Code) when Kind =:= integers; Kind =:= counters ->
-    (key(Kind, N) bsl 2) bor Code;
-operation(Kind, N, Code) ->
-    [Code | key(Kind, N)].
-
-code(Percent, {Inserts, _, _}) when Percent =< Inserts -> 1;
-code(Percent, {Inserts, Deletes, _}) when Percent =< Inserts + Deletes -> 2;
-code(Percent, {Inserts, Deletes, Chains}) when Percent =< Inserts + Deletes + Chains -> 3;
-code(_, _) -> 0.
-
-chunks([], _) ->
-    [];
-chunks(List, Size) ->
-    {Chunk, Rest} = lists:split(Size, List),
-    [Chunk | chunks(Rest, Size)].
+%% @doc The keys of a span for a loop.
+-spec drawn(span()) -> drawn().
+drawn({integers, _, _} = Span) ->
+    Span;
+drawn({Kind, 0, Count} = Span) ->
+    case persistent_term:get({?MODULE, Span}, none) of
+        none -> {built, Kind, Count};
+        Keys -> {made, Keys}
+    end.

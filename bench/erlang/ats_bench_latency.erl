@@ -31,7 +31,8 @@
 -record(options,
         {objects = 5000000 :: pos_integer(),
          list = 1000000 :: pos_integer(),
-         only = all :: all | string()}).
+         only = all :: all | string(),
+         results = "bench/results" :: string()}).
 
 -record(watch,
         {side :: side(),
@@ -56,25 +57,32 @@
 
 %% @doc Measures all calls on all types of tables on both sides, and stops the virtual machine.
 %% Arguments: `--objects N' (of a table), `--list N' (objects inserted as one), `--only TEXT'
-%% (rows whose title, such as `ats, ordered_set, tab2list', contains it).
+%% (rows whose title, such as `ats, ordered_set, tab2list', contains it), `--quick' (smaller
+%% tables), `--results FOLDER'.
 -spec main([string()]) -> no_return().
 main(Args) ->
-    Usage = "ats_bench_latency [--objects N] [--list N] [--only TEXT]",
+    Usage = "ats_bench_latency [--quick] [--objects N] [--list N] [--only TEXT] "
+            "[--results FOLDER]",
     ats_bench_command:run(Usage, fun() -> measure_all(options(Args, #options{})) =:= ok end).
 
-measure_all(Options) ->
+measure_all(#options{results = Folder} = Options) ->
     print_head(Options),
-    lists:foreach(fun({Type, Side}) -> measure_side(Type, Side, Options) end,
-                  [{Type, Side} || Type <- ?TYPES, Side <- ?SIDES]).
+    Rows = [Row || Type <- ?TYPES, Side <- ?SIDES, Row <- measure_side(Type, Side, Options)],
+    io:format("~nwritten to ~ts~n",
+              [ats_bench_report:write("latency", Rows, ats_bench_report:machine_facts(), Folder)]).
 
 options([], Options) ->
     Options;
+options(["--quick" | Rest], Options) ->
+    options(Rest, Options#options{objects = 500000, list = 100000});
 options(["--objects", N | Rest], Options) ->
     options(Rest, Options#options{objects = ats_bench_command:positive(N)});
 options(["--list", N | Rest], Options) ->
     options(Rest, Options#options{list = ats_bench_command:positive(N)});
 options(["--only", Text | Rest], Options) ->
     options(Rest, Options#options{only = Text});
+options(["--results", Folder | Rest], Options) ->
+    options(Rest, Options#options{results = Folder});
 options([What | _], _) ->
     ats_bench_command:unknown(What).
 
@@ -88,12 +96,11 @@ print_head(#options{objects = Objects, list = List}) ->
 
 measure_side(Type, Side, Options) ->
     Calls = [{nothing, tab2list, select, select_count, insert, delete_all_objects}, {delete}],
-    lists:foreach(
-        fun(OfOneTable) ->
-                Chosen = [Call || Call <- tuple_to_list(OfOneTable),
-                                  is_chosen(title(Side, Type, Call), Options)],
-                Chosen =:= [] orelse measure_table(Side, Type, Chosen, Options)
-        end, Calls).
+    [Row || OfOneTable <- Calls,
+            Chosen <- [[Call || Call <- tuple_to_list(OfOneTable),
+                                is_chosen(title(Side, Type, Call), Options)]],
+            Chosen =/= [],
+            Row <- measure_table(Side, Type, Chosen, Options)].
 
 title(Side, Type, Call) -> lists:flatten(io_lib:format("~s, ~s, ~s", [Side, Type, Call])).
 
@@ -102,8 +109,7 @@ is_chosen(Title, #options{only = Only}) -> ats_bench_command:is_chosen(Title, On
 measure_table(Side, Type, Calls, #options{objects = Objects, list = List}) ->
     Table = filled(Side, Type, Objects),
     Other = filled(Side, Type, 100000),
-    lists:foreach(
-        fun(Call) ->
+    Rows = [begin
                 Watched = case Call of
                               delete -> {Other, 100000};
                               _ -> {Table, Objects}
@@ -111,11 +117,18 @@ measure_table(Side, Type, Calls, #options{objects = Objects, list = List}) ->
                 %% Earlier work shall not be measured.
                 timer:sleep(?REST_MS),
                 Latencies = measure(Side, Watched, prepared(Call, Side, Table, List), ?LOOK_MS),
-                print(title(Side, Type, Call), Latencies)
-        end, Calls),
+                print(title(Side, Type, Call), Latencies),
+                row(Side, Type, Call, Latencies)
+            end || Call <- Calls],
     true = Side:delete(Other),
     lists:member(delete, Calls) orelse Side:delete(Table),
-    ok.
+    Rows.
+
+row(Side, Type, Call, #{lookup := Lookups, round_trip := Trips, call_ms := CallMs}) ->
+    #{kind => latency, name => Call, side => Side, type => Type, call_ms => CallMs,
+      unit => "microseconds", better => less,
+      lookup => ats_bench_report:percentiles(fun(Part) -> percentile(Part, Lookups) end),
+      message => ats_bench_report:percentiles(fun(Part) -> percentile(Part, Trips) end)}.
 
 print(Title, #{lookup := Lookups, round_trip := Trips, call_ms := CallMs}) ->
     io:format("~-36s ~9b", [Title, round(CallMs)]),

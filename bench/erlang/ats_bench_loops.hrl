@@ -2,119 +2,82 @@
 %%
 %% A module defines TABLES as `ats' or `ets' and includes this file, so that every table call is a
 %% direct call to a known function, as in a user's program; all else is the same code on both
-%% sides. Operations come as a list that was made beforehand, since making random keys inside of
-%% the loop would be measured, too. It is a list of integers, of which the low two bits choose the
-%% operation and the rest is the key, or, for the loops called `..._terms', of `[Operation | Key]';
-%% for those called `..._lists' it is a list of lists of objects.
+%% sides. A loop draws the operation and the key as it goes, with `rand:mwc59/1', from a seed that
+%% all sides get. The cost of that is part of all figures; `ats_bench_idle' measures it.
 
--export([run/3, insert_range/4, insert_values/2, delete_values/2, members/2]).
+-export([run/5, insert_range/4, insert_values/2, delete_values/2, members/2]).
 -export([new/2, delete/1, insert/2, size/1, memory_words/1]).
 
--define(CHAIN_LENGTH, 1000).
+-define(LIST_LENGTH, 10).
 
-%% Runs one chunk of operations.
--spec run(ats_bench_run:loop(), ats_bench:table() | none,
-          [integer() | maybe_improper_list() | [tuple()]]) -> ok.
-run(lookup, Table, Operations) -> lookup(Table, Operations);
-run(mixed, Table, Operations) -> mixed(Table, Operations);
-run(chains, Table, Operations) -> chains(Table, Operations);
-run(counter, Table, Operations) -> counter(Table, Operations);
-run(counter_or_new, Table, Operations) -> counter_or_new(Table, Operations);
-run(idle, Table, Operations) -> idle(Table, Operations);
-run(lookup_terms, Table, Operations) -> lookup_terms(Table, Operations);
-run(mixed_terms, Table, Operations) -> mixed_terms(Table, Operations);
-run(idle_terms, Table, Operations) -> idle_terms(Table, Operations);
-run(insert_lists, Table, Operations) -> insert_lists(Table, Operations);
-run(idle_lists, Table, Operations) -> idle_lists(Table, Operations).
+%% Does so many operations of a mix, and returns the state of the generator.
+-spec run(ats_bench_run:work(), ats_bench:table(), ats_bench_keys:drawn(),
+          ats_bench_run:generator(), non_neg_integer()) -> ats_bench_run:generator().
+run({only, Operation}, Table, Keys, State, Count) -> only(Operation, Table, Keys, State, Count);
+run({mix, Steps}, Table, Keys, State, Count) -> mix(Steps, Table, Keys, State, Count).
 
-lookup(Table, [X | Rest]) ->
-    _ = ?TABLES:lookup(Table, X bsr 2),
-    lookup(Table, Rest);
-lookup(_, []) ->
-    ok.
+only(_, _, _, State, 0) ->
+    State;
+only(Operation, Table, Keys, State0, Count) ->
+    State = rand:mwc59(State0),
+    _ = operate(Operation, Table, Keys, rand:mwc59_value32(State)),
+    only(Operation, Table, Keys, State, Count - 1).
 
-mixed(Table, [X | Rest]) ->
-    _ = case X band 3 of
-            0 -> ?TABLES:lookup(Table, X bsr 2);
-            1 -> ?TABLES:insert(Table, {X bsr 2, X});
-            2 -> ?TABLES:delete(Table, X bsr 2)
-        end,
-    mixed(Table, Rest);
-mixed(_, []) ->
-    ok.
+mix(_, _, _, State, 0) ->
+    State;
+mix(Steps, Table, Keys, State0, Count) ->
+    State1 = rand:mwc59(State0),
+    State = rand:mwc59(State1),
+    _ = operate(chosen(rand:mwc59_value32(State1), Steps), Table, Keys, rand:mwc59_value32(State)),
+    mix(Steps, Table, Keys, State, Count - 1).
 
-chains(Table, [X | Rest]) ->
-    _ = case X band 3 of
-            0 -> ?TABLES:lookup(Table, X bsr 2);
-            1 -> ?TABLES:insert(Table, {X bsr 2, X});
-            2 -> ?TABLES:delete(Table, X bsr 2);
-            3 -> chain(Table, X bsr 2, ?CHAIN_LENGTH)
-        end,
-    chains(Table, Rest);
-chains(_, []) ->
-    ok.
+chosen(Random, [{Below, Operation} | _]) when Random < Below -> Operation;
+chosen(Random, [_ | Steps]) -> chosen(Random, Steps).
 
-chain(_, '$end_of_table', _) -> ok;
-chain(_, _, 0) -> ok;
-chain(Table, Key, N) -> chain(Table, ?TABLES:next(Table, Key), N - 1).
+operate(lookup, Table, Keys, Random) ->
+    ?TABLES:lookup(Table, key(Keys, Random));
+operate(insert, Table, Keys, Random) ->
+    ?TABLES:insert(Table, {key(Keys, Random), Random});
+operate(delete, Table, Keys, Random) ->
+    ?TABLES:delete(Table, key(Keys, Random));
+operate(counter, Table, Keys, Random) ->
+    ?TABLES:update_counter(Table, key(Keys, Random), 1);
+operate(counter_or_new, Table, Keys, Random) ->
+    Key = key(Keys, Random),
+    ?TABLES:update_counter(Table, Key, 1, {Key, 0});
+operate(insert_list, Table, Keys, Random) ->
+    ?TABLES:insert(Table, objects(?LIST_LENGTH, Keys, Random));
+operate({next, Count}, Table, Keys, Random) ->
+    chain(Table, Keys, key(Keys, Random), Count);
+operate(count_all, Table, _, _) ->
+    ?TABLES:select_count(Table, [{'_', [], [true]}]);
+operate({count_range, Count}, Table, Keys, Random) ->
+    First = key(Keys, Random),
+    ?TABLES:select_count(Table, [{{'$1', '_'}, [{'>', '$1', First}, {'=<', '$1', First + Count}],
+                                  [true]}]).
 
-counter(Table, [X | Rest]) ->
-    _ = ?TABLES:update_counter(Table, X bsr 2, 1),
-    counter(Table, Rest);
-counter(_, []) ->
-    ok.
+objects(0, _, _) ->
+    [];
+objects(Count, Keys, Random) ->
+    State = rand:mwc59(Random bor 1),
+    [{key(Keys, rand:mwc59_value32(State)), Count} | objects(Count - 1, Keys, State)].
 
-counter_or_new(Table, [X | Rest]) ->
-    _ = ?TABLES:update_counter(Table, X bsr 2, 1, {X bsr 2, 0}),
-    counter_or_new(Table, Rest);
-counter_or_new(_, []) ->
-    ok.
+%% A set has no key after one that it does not have: there the chain goes on from another key.
+chain(_, _, '$end_of_table', _) -> ok;
+chain(_, _, _, 0) -> ok;
+chain(Table, Keys, Key, Count) -> chain(Table, Keys, next(Table, Keys, Key), Count - 1).
 
-%% The cost of the loops without any table.
-idle(Table, [X | Rest]) ->
-    _ = case X band 3 of
-            0 -> X bsr 2;
-            1 -> {X bsr 2, X};
-            _ -> X bsr 2
-        end,
-    idle(Table, Rest);
-idle(_, []) ->
-    ok.
+next(Table, Keys, Key) ->
+    try
+        ?TABLES:next(Table, Key)
+    catch
+        error:badarg -> key(Keys, erlang:phash2(Key, 1 bsl 32))
+    end.
 
-lookup_terms(Table, [[_ | Key] | Rest]) ->
-    _ = ?TABLES:lookup(Table, Key),
-    lookup_terms(Table, Rest);
-lookup_terms(_, []) ->
-    ok.
-
-mixed_terms(Table, [[Operation | Key] | Rest]) ->
-    _ = case Operation of
-            0 -> ?TABLES:lookup(Table, Key);
-            1 -> ?TABLES:insert(Table, {Key, Operation});
-            2 -> ?TABLES:delete(Table, Key)
-        end,
-    mixed_terms(Table, Rest);
-mixed_terms(_, []) ->
-    ok.
-
-idle_terms(Table, [[Operation | Key] | Rest]) ->
-    _ = case Operation of
-            0 -> Key;
-            1 -> {Key, Operation};
-            _ -> Key
-        end,
-    idle_terms(Table, Rest);
-idle_terms(_, []) ->
-    ok.
-
-insert_lists(Table, [Objects | Rest]) ->
-    _ = ?TABLES:insert(Table, Objects),
-    insert_lists(Table, Rest);
-insert_lists(_, []) ->
-    ok.
-
-idle_lists(Table, [_ | Rest]) -> idle_lists(Table, Rest);
-idle_lists(_, []) -> ok.
+%% The key that a random number below 2^32 stands for.
+key({integers, First, Count}, Random) -> First + ((Random * Count) bsr 32);
+key({built, Kind, Count}, Random) -> ats_bench_keys:key(Kind, (Random * Count) bsr 32);
+key({made, Keys}, Random) -> element(1 + ((Random * tuple_size(Keys)) bsr 32), Keys).
 
 %% Inserts objects of one key.
 -spec insert_values(ats_bench:table(), [term()]) -> ok.

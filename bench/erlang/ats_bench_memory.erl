@@ -32,7 +32,7 @@ object(tagged, N) -> {{a, N}, erlang:md5(<<N:32>>)}.
 %% @doc Bytes an object of a table that was filled in random order with 2^(Log2 - 1) objects, in a
 %% machine of its own. Where the operating system does not say what is resident, `null' stands for
 %% it.
--spec bytes_an_object(ats_bench_run:side(), ats:table_type(), objects(), pos_integer()) ->
+-spec bytes_an_object(ats_bench_sides:side(), ats:table_type(), objects(), pos_integer()) ->
           {Reported :: float(), Resident :: float() | null}.
 bytes_an_object(Side, Type, Objects, Log2) ->
     Paths = lists:append([["-pa", Path] || Path <- code:get_path()]),
@@ -46,17 +46,17 @@ bytes_an_object(Side, Type, Objects, Log2) ->
     end.
 
 %% @doc The same in this machine, which should be fresh.
--spec in_this_machine(ats_bench_run:side(), ats:table_type(), objects(), pos_integer()) ->
+-spec in_this_machine(ats_bench_sides:side(), ats:table_type(), objects(), pos_integer()) ->
           {Reported :: float(), Resident :: float() | null}.
 in_this_machine(Side, Type, Objects, Log2) ->
-    Loops = ats_bench_run:loops(Side),
+    Loops = ats_bench_sides:loops(Side),
     ok = exercise(Loops, Type),
     ok = ats_bench_run:in_process(fun() -> store_objects(Objects, Log2) end),
-    Before = steady_resident_bytes(Side),
-    Table = Loops:new(benchmark, options(Side, Type)),
+    Before = steady_resident_bytes(Loops),
+    Table = ats_bench_sides:new(Side, Type),
     Stored = persistent_term:get(?OBJECTS),
     ok = insert_all(Loops, Table, Stored),
-    After = steady_resident_bytes(Side),
+    After = steady_resident_bytes(Loops),
     Count = length(Stored),
     Reported = Loops:memory_words(Table) * erlang:system_info(wordsize) / Count,
     true = Loops:delete(Table),
@@ -66,9 +66,6 @@ resident_an_object(Before, After, Count) when is_integer(Before), is_integer(Aft
     (After - Before) / Count;
 resident_an_object(_, _, _) ->
     null.
-
-options(ets_wc, Type) -> [Type, public, {write_concurrency, true}, {read_concurrency, true}];
-options(_, Type) -> [Type, public].
 
 %% Every function that is going to be called is loaded and has run once, on an empty table: its
 %% memory is not that of the objects.
@@ -80,7 +77,7 @@ exercise(Loops, Type) ->
     ok.
 
 store_objects(Objects, Log2) ->
-    Stored = [object(Objects, N) || N <- ats_bench_keys:shuffled_half(Log2)],
+    Stored = [object(Objects, N) || N <- ats_bench_keys:numbers(half, 1 bsl Log2)],
     persistent_term:put(?OBJECTS, Stored).
 
 insert_all(Loops, Table, [Object | Rest]) ->
@@ -91,20 +88,20 @@ insert_all(_, _, []) ->
 
 %% The resident memory when it does not change any more: the heap of a process that has ended is
 %% given back a little later, and `ats' frees late, when no reader can be looking any more.
-steady_resident_bytes(Side) ->
+steady_resident_bytes(Loops) ->
     true = erlang:garbage_collect(),
-    steady_resident_bytes(Side, none, 40).
+    steady_resident_bytes(Loops, none, 40).
 
-steady_resident_bytes(Side, Last, Tries) ->
-    ok = collect(Side),
+steady_resident_bytes(Loops, Last, Tries) ->
+    ok = collect(Loops),
     timer:sleep(50),
     case resident_bytes() of
         Last -> Last;
         Bytes when Tries =:= 0 -> Bytes;
-        Bytes -> steady_resident_bytes(Side, Bytes, Tries - 1)
+        Bytes -> steady_resident_bytes(Loops, Bytes, Tries - 1)
     end.
 
-collect(ats) ->
+collect(ats_bench_ats) ->
     _ = ats_nif:collect(),
     ok;
 collect(_) ->

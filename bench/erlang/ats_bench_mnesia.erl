@@ -21,15 +21,16 @@
 -type subject() :: {memory | disk, Type :: atom()}.
 
 -type config() :: #{rounds := pos_integer(), seconds := pos_integer(),
-                    accounts := pos_integer(), drivers := pos_integer()}.
+                    accounts := pos_integer(), drivers := pos_integer(),
+                    results := none | file:name()}.
 
-%% @doc `--quick' measures for some twenty seconds, `--drivers=N' with several processes.
+%% @doc `--quick' measures for some twenty seconds, `--drivers N' with several processes; `--rounds
+%% N', `--seconds N' (of each type in a round), `--results FOLDER' (for a file of the figures).
 -spec main([string()]) -> ok.
 main(Arguments) ->
     Directory = filename:join(os:getenv("TMPDIR", "/tmp"), "ats-bench-mnesia-" ++ os:getpid()),
-    Config = lists:foldl(fun read_argument/2,
-                         #{rounds => 5, seconds => 10, accounts => 100000, drivers => 1},
-                         Arguments),
+    Config = options(Arguments, #{rounds => 5, seconds => 10, accounts => 100000, drivers => 1,
+                                  results => none}),
     try
         ok = application:load(mnesia),
         ok = logger:set_primary_config(level, error),
@@ -37,19 +38,39 @@ main(Arguments) ->
         io:format("~b drivers, ~b accounts, ~b s, ~b rounds~n", [maps:get(Key, Config)
             || Key <- [drivers, accounts, seconds, rounds]]),
         Rounds = [round(N, Config) || N <- lists:seq(1, maps:get(rounds, Config))],
-        lists:foreach(fun(Pair) -> show(Pair, Rounds) end, ?PAIRS)
+        lists:foreach(fun(Pair) -> show(Pair, Rounds) end, ?PAIRS),
+        save([row(Pair, Rounds, Config) || Pair <- ?PAIRS], Config)
     after
         _ = file:del_dir_r(Directory)
-    end,
-    ok.
+    end.
 
--spec read_argument(string(), config()) -> config().
-read_argument("--quick", Config) ->
-    Config#{rounds := 1, seconds := 2, accounts := 10000};
-read_argument("--drivers=" ++ Number, Config) ->
-    Config#{drivers := list_to_integer(Number)};
-read_argument("--rounds=" ++ Number, Config) ->
-    Config#{rounds := list_to_integer(Number)}.
+-spec options([string()], config()) -> config().
+options([], Config) ->
+    Config;
+options(["--quick" | Rest], Config) ->
+    options(Rest, Config#{rounds := 1, seconds := 2, accounts := 10000});
+options(["--drivers", N | Rest], Config) ->
+    options(Rest, Config#{drivers := ats_bench_command:positive(N)});
+options(["--rounds", N | Rest], Config) ->
+    options(Rest, Config#{rounds := ats_bench_command:positive(N)});
+options(["--seconds", N | Rest], Config) ->
+    options(Rest, Config#{seconds := ats_bench_command:positive(N)});
+options(["--results", Folder | Rest], Config) ->
+    options(Rest, Config#{results := Folder}).
+
+row({{Database, OurType} = Ours, {_, TheirType} = Theirs, _}, Rounds, #{drivers := Drivers}) ->
+    #{kind => workload, field => mnesia, processes => Drivers, unit => "transactions/s",
+      better => more,
+      name => lists:concat(["TPC-B, database on ", Database, ": ", OurType]),
+      sides => [atom_to_list(OurType), atom_to_list(TheirType)],
+      rates => maps:from_list([{atom_to_list(Type), [maps:get(Subject, Round) || Round <- Rounds]}
+                               || {_, Type} = Subject <- [Ours, Theirs]])}.
+
+save(_, #{results := none}) ->
+    ok;
+save(Rows, #{results := Folder}) ->
+    File = ats_bench_report:write("mnesia", Rows, ats_bench_report:machine_facts(), Folder),
+    io:format("~nwritten to ~ts~n", [File]).
 
 %% Transactions a second.
 -spec round(pos_integer(), config()) -> #{subject() => float()}.

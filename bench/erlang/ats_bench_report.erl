@@ -1,20 +1,20 @@
 %% @private
 %% @doc The findings of the benchmark: rows, how they are printed, and the file they go to.
 %%
-%% A row is a map that says its `kind': `workload' (operations a second), `memory' (bytes an
-%% object) or `boundary' (nanoseconds a call). Ratios are medians over the rounds of the ratio
-%% within a round.
+%% A row is a map that says its `kind': `workload', `memory' or `boundary', and has under `rates'
+%% the figures of all rounds by side, in the `unit' that it names. Ratios are medians over the
+%% rounds of the ratio within a round.
 -module(ats_bench_report).
 
--export([workload_rows/3, memory_row/3, boundary_row/3]).
--export([machine_facts/0, print_facts/1, print/1, write/3]).
--export([progress/2, progress_done/0]).
+-export([workload_rows/4, memory_row/3, boundary_row/3, percentiles/1]).
+-export([machine_facts/0, print_facts/1, print/1, write/4]).
+-export([progress/2, progress_done/0, median/1]).
 
 -export_type([row/0, round/0, facts/0]).
 
 -type row() :: #{kind := workload | memory | boundary, atom() => term()}.
 %% Operations a second, by side and number of processes.
--type round() :: #{{ats_bench_run:side(), pos_integer()} => float()}.
+-type round() :: #{{Side :: string(), pos_integer()} => float()}.
 -type facts() :: [{string(), string() | integer()}].
 
 %%--------------------------------------------------------------------------------------------
@@ -23,59 +23,34 @@
 
 %% @doc The rows of a workload, one for each number of processes.
 %%
-%% Labels say what it is (`name', `type', `keys', `loop_ns' as a number or `null'). Scaling is the
-%% throughput over that of the smallest number of processes on the same side.
--spec workload_rows(map(), [pos_integer()], [round()]) -> [row()].
-workload_rows(Labels, [Least | _] = Processes, Rounds) ->
-    [maps:merge(Labels, workload_row(P, Least, Rounds)) || P <- Processes].
+%% Labels say what it is (`name', `field', `type', `keys', `set', and `loop_ns' as a number or
+%% `null'). The first side is compared with the others.
+-spec workload_rows(map(), [string(), ...], [pos_integer()], [round()]) -> [row()].
+workload_rows(Labels, Sides, Processes, Rounds) ->
+    [Labels#{kind => workload, unit => "operations/s", better => more, processes => P,
+             sides => Sides,
+             rates => maps:from_list([{Side, [maps:get({Side, P}, Round) || Round <- Rounds]}
+                                      || Side <- Sides]),
+             ratios => ratios(Sides, P, Rounds)} || P <- Processes].
 
-workload_row(P, Least, Rounds) ->
-    Rates = [maps:from_list([{Side, maps:get({Side, P}, Round, null)}
-                             || Side <- [ats, ets_plain, ets_wc]]) || Round <- Rounds],
-    Rate = fun(Side) -> median([maps:get(Side, R) || R <- Rates]) end,
-    Over = fun(Above, Below) -> ratio(rate(Above, P), rate(Below, P), Rounds) end,
-    Scaling = fun(_) when P =:= Least -> null;
-                 (Side) -> ratio(rate(Side, P), rate(Side, Least), Rounds)
-              end,
-    #{kind => workload, processes => P, rounds => Rates,
-      ats => Rate(ats), ets_plain => Rate(ets_plain), ets_wc => Rate(ets_wc),
-      ratio_plain => Over(ats, ets_plain), ratio_wc => Over(ats, ets_wc),
-      ratio_better => Over(ats, better),
-      time_over_plain => Over(ets_plain, ats), time_over_wc => Over(ets_wc, ats),
-      scaling_ats => Scaling(ats), scaling_plain => Scaling(ets_plain),
-      scaling_wc => Scaling(ets_wc)}.
-
-%% Takes the rate of a side from a round; `better' is the faster of the two tables of `ets'.
-rate(better, P) ->
-    fun(Round) ->
-            case {(rate(ets_plain, P))(Round), (rate(ets_wc, P))(Round)} of
-                {Plain, Wc} when is_float(Plain), is_float(Wc) -> max(Plain, Wc);
-                {Plain, null} -> Plain;
-                {null, Wc} -> Wc
-            end
-    end;
-rate(Side, P) ->
-    fun(Round) -> maps:get({Side, P}, Round, null) end.
-
-ratio(Above, Below, Rounds) ->
-    median([case {Above(R), Below(R)} of
-                {A, B} when is_float(A), is_float(B) -> A / B;
-                _ -> null
-            end || R <- Rounds]).
+%% The rate of the first side over that of each other one, and over that of the fastest of these.
+ratios([Ours | Others], P, Rounds) ->
+    Rate = fun(Side, Round) -> maps:get({Side, P}, Round) end,
+    Over = fun(Of) -> median([Rate(Ours, Round) / Of(Round) || Round <- Rounds]) end,
+    Best = fun(Round) -> lists:max([Rate(Side, Round) || Side <- Others]) end,
+    (maps:from_list([{Side, Over(fun(Round) -> Rate(Side, Round) end)} || Side <- Others]))
+    #{"best" => Over(Best)}.
 
 %% @doc The row of a kind of objects in a type of table; bytes by side, as `info/2' says and as is
 %% resident.
--spec memory_row(ats:table_type(), string(),
-                 [{ats_bench_run:side(), [{float(), float() | null}]}]) -> row().
+-spec memory_row(ats:table_type(), string(), [{string(), [{float(), float() | null}]}]) -> row().
 memory_row(Type, Objects, Sides) ->
-    lists:foldl(fun({Side, Measured}, Row) ->
-                        {Reported, Resident} = lists:unzip(Measured),
-                        Row#{Side => median(Reported), resident(Side) => median(Resident)}
-                end, #{kind => memory, type => Type, objects => Objects}, Sides).
-
-resident(ats) -> ats_resident;
-resident(ets_plain) -> ets_plain_resident;
-resident(ets_wc) -> ets_wc_resident.
+    #{kind => memory, type => Type, objects => Objects, unit => "bytes an object", better => less,
+      sides => [Side || {Side, _} <- Sides],
+      rates => maps:from_list([{Side, [Bytes || {Bytes, _} <- Measured]}
+                               || {Side, Measured} <- Sides]),
+      resident => maps:from_list([{Side, [Bytes || {_, Bytes} <- Measured]}
+                                  || {Side, Measured} <- Sides])}.
 
 %% @doc Nanoseconds of a call: of a native function that does next to nothing, and of `member/2' of
 %% both sides.
@@ -84,7 +59,15 @@ boundary_row(Least, Ats, Ets) ->
     #{kind => boundary, least_ns => Least, ats_member_ns => Ats, ets_member_ns => Ets,
       over_least_ns => Ats - Least}.
 
-%% `null' stands for what could not be measured; one makes the whole unknown.
+%% @doc Microseconds that these parts of calls took at most, as pairs of the part and the time, of a
+%% function that tells the nanoseconds of a part.
+-spec percentiles(fun((float()) -> number())) -> [[float()]].
+percentiles(At) ->
+    [[Part, At(Part) / 1000] || Part <- [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999,
+                                         0.9995, 0.9999, 1.0]].
+
+%% @doc The median; `null' if one of the numbers is.
+-spec median([number() | null, ...]) -> number() | null.
 median(Numbers) ->
     Sorted = lists:sort(Numbers),
     Middle = length(Sorted) div 2,
@@ -111,65 +94,56 @@ printed(Value) -> Value.
 %% @doc Prints the rows.
 -spec print([row()]) -> ok.
 print(Rows) ->
-    print_workloads([R || #{kind := workload} = R <- Rows]),
-    print_times([R || #{kind := workload, timed := true} = R <- Rows]),
+    Workloads = [R || #{kind := workload} = R <- Rows],
+    print_workloads(none, Workloads),
+    print_loops([Ns || #{loop_ns := Ns} <- Workloads, is_float(Ns)]),
     print_memory([R || #{kind := memory} = R <- Rows]),
     lists:foreach(fun print_boundary/1, [R || #{kind := boundary} = R <- Rows]).
 
-print_workloads([]) ->
+%% A new head where the sides change.
+print_workloads(_, []) ->
     ok;
-print_workloads(Rows) ->
-    io:format("~nmillion operations a second, median; ratios are medians within rounds;~n"
-              "better is over the faster of the two; "
-              "scaling is the throughput over that of one process~n~n"
-              "~-72ts ~1s ~26ts ~24ts ~20ts~n", ["", "", "", "ratio ats over", "scaling"]),
-    print_line(["workload", "keys", "type", "P",
-                "ats", "ets", "ets wc", "ets", "ets wc", "better", "ats", "ets", "ets wc"]),
-    lists:foreach(fun print_workload/1, Rows),
-    case [Ns || #{loop_ns := Ns} <- Rows, is_float(Ns)] of
-        [] -> ok;
-        Loop -> io:format("~nthe loop itself, part of all figures: ~.1f to ~.1f ns an operation~n",
-                          [lists:min(Loop), lists:max(Loop)])
-    end.
+print_workloads(Sides, [#{sides := Sides} = Row | Rows]) ->
+    print_workload(Row),
+    print_workloads(Sides, Rows);
+print_workloads(_, [#{sides := [Ours | Others] = Sides} | _] = Rows) ->
+    io:format("~n~s in million operations a second, median, and ratios over the others, medians "
+              "within rounds; best is over the fastest~n~n", [Ours]),
+    print_line(["workload", "keys", "set", "type", "P", "loop ns", Ours], Others ++ ["best"]),
+    print_workloads(Sides, Rows).
 
-print_workload(#{name := Name, keys := Keys, type := Type, processes := P} = Row) ->
-    Millions = [decimals(millions(maps:get(Side, Row)), 3) || Side <- [ats, ets_plain, ets_wc]],
-    Ratios = [decimals(maps:get(Ratio, Row), 2)
-              || Ratio <- [ratio_plain, ratio_wc, ratio_better,
-                           scaling_ats, scaling_plain, scaling_wc]],
-    print_line([Name, Keys, atom_to_list(Type), integer_to_list(P)] ++ Millions ++ Ratios).
+print_workload(#{name := Name, keys := Keys, set := Set, type := Type, processes := P,
+                 loop_ns := LoopNs, sides := [Ours | Others], rates := Rates, ratios := Ratios}) ->
+    print_line([Name, Keys, atom_to_list(Set), atom_to_list(Type), integer_to_list(P),
+                decimals(LoopNs, 1), decimals(median(maps:get(Ours, Rates)) / 1.0e6, 4)],
+               [decimals(maps:get(Side, Ratios), 2) || Side <- Others ++ ["best"]]).
 
-print_line(Columns) ->
-    io:format("~-47ts ~-11ts ~-13ts ~1ts ~8ts ~8ts ~8ts ~8ts ~8ts ~6ts ~6ts ~6ts ~6ts~n", Columns).
+print_line(Labels, Ratios) ->
+    io:format("~-51ts ~-11ts ~-5ts ~-13ts ~1ts ~8ts ~9ts", Labels),
+    lists:foreach(fun(Ratio) -> io:format(" ~8ts", [Ratio]) end, Ratios),
+    io:nl().
 
-millions(null) -> null;
-millions(Rate) -> Rate / 1.0e6.
-
-%% Where all processes together have a fixed amount of work, the time is what one wants to know.
-print_times([]) ->
+print_loops([]) ->
     ok;
-print_times(Rows) ->
-    io:format("~ntime of ats over the time of ets: the less the better~n~n"
-              "~-47ts ~-13ts ~1ts ~12ts ~12ts~n", ["", "type", "P", "over ets", "over ets wc"]),
-    lists:foreach(fun(#{name := Name, type := Type, processes := P, time_over_plain := Plain,
-                        time_over_wc := Wc}) ->
-                          io:format("~-47ts ~-13ts ~1b ~12ts ~12ts~n",
-                                    [Name, atom_to_list(Type), P,
-                                     decimals(Plain, 4), decimals(Wc, 4)])
-                  end, Rows).
+print_loops(Loops) ->
+    io:format("~nthe loop itself, part of all figures: ~.1f to ~.1f ns an operation~n",
+              [lists:min(Loops), lists:max(Loops)]).
 
 print_memory([]) ->
     ok;
-print_memory(Rows) ->
-    io:format("~nbytes an object~n~n~-28ts ~26ts  ~26ts~n",
-              ["", "info(Table, memory)", "resident"]),
-    Format = "~-16ts ~-11ts ~8ts ~8ts ~8ts  ~8ts ~8ts ~8ts~n",
-    io:format(Format, ["objects", "type", "ats", "ets", "ets wc", "ats", "ets", "ets wc"]),
-    lists:foreach(fun(#{objects := Objects, type := Type} = Row) ->
-                          Bytes = [decimals(maps:get(Item, Row), 1)
-                                   || Item <- [ats, ets_plain, ets_wc, ats_resident,
-                                               ets_plain_resident, ets_wc_resident]],
-                          io:format(Format, [Objects, atom_to_list(Type) | Bytes])
+print_memory([#{sides := Sides} | _] = Rows) ->
+    io:format("~nbytes an object: as info(Table, memory) says, and as is resident~n~n"
+              "~-16ts ~-11ts", ["objects", "type"]),
+    lists:foreach(fun(Column) -> io:format(" ~8ts", [Column]) end, Sides ++ Sides),
+    io:nl(),
+    lists:foreach(fun(#{objects := Objects, type := Type, rates := Rates, resident := Resident}) ->
+                          io:format("~-16ts ~-11ts", [Objects, Type]),
+                          lists:foreach(fun({Of, Side}) ->
+                                                Bytes = median(maps:get(Side, Of)),
+                                                io:format(" ~8ts", [decimals(Bytes, 1)])
+                                        end, [{Of, Side} || Of <- [Rates, Resident],
+                                                            Side <- Sides]),
+                          io:nl()
                   end, Rows).
 
 print_boundary(#{least_ns := Least, ats_member_ns := Ats, ets_member_ns := Ets,
@@ -247,11 +221,13 @@ proc_line(File, Pattern, Default) ->
 %% Files
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Writes one JSON object a line, the machine first, then every row. Returns the file's name.
--spec write([row()], facts(), file:name()) -> file:filename_all().
-write(Rows, Facts, Folder) ->
+%% @doc Writes one JSON object a line, the machine first, then every row. The name of the file,
+%% which is returned, begins with that of the measurement.
+-spec write(string(), [row()], facts(), file:name()) -> file:filename_all().
+write(Measurement, Rows, Facts, Folder) ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
-    Name = io_lib:format("~4..0b-~2..0b-~2..0b_~2..0b~2..0b~2..0b.jsonl", [Y, Mo, D, H, Mi, S]),
+    Name = io_lib:format("~ts_~4..0b-~2..0b-~2..0b_~2..0b~2..0b~2..0b.jsonl",
+                         [Measurement, Y, Mo, D, H, Mi, S]),
     File = filename:join(Folder, Name),
     ok = filelib:ensure_dir(File),
     Machine = maps:from_list([{kind, machine} | [{list_to_atom(K), V} || {K, V} <- Facts]]),
@@ -259,15 +235,19 @@ write(Rows, Facts, Folder) ->
     File.
 
 json(Map) when is_map(Map) ->
-    Pairs = [[json(atom_to_list(K)), $:, json(V)] || {K, V} <- lists:sort(maps:to_list(Map))],
+    Pairs = [[json(text(K)), $:, json(V)] || {K, V} <- lists:sort(maps:to_list(Map))],
     [${, lists:join($,, Pairs), $}];
 json(Constant) when Constant =:= null; is_boolean(Constant) -> atom_to_list(Constant);
 json(Atom) when is_atom(Atom) -> json(atom_to_list(Atom));
 json(Integer) when is_integer(Integer) -> integer_to_list(Integer);
 json(Float) when is_float(Float) -> float_to_list(Float, [{decimals, 4}, compact]);
-json([Map | _] = List) when is_map(Map) -> [$[, lists:join($,, [json(M) || M <- List]), $]];
+json([First | _] = List) when not is_integer(First) ->
+    [$[, lists:join($,, [json(Item) || Item <- List]), $]];
 json(String) ->
     [$", [escaped(C) || C <- unicode:characters_to_list(String)], $"].
+
+text(Atom) when is_atom(Atom) -> atom_to_list(Atom);
+text(Text) -> Text.
 
 escaped($") -> "\\\"";
 escaped($\\) -> "\\\\";

@@ -1,52 +1,39 @@
 %% @private
 %% @doc Runs the loops of the benchmark in processes.
 %%
-%% Workers wait until all of them are ready, run their operations over and over until their time is
-%% up, and tell how many they did a second. They look at the clock between chunks only.
+%% Workers wait until all of them are ready, draw operations until their time is up, and tell how
+%% many they did a second. They look at the clock after ever more operations, until that takes
+%% little of the time.
 -module(ats_bench_run).
 
--export([loops/1, store/2, forget/1]).
 -export([rate/5, start/5, finish/1]).
 -export([in_process/1, in_processes/1]).
 
--export_type([side/0, loop/0, handle/0, workers/0]).
+-export_type([operation/0, work/0, generator/0, workers/0]).
 
--type side() :: ats | ets_plain | ets_wc.
--type loop() :: lookup | mixed | chains | counter | counter_or_new | idle
-              | lookup_terms | mixed_terms | idle_terms
-              | insert_lists | idle_lists.
--type handle() :: {?MODULE, pos_integer()}.
+-type operation() :: lookup | insert | delete | counter | counter_or_new | insert_list | count_all
+                   | {next | count_range, pos_integer()}.
+%% Of 2^32 random numbers those below the first bound stand for the first operation, and so on.
+-type work() :: {only, operation()} | {mix, [{Below :: pos_integer(), operation()}, ...]}.
+-type generator() :: pos_integer().
 -opaque workers() :: [{pid(), reference()}].
 
-%% @doc The module whose loops call the tables of a side.
--spec loops(side()) -> module().
-loops(ats) -> ats_bench_ats;
-loops(_) -> ats_bench_ets.
+%% The least time between two looks at the clock.
+-define(LOOK_US, 500).
 
-%% @doc Keeps the operations of the N-th process, which come in chunks. As a persistent term they
-%% are a literal: no process copies them, no garbage collector walks over them.
--spec store(pos_integer(), [[term()]]) -> handle().
-store(N, Chunks) ->
-    Handle = {?MODULE, N},
-    persistent_term:put(Handle, Chunks),
-    Handle.
-
-%% @doc Drops stored operations.
--spec forget([handle()]) -> ok.
-forget(Handles) ->
-    lists:foreach(fun(Handle) -> true = persistent_term:erase(Handle) end, Handles).
-
-%% @doc Runs one loop in as many processes as there are handles; operations per second of all.
--spec rate(module(), loop(), ats_bench:table() | none, [handle()], pos_integer()) -> float().
-rate(Loops, Loop, Table, Handles, RunMs) ->
-    finish(start(Loops, Loop, Table, Handles, RunMs)).
+%% @doc Runs some work in as many processes as there are seeds; operations per second of all.
+-spec rate({module(), ats_bench:table()}, work(), ats_bench_keys:span(), [pos_integer()],
+           pos_integer()) -> float().
+rate(Table, Work, Span, Seeds, RunMs) ->
+    finish(start(Table, Work, Span, Seeds, RunMs)).
 
 %% @doc Starts the processes of {@link rate/5}; what they did is to be had from {@link finish/1}.
--spec start(module(), loop(), ats_bench:table() | none, [handle()], pos_integer()) -> workers().
-start(Loops, Loop, Table, Handles, RunMs) ->
+-spec start({module(), ats_bench:table()}, work(), ats_bench_keys:span(), [pos_integer()],
+            pos_integer()) -> workers().
+start(Table, Work, Span, Seeds, RunMs) ->
     Parent = self(),
-    Workers = [spawn_monitor(fun() -> worker(Parent, Loops, Loop, Table, Handle, RunMs) end)
-               || Handle <- Handles],
+    Workers = [spawn_monitor(fun() -> worker(Parent, Table, Work, Span, Seed, RunMs) end)
+               || Seed <- Seeds],
     lists:foreach(fun({Pid, Monitor}) -> await(ready, Pid, Monitor) end, Workers),
     lists:foreach(fun({Pid, _}) -> Pid ! go end, Workers),
     Workers.
@@ -58,24 +45,28 @@ finish(Workers) ->
     demonitor_all(Workers),
     Rate.
 
-worker(Parent, Loops, Loop, Table, Handle, RunMs) ->
-    Chunks = persistent_term:get(Handle),
+worker(Parent, {Loops, Table}, Work, Span, Seed, RunMs) ->
+    Keys = ats_bench_keys:drawn(Span),
+    Run = fun(State, Count) -> Loops:run(Work, Table, Keys, State, Count) end,
+    State = rand:mwc59_seed(Seed),
     Parent ! {ready, self(), ok},
     receive go -> ok end,
     Start = erlang:monotonic_time(),
     Deadline = Start + erlang:convert_time_unit(RunMs, millisecond, native),
-    {Operations, End} = run_chunks(Chunks, Chunks, Loops, Loop, Table, Deadline, 0),
+    {Operations, End} = run_until(Deadline, Run, State, 1, Start, 0),
     Seconds = erlang:convert_time_unit(End - Start, native, nanosecond) / 1.0e9,
     Parent ! {rate, self(), Operations / Seconds}.
 
-run_chunks([], All, Loops, Loop, Table, Deadline, Done) ->
-    run_chunks(All, All, Loops, Loop, Table, Deadline, Done);
-run_chunks([Chunk | Rest], All, Loops, Loop, Table, Deadline, Done0) ->
-    ok = Loops:run(Loop, Table, Chunk),
-    Done = Done0 + length(Chunk),
-    case erlang:monotonic_time() of
-        Now when Now >= Deadline -> {Done, Now};
-        _ -> run_chunks(Rest, All, Loops, Loop, Table, Deadline, Done)
+run_until(Deadline, Run, State0, Count, Before, Done0) ->
+    State = Run(State0, Count),
+    Done = Done0 + Count,
+    Now = erlang:monotonic_time(),
+    Us = erlang:convert_time_unit(Now - Before, native, microsecond),
+    if
+        Now >= Deadline -> {Done, Now};
+        Us < ?LOOK_US -> run_until(Deadline, Run, State, 2 * Count, Now, Done);
+        Us > 4 * ?LOOK_US -> run_until(Deadline, Run, State, (Count + 1) div 2, Now, Done);
+        true -> run_until(Deadline, Run, State, Count, Now, Done)
     end.
 
 %% @doc Calls a function in a process of its own, so that no other process holds its garbage.

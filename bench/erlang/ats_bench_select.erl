@@ -1,5 +1,6 @@
 %% @private
-%% @doc Match specifications on tables of `ats' beside those of `ets'.
+%% @doc Match specifications on tables of `ats' beside those of `ets'; and on tables of `dats'
+%% beside those of `dets', and beside those of `ets' in memory.
 %%
 %% A row is a call on tables that were filled with the same objects. It is repeated until its time
 %% is up, in a process of its own, and at least once; so a row in which `ets' reads everything takes
@@ -9,16 +10,18 @@
 -export([rows/3]).
 
 -type row() :: {Name :: string(), ats:table_type(), Objects :: objects(), call()}.
--type objects() :: {scattered | ascending | paths, pos_integer()}.
+-type objects() :: {scattered | ascending | paths | paths_on_disk, pos_integer()}.
 %% Integers that were inserted in no order, or in ascending order, when what `ets' allocates for
 %% neighbours in a tree lies side by side; or tuples, in ascending order.
 -type call() :: {select | select_count, ats:match_spec()}.
 
--define(SIDES, [ats, ets_plain]).
 -define(OBJECTS, 500000).
 %% A power of 3, so multiplying with it takes numbers below 500,000 to such numbers, each to its
 %% own.
 -define(SCATTER, 387420489).
+%% The most objects of a table of `dets', which reads all of them in each query.
+-define(MOST_IN_DETS, 100000).
+-define(LIST, 1000).
 
 -spec all() -> [row()].
 all() ->
@@ -40,10 +43,11 @@ all() ->
      {"select of 100k whole objects", ordered_set, {scattered, 100000},
       {select, [{'_', [], ['$_']}]}},
      {"select of 100k whole objects", set, {scattered, 100000}, {select, [{'_', [], ['$_']}]}}]
-    ++ [path_row(Power, Bound) || Power <- lists:seq(1, 9), Bound <- [none, prefix, range]].
+    ++ [path_row(Place, Power, Bound) || Place <- [paths, paths_on_disk], Power <- lists:seq(1, 9),
+                                         Bound <- [none, prefix, range]].
 
 %% The number of objects is 5 to this power; the key in the middle is asked for.
-path_row(Power, Bound) ->
+path_row(Place, Power, Bound) ->
     Count = round(math:pow(5, Power)),
     Middle = Count div 20,
     {Text, Spec} =
@@ -57,15 +61,24 @@ path_row(Power, Bound) ->
                  [{{{foo, '$1', '_'}, '_'}, [{'>=', '$1', Middle}, {'<', '$1', Middle + 2}],
                    ['$_']}]}
         end,
-    {lists:append([Text, ", 5^", integer_to_list(Power), " paths"]), ordered_set, {paths, Count},
-     {select, Spec}}.
+    {lists:append([Text, place(Place), ", 5^", integer_to_list(Power), " paths"]), ordered_set,
+     {Place, Count}, {select, Spec}}.
+
+%% The modules whose tables are compared, ours first.
+modules({paths_on_disk, Count}) -> [dats | [dets || Count =< ?MOST_IN_DETS]] ++ [ets];
+modules(_) -> [ats, ets].
+
+title({Name, Type, {Place, _}, _}) ->
+    lists:append(["select", place(Place), ": ", Name, ", ", atom_to_list(Type)]).
+
+place(paths_on_disk) -> " on disk";
+place(_) -> "".
 
 %% @doc Measures the rows whose title is chosen.
 -spec rows(fun((string()) -> boolean()), pos_integer(), pos_integer()) ->
           [ats_bench_report:row()].
 rows(IsChosen, Rounds, RunMs) ->
-    Chosen = [Row || {Name, Type, _, _} = Row <- all(),
-                     IsChosen(lists:append(["select: ", Name, ", ", atom_to_list(Type)]))],
+    Chosen = [Row || Row <- all(), IsChosen(title(Row))],
     Contents = lists:usort([{Objects, Type} || {_, Type, Objects, _} <- Chosen]),
     [Measured || {Objects, Type} = Content <- Contents,
                  Measured <- measure(Content, [R || {_, T, O, _} = R <- Chosen,
@@ -74,68 +87,84 @@ rows(IsChosen, Rounds, RunMs) ->
 
 measure({Objects, Type}, Rows, Rounds, RunMs) ->
     ats_bench_report:progress("select: filling ~s with ~0p", [Type, Objects]),
-    Tables = [{Side, filled(Side, Type, Objects)} || Side <- ?SIDES],
-    Measured = [measure_row(Row, Tables, Rounds, RunMs) || Row <- Rows],
-    lists:foreach(fun({Side, Table}) -> true = (ats_bench_run:loops(Side)):delete(Table) end,
-                  Tables),
-    lists:append(Measured).
+    Directory = filename:join(os:getenv("TMPDIR", "/tmp"), "ats-bench-select-" ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Directory, "x")),
+    try
+        Tables = [{Module, filled(Module, Type, Objects, Directory)}
+                  || Module <- modules(Objects)],
+        Measured = [measure_row(Row, Tables, Rounds, RunMs) || Row <- Rows],
+        lists:foreach(fun remove/1, Tables),
+        lists:append(Measured)
+    after
+        _ = file:del_dir_r(Directory)
+    end.
+
+remove({Module, Table}) when Module =:= ats; Module =:= ets -> true = Module:delete(Table);
+remove({Module, Table}) -> ok = Module:close(Table).
 
 measure_row({Name, Type, _, Call}, Tables, Rounds, RunMs) ->
     ats_bench_report:progress("select: ~ts, ~s", [Name, Type]),
-    Results = [maps:from_list([{{Side, 1}, rate(Side, Table, Call, RunMs)}
-                               || {Side, Table} <- turned(Round, Tables)])
+    Results = [maps:from_list([{{atom_to_list(Module), 1}, rate(Module, Table, Call, RunMs)}
+                               || {Module, Table} <- turned(Round, Tables)])
                || Round <- lists:seq(1, Rounds)],
-    Labels = #{name => Name, keys => "select", type => Type, timed => true, loop_ns => null},
-    ats_bench_report:workload_rows(Labels, [1], Results).
+    Labels = #{name => Name, field => select, keys => "Term", set => new, type => Type,
+               loop_ns => null},
+    ats_bench_report:workload_rows(Labels, [atom_to_list(M) || {M, _} <- Tables], [1], Results).
 
-turned(Round, Tables) when Round rem 2 =:= 0 -> Tables;
-turned(_, Tables) -> lists:reverse(Tables).
+%% Every round begins with another side.
+turned(Round, Tables) ->
+    {Before, After} = lists:split(Round rem length(Tables), Tables),
+    After ++ Before.
 
-filled(Side, Type, {_, Count} = Objects) ->
-    Loops = ats_bench_run:loops(Side),
-    Table = Loops:new(benchmark, [Type, public]),
-    Insert = fun(N) -> true = Loops:insert(Table, object(Objects, N)) end,
+filled(Module, Type, {_, Count} = Objects, _) when Module =:= ats; Module =:= ets ->
+    Table = Module:new(benchmark, [Type, public]),
+    Insert = fun(N) -> true = Module:insert(Table, object(Objects, N)) end,
     ok = ats_bench_run:in_process(fun() -> lists:foreach(Insert, lists:seq(1, Count)) end),
+    Table;
+filled(Module, Type, {_, Count} = Objects, Directory) ->
+    File = filename:join(Directory, atom_to_list(Module)),
+    %% Tables of dets have no order.
+    Options = [{file, File} | [{type, Type} || Module =:= dats]],
+    {ok, Table} = Module:open_file(benchmark, Options),
+    lists:foreach(fun(First) ->
+                          Last = min(Count, First + ?LIST - 1),
+                          ok = Module:insert(Table, [object(Objects, N)
+                                                     || N <- lists:seq(First, Last)])
+                  end, lists:seq(1, Count, ?LIST)),
+    %% So that what was written is in its files alone.
+    ok = Module:close(Table),
+    {ok, Table} = Module:open_file(benchmark, Options),
     Table.
 
 object({scattered, Count}, N) -> object({ascending, Count}, 1 + N * ?SCATTER rem Count);
 object({ascending, _}, N) -> {N, N};
-object({paths, _}, N) -> {{foo, N div 10, N}, bar}.
+object({_, _}, N) -> {{foo, N div 10, N}, bar}.
 
 %% Calls a second.
-rate(Side, Table, Call, RunMs) ->
+rate(Module, Table, Call, RunMs) ->
     ats_bench_run:in_process(
         fun() ->
                 Start = erlang:monotonic_time(),
                 Until = Start + erlang:convert_time_unit(RunMs, millisecond, native),
-                {Calls, End} = repeat(Side, Table, Call, Until, 1, 0),
+                {Calls, End} = repeat(Module, Table, Call, Until, 1, 0),
                 Calls * 1.0e9 / erlang:convert_time_unit(End - Start, native, nanosecond)
         end).
 
 %% Looks at the clock after ever more calls, as long as that takes little of the time.
-repeat(Side, Table, Call, Until, Batch, Done) ->
+repeat(Module, Table, Call, Until, Batch, Done) ->
     Before = erlang:monotonic_time(),
-    ok = call(Side, Table, Call, Batch),
+    ok = call(Module, Table, Call, Batch),
     case erlang:monotonic_time() of
         Now when Now >= Until ->
             {Done + Batch, Now};
         Now when (Now - Before) * 20 < Until - Now ->
-            repeat(Side, Table, Call, Until, 2 * Batch, Done + Batch);
+            repeat(Module, Table, Call, Until, 2 * Batch, Done + Batch);
         _ ->
-            repeat(Side, Table, Call, Until, Batch, Done + Batch)
+            repeat(Module, Table, Call, Until, Batch, Done + Batch)
     end.
 
 call(_, _, _, 0) ->
     ok;
-call(ats, Table, {select, Spec} = Call, N) ->
-    _ = ats:select(Table, Spec),
-    call(ats, Table, Call, N - 1);
-call(ats, Table, {select_count, Spec} = Call, N) ->
-    _ = ats:select_count(Table, Spec),
-    call(ats, Table, Call, N - 1);
-call(Side, Table, {select, Spec} = Call, N) ->
-    _ = ets:select(Table, Spec),
-    call(Side, Table, Call, N - 1);
-call(Side, Table, {select_count, Spec} = Call, N) ->
-    _ = ets:select_count(Table, Spec),
-    call(Side, Table, Call, N - 1).
+call(Module, Table, {Function, Spec} = Call, N) ->
+    _ = Module:Function(Table, Spec),
+    call(Module, Table, Call, N - 1).

@@ -3,51 +3,55 @@
 %% and then left alone until it is coarse again.
 %%
 %% The observations go to `adaptation.csv', the number of base nodes as a picture to
-%% `adaptation.svg'. At the end it is checked that the tree became finer where there was contention
+%% `adaptation.svg'; with `--trees' the nodes of the tree go to `trees.jsonl' as well, a dozen times
+%% in each phase. At the end it is checked that the tree became finer where there was contention
 %% and coarse again where there was none. A machine that is busy with something else has less
 %% contention than one that is not, and may fail the check.
 -module(ats_bench_trace).
 
 -export([main/1]).
 
+-define(LOG2, 20).
+
 -record(options,
         {phase_ms = 3000 :: pos_integer(),
+         has_trees = false :: boolean(),
          folder = "docs/inside" :: string()}).
 
 -record(phase,
         {name :: atom(),
          label :: string(),
          processes = 0 :: non_neg_integer(),
-         loop = mixed :: ats_bench_run:loop(),
-         mix = {50, 50, 0} :: ats_bench_keys:mix(),
-         span = all :: all | ats_bench_keys:span()}).
+         work = {mix, [{1 bsl 31, insert}, {1 bsl 32, delete}]} :: ats_bench_run:work(),
+         span = {integers, 0, 1 bsl ?LOG2} :: ats_bench_keys:span()}).
 
 -record(sample,
         {%% Since the first sample.
          ms :: non_neg_integer(),
          phase :: atom(),
-         stats :: #{atom() => non_neg_integer()}}).
+         stats :: #{atom() => non_neg_integer()},
+         %% Of some samples.
+         nodes = none :: none | [ats_nif:shape_node()]}).
 
 -type samples() :: [#sample{}, ...].
 
--define(LOG2, 20).
 -define(EVERY_MS, 20).
+%% The number of trees of a phase.
+-define(TREES, 12).
 -define(HOT_KEYS, 64).
 %% The time for which it is watched after it has become coarse, and the most that this may take.
 -define(REST_MS, 1000).
 -define(LONGEST_IDLE_MS, 60000).
 -define(ITEMS, [route_nodes, base_nodes, depth, splits, joins, contended, uncontended]).
--define(OPERATIONS, 1 bsl 16).
--define(CHUNK, 1024).
 %% A tree that two writers contend for is split into at least so many.
 -define(FINE, 4).
 
 %% @doc Runs the phases and stops the virtual machine, with exit code 1 if the tree did not adapt
 %% as it should. Arguments: `--ms N' (length of a phase), `--folder NAME' (for the files),
-%% `--quick' (half a second each, files in `bench/results').
+%% `--trees' (the nodes, too), `--quick' (half a second each, files in `bench/results').
 -spec main([string()]) -> no_return().
 main(Args) ->
-    Usage = "ats_bench_trace [--quick] [--ms N] [--folder NAME]",
+    Usage = "ats_bench_trace [--quick] [--ms N] [--trees] [--folder NAME]",
     ats_bench_command:run(Usage, fun() -> trace(options(Args, #options{})) end).
 
 options([], Options) ->
@@ -56,6 +60,8 @@ options(["--quick" | Rest], Options) ->
     options(Rest, Options#options{phase_ms = 500, folder = "bench/results"});
 options(["--ms", N | Rest], Options) ->
     options(Rest, Options#options{phase_ms = ats_bench_command:positive(N)});
+options(["--trees" | Rest], Options) ->
+    options(Rest, Options#options{has_trees = true});
 options(["--folder", Folder | Rest], Options) ->
     options(Rest, Options#options{folder = Folder});
 options([What | _], _) ->
@@ -65,10 +71,9 @@ trace(Options) ->
     %% The clock of the samples must not wait behind eight writers.
     _ = process_flag(priority, high),
     Table = filled_table(),
-    Prepared = prepared(phases()),
     Start = erlang:monotonic_time(millisecond),
-    {Loads, Samples} = lists:unzip([run(Phase, Handles, Table, Start, Options)
-                                    || {Phase, Handles} <- Prepared]),
+    Look = look(Table, Start, Options),
+    {Loads, Samples} = lists:unzip([run(Phase, Table, Look, Options) || Phase <- phases()]),
     true = ats:delete(Table),
     print(Loads, Samples),
     save(lists:append(Samples), Options),
@@ -78,9 +83,9 @@ phases() ->
     [#phase{name = two_writers, label = "2 writing", processes = 2},
      #phase{name = eight_writers, label = "8 writing", processes = 8},
      #phase{name = one_writer, label = "1 writing", processes = 1},
-     #phase{name = readers, label = "2 reading", processes = 2, loop = lookup, mix = {0, 0, 0}},
+     #phase{name = readers, label = "2 reading", processes = 2, work = {only, lookup}},
      #phase{name = hot_range, label = "4 writing 64 keys", processes = 4,
-            span = {1 bsl (?LOG2 - 1), ?HOT_KEYS}},
+            span = {integers, 1 bsl (?LOG2 - 1), ?HOT_KEYS}},
      #phase{name = idle, label = "idle"}].
 
 filled_table() ->
@@ -90,7 +95,7 @@ filled_table() ->
     ok = ats_bench_run:in_process(
         fun() ->
                 lists:foreach(fun(N) -> ats:insert(Table, {N, N}) end,
-                              ats_bench_keys:shuffled_half(?LOG2))
+                              ats_bench_keys:numbers(half, 1 bsl ?LOG2))
         end),
     Table.
 
@@ -98,59 +103,54 @@ filled_table() ->
 %% Phases and samples
 %%--------------------------------------------------------------------------------------------
 
-%% All operations exist before the first phase, so that one follows right after the other.
-prepared(Phases) ->
-    {Prepared, _} = lists:mapfoldl(
-        fun(#phase{processes = P} = Phase, Stored) ->
-                Handles = [ats_bench_run:store(Stored + N, operations(Phase, N))
-                           || N <- lists:seq(1, P)],
-                {{Phase, Handles}, Stored + P}
-        end, 0, Phases),
-    Prepared.
+-type look() :: fun((#phase{}) -> #sample{}).
+
+%% A function that takes a sample and then waits until the next one is due.
+-spec look(ats:table(), integer(), #options{}) -> look().
+look(Table, Start, #options{phase_ms = PhaseMs, has_trees = HasTrees}) ->
+    Every = max(1, PhaseMs div (?TREES * ?EVERY_MS)),
+    fun(#phase{name = Name}) ->
+            Ms = erlang:monotonic_time(millisecond) - Start,
+            Nodes = case HasTrees andalso Ms div ?EVERY_MS rem Every =:= 0 of
+                        true -> ats_nif:shape(Table);
+                        false -> none
+                    end,
+            Stats = ats:info(Table, stats),
+            %% Samples are due at multiples of their distance, so that delays do not add up.
+            Due = Start + (Ms div ?EVERY_MS + 1) * ?EVERY_MS,
+            timer:sleep(max(0, Due - erlang:monotonic_time(millisecond))),
+            #sample{ms = Ms, phase = Name, stats = Stats, nodes = Nodes}
+    end.
 
 %% Operations per second of all processes, how many processors they had, and what was seen.
--spec run(#phase{}, [ats_bench_run:handle()], ats:table(), integer(), #options{}) ->
-          {{float(), float()}, samples()}.
-run(Phase, [], Table, Start, _) ->
-    {{0.0, 0.0}, sample_until_coarse(Phase, Table, Start)};
-run(Phase, Handles, Table, Start, #options{phase_ms = PhaseMs}) ->
+-spec run(#phase{}, ats:table(), look(), #options{}) -> {{float(), float()}, samples()}.
+run(#phase{processes = 0} = Phase, _, Look, _) ->
+    Now = erlang:monotonic_time(millisecond),
+    {{0.0, 0.0}, look_until_coarse(Phase, Look, Now, Now + ?LONGEST_IDLE_MS)};
+run(Phase, Table, Look, #options{phase_ms = PhaseMs}) ->
     Begin = erlang:monotonic_time(millisecond),
     {Runtime, _} = statistics(runtime),
-    First = sample(Phase, Table, Start),
-    Workers = ats_bench_run:start(ats_bench_ats, Phase#phase.loop, Table, Handles, PhaseMs),
-    wait(First, Start),
-    Samples = sample_until(Begin + PhaseMs, Phase, Table, Start),
+    First = Look(Phase),
+    Workers = ats_bench_run:start({ats_bench_ats, Table}, Phase#phase.work, Phase#phase.span,
+                                  lists:seq(1, Phase#phase.processes), PhaseMs),
+    Samples = look_until(Begin + PhaseMs, Phase, Look),
     Rate = ats_bench_run:finish(Workers),
     {RuntimeThen, _} = statistics(runtime),
     Processors = (RuntimeThen - Runtime) / (erlang:monotonic_time(millisecond) - Begin),
     {{Rate, Processors}, [First | Samples]}.
 
-operations(#phase{span = all} = Phase, Process) ->
-    operations(Phase#phase{span = {0, 1 bsl ?LOG2}}, Process);
-operations(#phase{span = Span, mix = Mix}, Process) ->
-    ats_bench_run:in_process(
-        fun() ->
-                ats_bench_keys:operations(integers, Span, Mix, {Process, ?OPERATIONS, ?CHUNK})
-        end).
-
--spec sample_until(integer(), #phase{}, ats:table(), integer()) -> samples().
-sample_until(End, Phase, Table, Start) ->
-    Sample = sample(Phase, Table, Start),
-    wait(Sample, Start),
+-spec look_until(integer(), #phase{}, look()) -> samples().
+look_until(End, Phase, Look) ->
+    Sample = Look(Phase),
     case erlang:monotonic_time(millisecond) of
         Now when Now >= End -> [Sample];
-        _ -> [Sample | sample_until(End, Phase, Table, Start)]
+        _ -> [Sample | look_until(End, Phase, Look)]
     end.
 
 %% Until it has been coarse for a while, or for too long has not become so.
--spec sample_until_coarse(#phase{}, ats:table(), integer()) -> samples().
-sample_until_coarse(Phase, Table, Start) ->
-    Now = erlang:monotonic_time(millisecond),
-    sample_until_coarse(Phase, Table, Start, Now, Now + ?LONGEST_IDLE_MS).
-
-sample_until_coarse(Phase, Table, Start, Since0, End) ->
-    Sample = sample(Phase, Table, Start),
-    wait(Sample, Start),
+-spec look_until_coarse(#phase{}, look(), integer(), integer()) -> samples().
+look_until_coarse(Phase, Look, Since0, End) ->
+    Sample = Look(Phase),
     Now = erlang:monotonic_time(millisecond),
     Since = case base_nodes(Sample) of
                 1 -> Since0;
@@ -158,17 +158,8 @@ sample_until_coarse(Phase, Table, Start, Since0, End) ->
             end,
     case Now - Since >= ?REST_MS orelse Now >= End of
         true -> [Sample];
-        false -> [Sample | sample_until_coarse(Phase, Table, Start, Since, End)]
+        false -> [Sample | look_until_coarse(Phase, Look, Since, End)]
     end.
-
-sample(#phase{name = Name}, Table, Start) ->
-    Stats = ats:info(Table, stats),
-    #sample{ms = erlang:monotonic_time(millisecond) - Start, phase = Name, stats = Stats}.
-
-%% Samples are due at multiples of their distance, so that delays do not add up.
-wait(#sample{ms = Ms}, Start) ->
-    Due = Start + (Ms div ?EVERY_MS + 1) * ?EVERY_MS,
-    timer:sleep(max(0, Due - erlang:monotonic_time(millisecond))).
 
 base_nodes(Sample) -> item(base_nodes, Sample).
 
@@ -196,13 +187,23 @@ print(Loads, Samples) ->
 
 highest(Samples) -> lists:max([base_nodes(S) || S <- Samples]).
 
-save(Samples, #options{folder = Folder}) ->
+save(Samples, #options{folder = Folder, has_trees = HasTrees}) ->
     Csv = filename:join(Folder, "adaptation.csv"),
     Svg = filename:join(Folder, "adaptation.svg"),
     ok = filelib:ensure_dir(Csv),
     ok = file:write_file(Csv, csv(Samples)),
     ok = file:write_file(Svg, picture(Samples)),
+    _ = [ok = file:write_file(filename:join(Folder, "trees.jsonl"), trees(Samples)) || HasTrees],
     io:format("~nwritten to ~ts and ~ts~n", [Csv, Svg]).
+
+%% One JSON object a line. A base node is a list of its numbers, a route node one of its depth.
+trees(Samples) ->
+    [io_lib:format("{\"kind\":\"tree\",\"ms\":~b,\"phase\":\"~s\",\"nodes\":~w}~n",
+                   [Ms, Phase, [numbers(Node) || Node <- Nodes]])
+     || #sample{ms = Ms, phase = Phase, nodes = Nodes} <- Samples, is_list(Nodes)].
+
+numbers(Node) when is_tuple(Node) -> tuple_to_list(Node);
+numbers(Depth) -> [Depth].
 
 csv(Samples) ->
     Header = ["ms", "phase" | [atom_to_list(Item) || Item <- ?ITEMS]],

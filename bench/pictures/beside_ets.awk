@@ -1,6 +1,10 @@
 # Draws bench/results/beside-ets.csv as bars: throughput over that of the faster table of ets, on a
 # logarithmic axis, for one process and for two. `make picture` writes docs/beside-ets.svg.
-function x(ratio) { return log(ratio / LEAST) / log(MOST / LEAST) * WIDE }
+# Bars beyond the ends of the axis end there; their numbers tell.
+function x(ratio) {
+    ratio = ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio
+    return log(ratio / LEAST) / log(MOST / LEAST) * WIDE
+}
 function faster(plain, wc) { return plain < wc ? plain : wc }
 function text(left, top, anchor, what) {
     gsub(/&/, "\\&amp;", what)
@@ -15,7 +19,7 @@ function bar(left, top, ratio, colour,    from, to) {
 }
 BEGIN {
     FS = ","
-    LEAST = 0.25; MOST = 8; WIDE = 270; LABEL = 370; TOP = 70; ROW = 24
+    LEAST = 0.5; MOST = 2; WIDE = 270; LABEL = 370; TOP = 70; ROW = 24
     COLOUR[1] = "#1f7fd0"; COLOUR[2] = "#d07a1f"
 }
 /^#/ { notes[++note] = substr($0, 3); next }
@@ -25,6 +29,8 @@ $1 == "workload" { next }
     gsub(/;/, ",", label)
     if (!(label in row)) { row[label] = rows; labels[rows++] = label }
     ratio[label, $3, $4] = faster($5, $6)
+    while (LEAST > 0.2 && ratio[label, $3, $4] < LEAST) LEAST /= 2
+    while (MOST < 16 && ratio[label, $3, $4] > MOST) MOST *= 2
 }
 END {
     high = TOP + rows * ROW

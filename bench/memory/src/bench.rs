@@ -1,9 +1,11 @@
 //! The plan: which workload runs when, on which side.
 
 use crate::bf_tree::CacheOnly;
-use crate::hashed::{Bytes, Dash, PapayaMap, SccMap};
+use crate::hashed::{Dash, PapayaMap, SccMap};
 use crate::hot;
+use crate::keys::Bytes;
 use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd};
+use crate::masstree::Trie;
 use crate::operations::{deal_in_turn, disjoint, keys, mix};
 use crate::options::Options;
 use crate::results::{self, Results};
@@ -15,7 +17,7 @@ use std::path::PathBuf;
 
 const THREADS: [usize; 2] = [1, 2];
 const HOT_THREADS: [usize; 4] = [1, 2, 4, 8];
-const UPDATES: [u32; 4] = [0, 1, 10, 100];
+const UPDATES: [u32; 5] = [0, 1, 10, 50, 100];
 
 const DISJOINT: &str = "ascending inserts, disjoint ranges";
 const INTERLEAVED: &str = "ascending inserts, interleaved";
@@ -52,12 +54,12 @@ impl Field {
         let mut field = Self::new(
             "",
             vec![
-                Box::new(Shared::<AtsOrdered>::default()),
+                Box::new(Shared::<AtsOrdered<8>>::default()),
                 Box::new(Shared::<TreeIndex<u64, u64>>::default()),
                 Box::new(Shared::<SkipMap<u64, u64>>::default()),
                 Box::new(Shared::<CacheOnly>::default()),
-                Box::new(Shared::<LockedByParkingLot>::default()),
-                Box::new(Shared::<LockedByStd>::default()),
+                Box::new(Shared::<LockedByParkingLot<u64>>::default()),
+                Box::new(Shared::<LockedByStd<u64>>::default()),
                 Box::new(Alone::default()),
             ],
         );
@@ -69,14 +71,30 @@ impl Field {
         field
     }
 
+    /// Byte strings of a length as keys for all: the longer ones begin alike, and differ in
+    /// the last eight bytes.
+    fn new_bytes<const LENGTH: usize>(prefix: &'static str) -> Self {
+        Self::new(
+            prefix,
+            vec![
+                Box::new(Shared::<AtsOrdered<LENGTH>>::default()),
+                Box::new(Shared::<Trie<LENGTH>>::default()),
+                Box::new(Shared::<TreeIndex<Bytes<LENGTH>, u64>>::default()),
+                Box::new(Shared::<SkipMap<Bytes<LENGTH>, u64>>::default()),
+                Box::new(Shared::<LockedByParkingLot<Bytes<LENGTH>>>::default()),
+                Box::new(Shared::<LockedByStd<Bytes<LENGTH>>>::default()),
+            ],
+        )
+    }
+
     fn new_hash() -> Self {
         Self::new(
             "hash: ",
             vec![
                 Box::new(Shared::<AtsHash>::default()),
-                Box::new(Shared::<Dash<Bytes>>::default()),
-                Box::new(Shared::<SccMap<Bytes>>::default()),
-                Box::new(Shared::<PapayaMap<Bytes>>::default()),
+                Box::new(Shared::<Dash<Bytes<8>>>::default()),
+                Box::new(Shared::<SccMap<Bytes<8>>>::default()),
+                Box::new(Shared::<PapayaMap<Bytes<8>>>::default()),
                 Box::new(Shared::<Dash<u64>>::default()),
                 Box::new(Shared::<SccMap<u64>>::default()),
                 Box::new(Shared::<PapayaMap<u64>>::default()),
@@ -89,7 +107,8 @@ impl Field {
 pub struct Bench {
     options: Options,
     ordered: Field,
-    hashed: Field,
+    /// Fields in which only random keys are measured.
+    others: [Field; 4],
 }
 
 impl Bench {
@@ -98,7 +117,12 @@ impl Bench {
         Bench {
             options,
             ordered: Field::new_ordered(),
-            hashed: Field::new_hash(),
+            others: [
+                Field::new_bytes::<8>("8 bytes: "),
+                Field::new_bytes::<16>("16 bytes: "),
+                Field::new_bytes::<40>("40 bytes: "),
+                Field::new_hash(),
+            ],
         }
     }
 
@@ -110,7 +134,7 @@ impl Bench {
         let Bench {
             options,
             ordered,
-            hashed,
+            others,
         } = self;
         for round in 1..=options.rounds {
             eprintln!("round {round} of {}", options.rounds);
@@ -120,12 +144,14 @@ impl Bench {
             ordered.measure_inserts(options, INTERLEAVED, &deal_in_turn(2, options.range / 2));
             ordered.measure_random_keys(options);
             ordered.measure_hot_key(options);
-            hashed.measure_random_keys(options);
             ordered.sides.rotate_left(1);
-            hashed.sides.rotate_left(1);
+            for field in others.iter_mut() {
+                field.measure_random_keys(options);
+                field.sides.rotate_left(1);
+            }
         }
         ordered.results.sort();
-        hashed.results.sort();
+        others.iter_mut().for_each(|field| field.results.sort());
     }
 
     /// The tables.
@@ -133,8 +159,9 @@ impl Bench {
         let hot_names: Vec<_> = hot::contestants().iter().map(|one| one.0).collect();
         let ordered = self.ordered.results.table(&self.ordered.names);
         let degradation = self.ordered.results.degradation(HOT, &hot_names);
-        let hashed = self.hashed.results.table(&self.hashed.names);
-        format!("{ordered}\n{degradation}\n{hashed}")
+        let others = self.others.iter();
+        let others = others.map(|field| format!("\n{}", field.results.table(&field.names)));
+        format!("{ordered}\n{degradation}{}", others.collect::<String>())
     }
 
     /// Writes the results to a file and says to which.
@@ -142,7 +169,8 @@ impl Bench {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, facts: &ats_bench_common::Facts) -> io::Result<PathBuf> {
-        let results = [&self.ordered.results, &self.hashed.results];
+        let fields = std::iter::once(&self.ordered).chain(&self.others);
+        let results: Vec<&Results> = fields.map(|field| &field.results).collect();
         results::write(&self.options.results, facts, &results)
     }
 }

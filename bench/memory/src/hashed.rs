@@ -1,65 +1,27 @@
 //! Unordered maps of other crates, each with two kinds of keys.
 //!
-//! Eight bytes in a box of their own are what such a map needs for keys that are byte strings of
-//! any length, as all keys of ats are. Numbers, which lie in the map itself, are for orientation:
-//! what can be gained where all keys are of one small type.
+//! Numbers as keys, which lie in the map itself, are for orientation: what can be gained where all
+//! keys are of one small type.
 
+use crate::keys::{Bytes, Key};
 use crate::maps::Map;
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
 use papaya::HashMap as Papaya;
 use scc::HashMap as Scc;
-use std::borrow::Borrow;
-use std::hash::Hash;
 
-/// The type that a peer has for a key.
-pub trait Key: Borrow<Self::Lent> + Eq + Hash + Send + Sync + 'static {
-    /// The type by which a key is looked up.
-    type Lent: Eq + Hash + ?Sized;
-
-    /// The names of the peers with such keys in the table of results, in the order of this file.
+/// The names of the peers with keys of a type in the table of results, in the order of this file.
+pub trait Names: Key {
+    /// The names.
     const NAMES: [&'static str; 3];
-
-    /// The key of a number.
-    fn new(number: u64) -> Self;
-
-    /// Lends what the key of a number is looked up by.
-    fn lend<R>(number: u64, to: impl FnOnce(&Self::Lent) -> R) -> R;
 }
 
-/// Keys of ats, as a peer has them.
-pub type Bytes = Box<[u8]>;
-
-impl Key for Bytes {
-    type Lent = [u8];
-
+impl Names for Bytes<8> {
     const NAMES: [&'static str; 3] = ["dashmap", "scc", "papaya"];
-
-    #[inline(always)]
-    fn new(number: u64) -> Self {
-        Box::new(number.to_be_bytes())
-    }
-
-    #[inline(always)]
-    fn lend<R>(number: u64, to: impl FnOnce(&[u8]) -> R) -> R {
-        to(&number.to_be_bytes())
-    }
 }
 
-impl Key for u64 {
-    type Lent = u64;
-
+impl Names for u64 {
     const NAMES: [&'static str; 3] = ["dashmap u64", "scc u64", "papaya u64"];
-
-    #[inline(always)]
-    fn new(number: u64) -> Self {
-        number
-    }
-
-    #[inline(always)]
-    fn lend<R>(number: u64, to: impl FnOnce(&u64) -> R) -> R {
-        to(&number)
-    }
 }
 
 /// `dashmap`: shards, each behind a lock for readers and writers.
@@ -71,7 +33,7 @@ impl<K: Key> Default for Dash<K> {
     }
 }
 
-impl<K: Key> Map for Dash<K> {
+impl<K: Names> Map for Dash<K> {
     const NAME: &'static str = K::NAMES[0];
 
     #[inline]
@@ -105,7 +67,7 @@ impl<K: Key> Default for SccMap<K> {
     }
 }
 
-impl<K: Key> Map for SccMap<K> {
+impl<K: Names> Map for SccMap<K> {
     const NAME: &'static str = K::NAMES[1];
 
     #[inline]
@@ -140,7 +102,7 @@ impl<K: Key> Default for PapayaMap<K> {
     }
 }
 
-impl<K: Key> Map for PapayaMap<K> {
+impl<K: Names> Map for PapayaMap<K> {
     const NAME: &'static str = K::NAMES[2];
 
     #[inline]

@@ -29,18 +29,18 @@ pub trait Number: Default + Sync {
 }
 
 /// A record among others, replaced for each increment.
-pub struct HotRecord(AtsOrdered);
+pub struct HotRecord(AtsOrdered<8>);
 
 impl Default for HotRecord {
     fn default() -> Self {
-        let map = AtsOrdered::default();
+        let map = AtsOrdered::<8>::default();
         (0..KEYS).for_each(|key| map.insert(key, 0));
         HotRecord(map)
     }
 }
 
 impl Number for HotRecord {
-    const NAME: &'static str = AtsOrdered::NAME;
+    const NAME: &'static str = AtsOrdered::<8>::NAME;
 
     #[inline]
     fn increment(&self) {
@@ -55,14 +55,14 @@ impl Number for HotRecord {
 /// A value in a `BTreeMap` behind a lock, changed in place.
 pub struct HotEntry<L>(Locked<L>);
 
-impl<L: MapLock> Default for HotEntry<L> {
+impl<L: MapLock<Key = u64> + From<BTreeMap<u64, u64>>> Default for HotEntry<L> {
     fn default() -> Self {
         let map: BTreeMap<u64, u64> = (0..KEYS).map(|key| (key, 0)).collect();
         HotEntry(Locked(L::from(map)))
     }
 }
 
-impl<L: MapLock> Number for HotEntry<L> {
+impl<L: MapLock<Key = u64> + From<BTreeMap<u64, u64>>> Number for HotEntry<L> {
     const NAME: &'static str = L::NAME;
 
     #[inline]

@@ -3,7 +3,8 @@
 use ats_bench_common::{Facts, common_facts, locked_version};
 
 /// The maps that are measured beside ours.
-const PEERS: [&str; 6] = [
+const PEERS: [&str; 7] = [
+    "masstree",
     "scc",
     "crossbeam-skiplist",
     "bf-tree",

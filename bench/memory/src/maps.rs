@@ -4,6 +4,7 @@
 //! does that has one thing to do. [`Map::lookups`] is the other way round: many lookups under one
 //! guard, or one lock, which is the best each can do.
 
+use crate::keys::{Key, bytes_of};
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, When};
 use crossbeam_skiplist::SkipMap;
 use scc::{Guard, TreeIndex};
@@ -50,20 +51,20 @@ impl Store for HashTable<Plain> {
     const ORDERED: bool = false;
 }
 
-/// A store of ats. Keys are eight bytes, most significant first; the value is one word.
+/// A store of ats. Keys have so many bytes; the value is one word.
 #[derive(Default)]
-pub struct Ats<S>(S);
+pub struct Ats<S, const LENGTH: usize>(S);
 
 /// The ordered one.
-pub type AtsOrdered = Ats<CaTree<Plain>>;
+pub type AtsOrdered<const LENGTH: usize> = Ats<CaTree<Plain>, LENGTH>;
 
 /// The unordered one.
-pub type AtsHash = Ats<HashTable<Plain>>;
+pub type AtsHash = Ats<HashTable<Plain>, 8>;
 
-impl<S: Store> Ats<S> {
+impl<S: Store, const LENGTH: usize> Ats<S, LENGTH> {
     /// Adds 1 to the value of a key, which counts as 0 if it is not there. Replaces the record.
     pub fn increment(&self, key: u64) {
-        let key = key.to_be_bytes();
+        let key = bytes_of::<LENGTH>(key);
         self.update(&key, |old| {
             Change::Put(RecordBox::new(&key, &[old.unwrap_or(0) + 1], false))
         });
@@ -78,19 +79,19 @@ impl<S: Store> Ats<S> {
     }
 }
 
-impl<S: Store> Map for Ats<S> {
+impl<S: Store, const LENGTH: usize> Map for Ats<S, LENGTH> {
     const NAME: &'static str = "ats";
 
     #[inline]
     fn lookup(&self, key: u64) -> Option<u64> {
         let guard = ats_sync::pin();
-        let record = self.0.get(&key.to_be_bytes(), &guard)?;
+        let record = self.0.get(&bytes_of::<LENGTH>(key), &guard)?;
         Some(record.value()[0])
     }
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        let key = key.to_be_bytes();
+        let key = bytes_of::<LENGTH>(key);
         let guard = ats_sync::pin();
         let record = || RecordBox::new(&key, &[value], false);
         while self.0.put(&key, record(), &guard).is_err() {}
@@ -101,7 +102,7 @@ impl<S: Store> Map for Ats<S> {
         let guard = ats_sync::pin();
         loop {
             // Busy if a batch holds the key for long.
-            if let Ok(was_there) = self.0.remove(&key.to_be_bytes(), &guard) {
+            if let Ok(was_there) = self.0.remove(&bytes_of::<LENGTH>(key), &guard) {
                 return was_there;
             }
         }
@@ -110,7 +111,7 @@ impl<S: Store> Map for Ats<S> {
     fn lookups(&self, keys: &[u32]) -> u64 {
         let guard = ats_sync::pin();
         let values = keys.iter().filter_map(|key| {
-            let record = self.0.get(&u64::from(*key).to_be_bytes(), &guard)?;
+            let record = self.0.get(&bytes_of::<LENGTH>(u64::from(*key)), &guard)?;
             Some(record.value()[0])
         });
         values.fold(0, u64::wrapping_add)
@@ -122,70 +123,73 @@ impl<S: Store> Map for Ats<S> {
         }
         let guard = ats_sync::pin();
         let (mut sum, mut seen) = (0_u64, 0);
-        let walk = self
-            .0
-            .scan(Some(&key.to_be_bytes()), When::NOW, &guard, &mut |record| {
+        let walk = self.0.scan(
+            Some(&bytes_of::<LENGTH>(key)),
+            When::NOW,
+            &guard,
+            &mut |record| {
                 sum = sum.wrapping_add(record.value()[0]);
                 seen += 1;
                 match seen < count {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
-            });
+            },
+        );
         walk.expect("an ordered store walks from any key");
         Some((sum, seen))
     }
 }
 
-impl Map for TreeIndex<u64, u64> {
+impl<K: Key> Map for TreeIndex<K, u64> {
     const NAME: &'static str = "TreeIndex";
 
     #[inline]
     fn lookup(&self, key: u64) -> Option<u64> {
-        self.peek(&key, &Guard::new()).copied()
+        K::lend(key, |key| self.peek(key, &Guard::new()).copied())
     }
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        self.upsert_sync(key, value);
+        self.upsert_sync(K::new(key), value);
     }
 
     #[inline]
     fn remove(&self, key: u64) -> bool {
-        self.remove_sync(&key)
+        K::lend(key, |key| self.remove_sync(key))
     }
 
     fn lookups(&self, keys: &[u32]) -> u64 {
         let guard = Guard::new();
         let values = keys
             .iter()
-            .filter_map(|key| self.peek(&u64::from(*key), &guard));
-        values.fold(0, |sum, value| sum.wrapping_add(*value))
+            .filter_map(|key| K::lend(u64::from(*key), |key| self.peek(key, &guard).copied()));
+        values.fold(0, u64::wrapping_add)
     }
 
     fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let guard = Guard::new();
-        let range = self.range((Excluded(key), Unbounded), &guard);
+        let range = self.range::<K, _>((Excluded(K::new(key)), Unbounded), &guard);
         Some(sum(range.map(|(_, value)| *value).take(count)))
     }
 }
 
-impl Map for SkipMap<u64, u64> {
+impl<K: Key> Map for SkipMap<K, u64> {
     const NAME: &'static str = "SkipMap";
 
     #[inline]
     fn lookup(&self, key: u64) -> Option<u64> {
-        self.get(&key).map(|entry| *entry.value())
+        K::lend(key, |key| self.get(key).map(|entry| *entry.value()))
     }
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        SkipMap::insert(self, key, value);
+        SkipMap::insert(self, K::new(key), value);
     }
 
     #[inline]
     fn remove(&self, key: u64) -> bool {
-        SkipMap::remove(self, &key).is_some()
+        K::lend(key, |key| SkipMap::remove(self, key).is_some())
     }
 
     fn lookups(&self, keys: &[u32]) -> u64 {
@@ -197,47 +201,54 @@ impl Map for SkipMap<u64, u64> {
 
     fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let _guard = crossbeam_epoch::pin();
-        let range = self.range((Excluded(key), Unbounded));
+        let range = self.range::<K, _>((Excluded(K::new(key)), Unbounded));
         Some(sum(range.map(|entry| *entry.value()).take(count)))
     }
 }
 
 /// A lock for readers and writers around a `BTreeMap`.
-pub trait MapLock: From<BTreeMap<u64, u64>> + Default + Send + Sync + 'static {
+pub trait MapLock: Default + Send + Sync + 'static {
+    /// The keys of the map.
+    type Key: Key;
+
     /// The name in the table of results.
     const NAME: &'static str;
 
     /// Locks for reading.
-    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>>;
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<Self::Key, u64>>;
 
     /// Locks for writing.
-    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>>;
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<Self::Key, u64>>;
 }
 
-impl MapLock for parking_lot::RwLock<BTreeMap<u64, u64>> {
+impl<K: Key> MapLock for parking_lot::RwLock<BTreeMap<K, u64>> {
+    type Key = K;
+
     const NAME: &'static str = "RwLock (p_l)";
 
     #[inline]
-    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>> {
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<K, u64>> {
         self.read()
     }
 
     #[inline]
-    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>> {
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<K, u64>> {
         self.write()
     }
 }
 
-impl MapLock for std::sync::RwLock<BTreeMap<u64, u64>> {
+impl<K: Key> MapLock for std::sync::RwLock<BTreeMap<K, u64>> {
+    type Key = K;
+
     const NAME: &'static str = "RwLock (std)";
 
     #[inline]
-    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>> {
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<K, u64>> {
         self.read().expect("nobody panics with the lock")
     }
 
     #[inline]
-    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>> {
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<K, u64>> {
         self.write().expect("nobody panics with the lock")
     }
 }
@@ -247,33 +258,36 @@ impl MapLock for std::sync::RwLock<BTreeMap<u64, u64>> {
 pub struct Locked<L>(pub L);
 
 /// ... of the crate `parking_lot`.
-pub type LockedByParkingLot = Locked<parking_lot::RwLock<BTreeMap<u64, u64>>>;
+pub type LockedByParkingLot<K> = Locked<parking_lot::RwLock<BTreeMap<K, u64>>>;
 
 /// ... of the standard library.
-pub type LockedByStd = Locked<std::sync::RwLock<BTreeMap<u64, u64>>>;
+pub type LockedByStd<K> = Locked<std::sync::RwLock<BTreeMap<K, u64>>>;
 
 impl<L: MapLock> Map for Locked<L> {
     const NAME: &'static str = L::NAME;
 
     #[inline]
     fn lookup(&self, key: u64) -> Option<u64> {
-        self.0.read_map().get(&key).copied()
+        let map = self.0.read_map();
+        L::Key::lend(key, |key| map.get(key).copied())
     }
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        self.0.write_map().insert(key, value);
+        self.0.write_map().insert(L::Key::new(key), value);
     }
 
     #[inline]
     fn remove(&self, key: u64) -> bool {
-        self.0.write_map().remove(&key).is_some()
+        L::Key::lend(key, |key| self.0.write_map().remove(key).is_some())
     }
 
     fn lookups(&self, keys: &[u32]) -> u64 {
         let map = self.0.read_map();
-        let values = keys.iter().filter_map(|key| map.get(&u64::from(*key)));
-        values.fold(0, |sum, value| sum.wrapping_add(*value))
+        let values = keys
+            .iter()
+            .filter_map(|key| L::Key::lend(u64::from(*key), |key| map.get(key).copied()));
+        values.fold(0, u64::wrapping_add)
     }
 
     fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
@@ -282,8 +296,8 @@ impl<L: MapLock> Map for Locked<L> {
 }
 
 /// [`Map::sum_above`] of a `BTreeMap` alone.
-pub fn sum_of_btree(map: &BTreeMap<u64, u64>, key: u64, count: usize) -> (u64, usize) {
-    let range = map.range((Excluded(key), Unbounded));
+pub fn sum_of_btree<K: Key>(map: &BTreeMap<K, u64>, key: u64, count: usize) -> (u64, usize) {
+    let range = map.range::<K, _>((Excluded(K::new(key)), Unbounded));
     sum(range.map(|(_, value)| *value).take(count))
 }
 

@@ -30,6 +30,8 @@ enum Command {
     Measure { folder: PathBuf },
     /// Writes the tables of scaling.md in the folder, and the pictures beside it, from these files
     Draw { folder: PathBuf },
+    /// Writes the curves of the pictures from these files, as JSON, into a file
+    Curves { folder: PathBuf, file: PathBuf },
 }
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Count { folder } => count(&folder),
         Command::Measure { folder } => measure(&folder),
         Command::Draw { folder } => draw(&folder),
+        Command::Curves { folder, file } => write_curves(&folder, &file),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -68,6 +71,11 @@ fn measure(folder: &Path) -> Result<(), String> {
     rates::measure_all(|rate| lines.push(print(rate.to_csv())));
     write_lines(&folder.join(RATES_FILE), &lines)?;
     draw(folder)
+}
+
+fn write_curves(folder: &Path, file: &Path) -> Result<(), String> {
+    let charts = Data::read(folder)?.charts().map(|(_, chart)| chart);
+    write_lines(file, &charts.map(|chart| chart.to_json().to_string()))
 }
 
 fn draw(folder: &Path) -> Result<(), String> {

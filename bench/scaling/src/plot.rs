@@ -49,6 +49,25 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 impl Chart {
+    /// The titles, and the points of all series.
+    pub fn to_json(&self) -> serde_json::Value {
+        let series = self.series.iter().map(|series| {
+            serde_json::json!({
+                "name": series.name,
+                "line": series.line,
+                "dots": series.dots,
+                "dashed": series.dashed,
+            })
+        });
+        serde_json::json!({
+            "kind": "curves",
+            "title": self.title,
+            "x_title": self.x_title,
+            "y_title": self.y_title,
+            "series": series.collect::<Vec<_>>(),
+        })
+    }
+
     /// The text of the picture.
     pub fn to_svg(&self) -> Result<String, Box<dyn Error>> {
         let mut svg = String::new();

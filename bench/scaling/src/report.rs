@@ -72,15 +72,20 @@ impl Data {
             text = replace_table(&text, name, &table)?;
         }
         std::fs::write(&file, text).map_err(failed)?;
-        for (name, chart) in [
-            ("scaling-published.svg", published_chart()),
-            ("scaling-prediction.svg", self.prediction_chart()),
-            ("scaling-designs.svg", self.designs_chart()),
-        ] {
+        for (name, chart) in self.charts() {
             let svg = chart.to_svg().map_err(|error| format!("{name}: {error}"))?;
             std::fs::write(docs.join(name), svg).map_err(|error| format!("{name}: {error}"))?;
         }
         Ok(())
+    }
+
+    /// All charts, with the names of their files.
+    pub fn charts(&self) -> [(&'static str, Chart); 3] {
+        [
+            ("scaling-published.svg", published_chart()),
+            ("scaling-prediction.svg", self.prediction_chart()),
+            ("scaling-designs.svg", self.designs_chart()),
+        ]
     }
 
     fn counts_table(&self) -> String {

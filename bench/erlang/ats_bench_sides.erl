@@ -1,0 +1,56 @@
+%% @private
+%% @doc The tables that are compared: in each field `ats' with default options first, then others.
+-module(ats_bench_sides).
+
+-export([fields/0, sides/2, new/2, loops/1, name/1]).
+
+-export_type([field/0, side/0]).
+
+-type field() :: ets | options | locks | counters | stores.
+%% The name in results, the module with the loops, and the options of a table.
+-type side() :: {Name :: string(), Loops :: module(), Options :: list()}.
+
+-define(ATS, {"ats", ats_bench_ats, []}).
+-define(WRITE, {write_concurrency, true}).
+-define(READ, {read_concurrency, true}).
+
+%% @doc All fields.
+-spec fields() -> [field()].
+fields() -> [ets, options, locks, counters, stores].
+
+%% @doc The sides of a field. The number of locks of a hash table is an option of `ets' for tests.
+-spec sides(field(), ats:table_type()) -> [side()].
+sides(ets, _) ->
+    [?ATS, ets("ets", []), ets("ets wc", [?WRITE, ?READ])];
+sides(options, _) ->
+    [?ATS, ets("ets", []), ets("ets r", [?READ]), ets("ets w", [?WRITE]),
+     ets("ets rw", [?WRITE, ?READ])];
+sides(locks, set) ->
+    [?ATS | [ets(lists:concat(["ets ", Locks, " locks"]),
+                 [{write_concurrency, {debug_hash_fixed_number_of_locks, Locks}}, ?READ])
+             || Locks <- [16, 64, 256, 1024, 16384]]];
+sides(locks, _) ->
+    [];
+sides(counters, _) ->
+    [?ATS | [ets(Name, [?WRITE, ?READ, {decentralized_counters, Is}])
+             || {Name, Is} <- [{"ets central", false}, {"ets decentralized", true}]]];
+sides(stores, Type) ->
+    [?ATS | [{atom_to_list(Store), ats_bench_ats, [{backend, Store}]} || Store <- stores(Type)]]
+    ++ tl(sides(ets, Type)).
+
+stores(ordered_set) -> [paper_tree, lock_free_tree, skip_list, single_lock, btree];
+stores(_) -> [hash_map, btree].
+
+ets(Name, Options) -> {Name, ats_bench_ets, Options}.
+
+%% @doc Makes a table of a side.
+-spec new(side(), ats:table_type()) -> ats_bench:table().
+new({_, Loops, Options}, Type) -> Loops:new(benchmark, [Type, public | Options]).
+
+%% @doc The module whose loops call the tables of a side.
+-spec loops(side()) -> module().
+loops({_, Loops, _}) -> Loops.
+
+%% @doc The name of a side in results.
+-spec name(side()) -> string().
+name({Name, _, _}) -> Name.

@@ -1,0 +1,36 @@
+//! The rows of README's picture, in the form of `bench/results/beside-ets.csv`, from which
+//! `make picture` draws it.
+
+use crate::data::{Report, Row};
+use std::fmt::Write as _;
+
+/// The wide rows with one process and with two, and those hot ones in which we lose.
+pub fn table(report: &Report) -> String {
+    let mut table = String::from(
+        "# Throughput of ats over that of ets, median of all rounds: make report.\n\
+         # Half of 2^20 keys is present, of 1000 where it says hot; keys are drawn as it goes.\n\
+         # over_plain: ets without options; over_wc: ets with write_concurrency and \
+         read_concurrency.\n\
+         workload,keys,type,processes,over_plain,over_wc\n",
+    );
+    let loses = |row: &Row| row.ratio_to_best().is_some_and(|ratio| ratio < 1.0);
+    let wide = report.rows("integers-wide").iter();
+    let hot = report.rows("integers-hot").iter().filter(|row| loses(row));
+    for row in wide.chain(hot).filter(|row| row.processes() <= 2) {
+        let (Some(plain), Some(wc)) = (row.ratio("ets"), row.ratio("ets wc")) else {
+            continue;
+        };
+        let name = row.text("name").replace(", ", "; ");
+        let hot = if row.text("set") == "hot" {
+            "; hot"
+        } else {
+            ""
+        };
+        let (kind, processes) = (row.text("type"), row.processes());
+        let _ = writeln!(
+            table,
+            "{name}{hot},integers,{kind},{processes},{plain:.2},{wc:.2}"
+        );
+    }
+    table
+}
