@@ -42,6 +42,10 @@ check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
 check "clippy of the benchmarks" cargo clippy --manifest-path bench/Cargo.toml --workspace \
     --no-default-features --all-targets --locked --target-dir "$target/bench" -- -D warnings
 check "formatting of the benchmarks" cargo fmt --manifest-path bench/Cargo.toml --all --check
+check "clippy of the storage of openraft" cargo clippy --all-targets --locked \
+    --manifest-path examples/openraft/Cargo.toml --target-dir "$target/openraft" -- -D warnings
+check "formatting of the storage of openraft" \
+    cargo fmt --manifest-path examples/openraft/Cargo.toml --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
     cargo doc --workspace --no-deps --document-private-items --locked
 layers() {
@@ -52,6 +56,12 @@ layers() {
         cargo run --manifest-path tools/layers/Cargo.toml --locked --target-dir "$target/layers"
 }
 check "layers" layers
+# Of two modules with one name only one is loaded, and its tests run twice.
+test_modules() {
+    twice=$(find test -name '*.erl' -exec basename {} .erl \; | sort | uniq -d)
+    [ -z "$twice" ] || { echo "several modules are called $twice" && return 1; }
+}
+check "names of test modules" test_modules
 check "prose" ./scripts/prose.sh
 check "labels of invariants" ./scripts/labels.sh
 check "length of lines" ./scripts/lines.sh

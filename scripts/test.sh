@@ -50,7 +50,7 @@ units_stage() {
 }
 
 # Programs of tests that are quick.
-quick_programs="all associative disk model store"
+quick_programs="all associative disk maps model store"
 
 # These, the tests of the crates' interfaces, and the examples: programs, and those in the
 # documentation. Stores for comparison are tested with what takes long.
@@ -80,14 +80,17 @@ stops_stage() {
             -o -path '*/tests/*/main.rs' |
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
-    ) && return "$rivals"
+    ) &&
+        limited 1200 env ATS_REMOVED_KEYS=3000000 cargo test -p ats --test maps --locked \
+            removed_keys &&
+        return "$rivals"
 }
 
 # The lock, the epochs, and the tree where its parts are split and joined, under a model checker
 # that tries all interleavings with a few switches, and what weak memory makes of them. It needs a
 # build of its own, kept apart so that neither build undoes the other, and an optimised one.
 models_stage() {
-    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals \
+    limited 2400 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals \
         --lib --locked \
         --profile models --target-dir "$target/loom" models
 }
@@ -128,13 +131,18 @@ erlang_stage() {
 
 # Suites that take long, and random programs beside `ets` once more, now many.
 long_stage() {
-    erlang 2400 \
+    erlang 2700 \
         '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
 }
 
-# Nodes that replicate, with faults of machines and networks between them.
+# Nodes that replicate, with faults of machines and networks between them. Built in a folder of its
+# own: rebar3 compiles modules anew when it begins, and would take them from under the long tests.
 cluster_stage() {
+    export REBAR_BASE_DIR="$PWD/_build/cluster"
     erlang 900 -path 'test/cluster/*'
+    status=$?
+    unset REBAR_BASE_DIR
+    return "$status"
 }
 
 # Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
@@ -150,6 +158,16 @@ ra_stage() {
 # Suites that measure the delay of other processes, and the time until tables have adapted.
 timing_stage() {
     erlang 600 -path 'test/timing/*'
+}
+
+# The report in a browser: drawn, clickable, without an error.
+report_stage() {
+    if ! command -v chromium >/dev/null 2>&1; then
+        echo "NOT RUN: report: chromium is not installed (Debian: chromium)"
+        return 77
+    fi
+    limited 900 cargo test --manifest-path bench/Cargo.toml -p ats-bench-report --locked \
+        --target-dir "$target/bench"
 }
 
 # Suites that compare with `ets` run once more on Erlang/OTP 27, where `ets` differs: in fewer
@@ -183,6 +201,32 @@ mnesia_stage() {
     esac
 }
 
+# Large programs of others on tables of ats. They are downloaded the first time (see the script).
+programs_stage() {
+    limited 900 scripts/programs.sh
+    status=$?
+    [ "$status" -ne 77 ] || printf 'not run: %s\n' RabbitMQ ejabberd
+    return "$status"
+}
+
+# Programs of users: a storage of openraft, and programs beside those with other crates. Apart,
+# because they need what nothing else of the project does.
+users_stage() {
+    limited 900 cargo test --manifest-path examples/openraft/Cargo.toml --locked \
+        --target-dir "$target/openraft"
+    openraft=$?
+    limited 900 cargo test --manifest-path bench/Cargo.toml -p ats-bench-programs --locked \
+        --target-dir "$target/bench" && return "$openraft"
+}
+
+# The library for systems with musl.
+musl_stage() {
+    limited 1200 scripts/musl.sh
+    status=$?
+    [ "$status" -ne 77 ] || echo "not run: the library for musl"
+    return "$status"
+}
+
 # The application as a user has it: started from elsewhere, with nothing but its code path.
 smoke_stage() {
     limited 600 rebar3 compile || return
@@ -200,10 +244,13 @@ smoke_stage() {
             table = :ats.new(:smoke, [:set])
             true = :ats.insert(table, {"key", %{value: 1}})
             [{"key", %{value: 1}}] = :ats.lookup(table, "key")'
+        try "the modules for Elixir" . env MIX_BUILD_PATH="$PWD/_build/mix" \
+            mix run test/elixir/run.exs
         try "the example in Elixir" examples/elixir \
             env MIX_BUILD_PATH="$PWD/_build/mix-example" MIX_ENV=test mix test
     else
-        printf 'not run: %s: Elixir is not installed\n' "Elixir" "the example in Elixir"
+        printf 'not run: %s: Elixir is not installed\n' "Elixir" "the modules for Elixir" \
+            "the example in Elixir"
     fi
 }
 
@@ -221,8 +268,8 @@ check_stage() {
 
 # ----- counting -----
 
-# Reads a log. Prints a line for each test that failed or was not run, and in the end "PASSED
-# FAILED". Understood are
+# Reads a log. Prints a line for each test that failed or was not run, the begin of the cause below
+# the failed ones, and in the end "PASSED FAILED". Understood are
 # - cargo: "test result: ok. 12 passed; 0 failed; ...";
 # - common_test: "All 3 tests passed." or "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.",
 #   maybe in colour. Tests that were skipped because their preparation failed (the second number in
@@ -236,6 +283,8 @@ read_log() {
             return parts[1] != "" ? parts[1] : parts[2]
         }
         function not_run(what) { printf "not run: %s: %s\n", stage, what }
+        /^[. ]*$/ { cause = head ? cause : 0; head = 0 }
+        cause > 0 && !/^[. ]*$/ { cause--; printf "    %s\n", substr($0, 1, 240) }
         /^test result:/ { passed += number("[0-9]+ passed;"); failed += number("[0-9]+ failed;") }
         { passed += number("All [0-9]+ tests passed") + number("Passed [0-9]+ tests") }
         { failed += number("Failed [0-9]+ tests") }
@@ -245,9 +294,12 @@ read_log() {
         }
         /^ok: / { passed++ }
         /^not ok: / { failed++ }
-        /^test .* FAILED$/ || /==> .*: FAILED/ || /^not ok: / {
+        /^test .* FAILED$/ || /==> .*: FAILED/ || /_SUITE:.* failed on line / || /^not ok: / ||
+            /^stopped: / {
             printf "failed: %s: %s\n", stage, $0
         }
+        /==> .*: FAILED/ { cause = 16 }
+        /^---- .* stdout ----$/ { cause = 16; head = 1 }
         /==> .*: SKIPPED/ { test = $0; sub(/^.*%%% /, "", test); sub(/: SKIPPED.*/, "", test) }
         /==> \{tc_user_skip,/ && !/==> (init|end)_per_/ {
             sub(/^.*\{tc_user_skip,/, "")
@@ -270,7 +322,9 @@ stage() {
     start=$(date +%s)
     "${name}_stage" >"$log" 2>&1 </dev/null
     status=$?
-    [ "$status" -ne 124 ] || echo "$name: stopped because it took too long" >>"$log"
+    case $status in
+        124 | 137) echo "stopped: it took too long" >>"$log" ;;
+    esac
     # In one piece, also when stages of several rows end at the same time.
     until mkdir "$logs/printing" 2>/dev/null; do
         sleep 1
@@ -306,10 +360,12 @@ rows() {
     wait
 }
 
-# The application that some stages want, so that no two of them build it at the same time. What is
-# not there they say themselves.
+# The application and the command that some stages want, so that no two of them build these at the
+# same time. What is not there they say themselves.
 build() {
-    (limited 600 rebar3 compile) >"$logs/build.log" 2>&1 || cat "$logs/build.log"
+    (limited 600 rebar3 compile && limited 600 cargo build --workspace --locked --bins) \
+        >"$logs/build.log" 2>&1 || cat "$logs/build.log"
+    [ ! -x "$target/debug/ats" ] || export ATS_COMMAND="$(realpath "$target/debug/ats")"
 }
 
 running_rows=""
@@ -326,9 +382,8 @@ for part; do
         quick) rows units contract ;;
         usual) rows "smoke rust" erlang ;; # A suite wants the application that `smoke` builds.
         deep)
-            # `cluster` and `long` have one folder of tests, which `long` has prepared long before.
-            build && rows "stops models schedules counts" "long otp27" "ra cluster mnesia" &&
-                rows timing
+            build && rows "stops models schedules counts" "long otp27" \
+                "ra cluster mnesia report programs users musl" && rows timing
             ;;
         check) rows check ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
@@ -336,7 +391,10 @@ for part; do
 done
 
 printf '\n'
-cat "$logs"/*.named "$logs/reports"
+# Failures stand below the many tests that were not run, where a reader of the end finds them.
+grep -hi '^not run: ' "$logs"/*.named
+grep -hiv '^not run: ' "$logs"/*.named
+cat "$logs/reports"
 cat "$logs"/*.counts | awk -v skipped="$(cat "$logs"/*.named | grep -c '^not run: ')" '
     { passed += $1; failed += $2 }
     END {

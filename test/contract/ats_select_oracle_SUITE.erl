@@ -83,7 +83,7 @@ apart(Function, Args) ->
     catch
         error:{difference, Call, Text} ->
             ct:pal("~ts", [Text]),
-            error({difference, Call, Args});
+            error({difference, Call, Args, string:lexemes(Text, "\n")});
         exit:Reason ->
             error({virtual_machine_ended, Function, Args, Reason})
     after

@@ -429,7 +429,7 @@ traversal_misses_nothing(_) ->
                         2 -> M:delete(T, K)
                     end
                 end,
-                lists:seq(1, 40000)
+                lists:seq(1, 16000)
             )
         end,
         Type = M:info(T, type),

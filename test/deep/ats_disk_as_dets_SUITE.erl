@@ -463,7 +463,7 @@ random_programs(Config) ->
                 [Ask(close, [t]) || _ <- lists:seq(1, 60)]
             end)
         end
-     || _ <- lists:seq(1, 60), Type <- [set, bag, duplicate_bag]
+     || _ <- lists:seq(1, 30), Type <- [set, bag, duplicate_bag]
     ].
 
 random_call() ->

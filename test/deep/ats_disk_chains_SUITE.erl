@@ -16,7 +16,7 @@
 -define(MILLION, 1000000).
 -define(MB, (1024 * 1024)).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [a_million_values_of_a_key, nothing_is_lost_or_counted_twice, more_values_than_memory].

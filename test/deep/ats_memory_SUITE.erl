@@ -123,12 +123,9 @@ most(_, Bytes) -> Bytes * 1.25 + 32 * 1024 * 1024.
 
 typical(Samples) ->
     maps:from_list([
-        {Item, median([maps:get(Item, S) || S <- Samples])}
+        {Item, ats_test_lib:median([maps:get(Item, S) || S <- Samples])}
      || Item <- [resident, erlang]
     ]).
-
-median(Numbers) ->
-    lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
 
 %% ----- what is reported -----
 

@@ -32,10 +32,9 @@ on_rivals(_) ->
         Rivals
     ).
 
-%% A good half, on tables on disk, which are closed, killed, opened, flushed and merged all the
-%% time.
+%% A quarter, on tables on disk, which are closed, killed, opened, flushed and merged all the time.
 on_disk(_) ->
-    on(ats_on_disk, btree, 10 / 19).
+    on(ats_on_disk, btree, 1 / 4).
 
 on(Subject, Backend, Part) ->
     case ats_oracle:subject() of

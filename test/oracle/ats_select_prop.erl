@@ -447,8 +447,8 @@ source({#{objects := Objects, options := Options}, Call, [Argument]}, Difference
             _ -> Difference
         end,
     Text = io_lib:format(
-        "options ~0tp~nobjects ~0tp~ncall ~0tp~nargument ~0tp~n~p ~0tp~nats ~0tp~n",
-        [Options, tuple_to_list(Objects), Call, Argument, Asked, Expected, Answer]
+        "~p ~0tp~nats ~0tp~ncall ~0tp~nargument ~0tp~noptions ~0tp~nobjects ~0tp~n",
+        [Asked, Expected, Answer, Call, Argument, Options, tuple_to_list(Objects)]
     ),
     unicode:characters_to_binary(Text).
 

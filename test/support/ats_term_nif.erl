@@ -21,8 +21,9 @@
 load() ->
     erlang:load_nif(os:getenv("ATS_TERM_NIF", "ats_term_nif"), 0).
 
-%% Returns `true' for local identifiers, and for references, if the fast way to read them is in use.
--spec known_layouts() -> {Pids :: boolean(), References :: boolean()}.
+%% Returns `true' for local identifiers, for references, and for integers beyond 64 bits, if the
+%% fast way to read them is in use.
+-spec known_layouts() -> {Pids :: boolean(), References :: boolean(), Integers :: boolean()}.
 known_layouts() -> erlang:nif_error(not_loaded).
 
 %% Through an image and back.

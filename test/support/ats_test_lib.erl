@@ -3,11 +3,12 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([attempt/1, parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
+-export([attempt/1, parallel/1, until/2, beside/3, kill/1, ask/2, check/2, check_consistency/1]).
+-export([median/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
--export([project/0, cargo_build/1]).
+-export([project/0, cargo_build/1, run_program/4]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
@@ -38,6 +39,11 @@ attempt(Fun) ->
         exit:Reason -> {'EXIT', Reason};
         error:Reason:Stack -> {'EXIT', {Reason, Stack}}
     end.
+
+%% The number in the middle; of an even count, the lower one of the two.
+-spec median([T, ...]) -> T.
+median(Numbers) ->
+    lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
 
 %% Runs functions at the same time; their results in order. The first failure is raised here,
 %% after the other processes were stopped.
@@ -73,6 +79,30 @@ until_deadline(Condition, Deadline) ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline),
             timer:sleep(1),
             until_deadline(Condition, Deadline)
+    end.
+
+%% Does something again and again for a time, beside processes that do the same with what they are
+%% given: 1, 2 and so on.
+-spec beside([fun((pos_integer()) -> term())], Ms :: pos_integer(), fun(() -> term())) -> ok.
+beside(Others, Ms, Do) ->
+    Pids = [spawn_monitor(fun() -> count(Other, 1) end) || Other <- Others],
+    ok = repeat(Do, erlang:monotonic_time(millisecond) + Ms),
+    [begin
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end
+     end || {Pid, Monitor} <- Pids],
+    ok.
+
+-spec count(fun((pos_integer()) -> term()), pos_integer()) -> no_return().
+count(Do, N) ->
+    _ = Do(N),
+    count(Do, N + 1).
+
+repeat(Do, End) ->
+    _ = Do(),
+    case erlang:monotonic_time(millisecond) < End of
+        true -> repeat(Do, End);
+        false -> ok
     end.
 
 %% Kills a process and waits for its end.
@@ -317,14 +347,15 @@ start_vm(Args) ->
 stop_vm(Peer) ->
     peer:stop(Peer).
 
-%% A function that kills a VM, as `kill -9' does, and waits until it is gone.
+%% A function that kills a VM, as `kill -9' does, and waits until it is gone. That takes long on a
+%% busy disk, since a thread that waits for one ends only when it has its answer.
 -spec killer_of(pid()) -> fun(() -> ok).
 killer_of(Peer) ->
     OsPid = peer:call(Peer, os, getpid, []),
     true = unlink(Peer),
     fun() ->
         _ = os:cmd("kill -9 " ++ OsPid),
-        until(fun() -> not is_process_alive(Peer) end, 20000)
+        until(fun() -> not is_process_alive(Peer) end, 120000)
     end.
 
 %% ----- what tests are given -----
@@ -379,12 +410,32 @@ project(Folder) ->
 %% that tests build is in one folder, so that crates are compiled once.
 -spec cargo_build(Arguments :: string()) -> file:filename().
 cargo_build(Arguments) ->
-    Target = filename:join([project(), "target", "term-nif"]),
+    Target = os:getenv("CARGO_TARGET_DIR", filename:join(project(), "target")),
     Command =
-        "cd '" ++ project() ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked " ++
-            Arguments ++ " --target-dir '" ++ Target ++ "' 2>&1 && echo built",
+        "cd '" ++ project() ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 "
+        "cargo build --locked " ++ Arguments ++ " --target-dir '" ++ Target ++
+            "' 2>&1 && echo built",
     Output = os:cmd(Command),
     case string:find(Output, "built\n", trailing) of
         "built\n" -> filename:join(Target, "debug");
         _ -> ct:fail("cannot build ~s:~n~ts", [Arguments, Output])
+    end.
+
+%% Runs a program in a folder. Returns its status, and what it has said.
+-spec run_program(file:filename(), [string()], file:filename(), [{string(), string() | false}]) ->
+    {Status :: integer(), Text :: string()}.
+run_program(Program, Arguments, Folder, Env) ->
+    Port = open_port({spawn_executable, Program},
+                     [{args, Arguments}, {cd, Folder}, {env, Env}, exit_status, stderr_to_stdout,
+                      binary]),
+    output(Port, []).
+
+output(Port, Said) ->
+    receive
+        {Port, {data, Bytes}} ->
+            output(Port, [Said, Bytes]);
+        {Port, {exit_status, Status}} ->
+            Text = unicode:characters_to_list(Said),
+            ct:pal("~ts", [Text]),
+            {Status, Text}
     end.

@@ -94,14 +94,11 @@ check(Cases) ->
 check(What, Trips, Attempts) ->
     {Longest, Ms, Count} = Trips(What),
     ct:pal("~0p: ~b ms, ~b round trips, longest of each run ~w us", [What, Ms, Count, Longest]),
-    case median(Longest) > ?LIMIT_US of
+    case ats_test_lib:median(Longest) > ?LIMIT_US of
         true when Attempts > 1 -> check(What, Trips, Attempts - 1);
         true -> ct:fail({What, Longest});
         false -> ok
     end.
-
-median(Numbers) ->
-    lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
 
 %% The longest round trip of each run in microseconds; how long the runs took in milliseconds, and
 %% how many round trips there were.

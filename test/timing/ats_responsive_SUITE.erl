@@ -150,14 +150,17 @@ goes({_, _, Objects} = What, M, T, Call, Before) ->
         fun() ->
             {Us, true} = timer:tc(Call),
             ct:pal("~0p: ~b MB, the call took ~b us", [What, Filled bsr 20, Us]),
-            %% Work in the background must not keep any process waiting either.
+            %% Another process waits, since the system may take a scheduler's thread from its
+            %% processor for the thread that frees: that must not look like a long call.
             IsGone = fun() -> ats_test_lib:resident_growth(Before) < Filled div 10 end,
-            ats_test_lib:until(IsGone, 60000)
+            [ok] = ats_test_lib:parallel([fun() -> ats_test_lib:until(IsGone, 60000) end])
         end,
         ?SHORT_SCHEDULE_MS
     ),
     %% The allocator of the system may keep a little of what it gave for overflowing buckets.
     ats_test_lib:assert_memory_returns(Before, 0.05, 6 * 1024 * 1024 + Filled div 20),
+    %% Nor does work in the background keep any process waiting for long.
+    ?assertEqual([], [E || {_, Ms, _} = E <- Long, Ms > ?LIMIT_MS]),
     OfCaller = longest_first([E || {Pid, _, _} = E <- Long, Pid =:= Caller]),
     Limit = short_limit_ms(OfCaller),
     ?assertEqual([], [E || {_, Ms, _} = E <- OfCaller, Ms > Limit]).
