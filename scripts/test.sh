@@ -126,7 +126,7 @@ contract_stage() {
 
 erlang_stage() {
     export ATS_SELECT_SPECS=20000 ATS_ORACLE_COMMANDS=49000 ATS_ORDERED_BAG_COMMANDS=16000
-    erlang 1800 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
+    erlang 2400 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 
 # Suites that take long, and random programs beside `ets` once more, now many.

@@ -9,7 +9,7 @@
 -export([stopped_nodes_wake_up/1, no_node_is_left/1]).
 -export([start_receiver/0, start_two/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [{group, relay}, {group, namespace}].
 

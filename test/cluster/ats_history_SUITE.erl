@@ -7,7 +7,7 @@
 -export([right_histories/1, wrong_histories/1, what_nobody_knows/1, real_ones_pass/1]).
 -export([a_lie_in_a_real_one_is_found/1, recorded/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -20,7 +20,7 @@
 %% A planted fault must be found in so many rounds. Most are found in the first one.
 -define(FAULT_ROUNDS, 30).
 
-suite() -> [{timetrap, {minutes, 3 + rounds()}}].
+suite() -> [{timetrap, {minutes, 15 + rounds()}}].
 
 all() ->
     [nothing_is_lost_while_a_majority_lives, nothing_synced_is_lost_when_all_die,

@@ -39,7 +39,7 @@
     [{extended_info, [md5sum, object_count]}, {sync, true}]
 ]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

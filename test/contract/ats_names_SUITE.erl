@@ -14,7 +14,7 @@
 -define(OTHER, ats_test_other).
 -define(OBJECTS, 2000).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [queries, no_table_to_query, filling, files, dets_tables, descriptions, pages].
 

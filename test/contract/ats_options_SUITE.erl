@@ -39,7 +39,7 @@
     [{decentralized_counters, false}]
 ]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [every_combination, every_order, options_change_nothing_else].

@@ -34,7 +34,7 @@
 -define(SOON_MS, 5000).
 -define(APPLICATION, ats_owner_test).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

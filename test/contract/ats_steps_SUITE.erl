@@ -18,7 +18,7 @@
 -define(PROGRAMS, 300).
 -define(CALLS, 200).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -20,7 +20,7 @@
 %% Transfers between two times that a bag is cleared.
 -define(LONGEST, 3000).
 
-suite() -> [{timetrap, {seconds, 300 + 2 * seconds()}}].
+suite() -> [{timetrap, {seconds, 900 + 2 * seconds()}}].
 
 all() -> [every_query_finds_all_money].
 

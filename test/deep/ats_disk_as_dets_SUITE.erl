@@ -26,7 +26,7 @@
     random_programs/1
 ]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -18,7 +18,7 @@
 %% Writes that take longer count as this long.
 -define(LONGEST_US, 1000000).
 
-suite() -> [{timetrap, {minutes, 5 + megabytes() div 100}}].
+suite() -> [{timetrap, {minutes, 15 + megabytes() div 100}}].
 
 all() -> [checkpoints_beside_writers].
 

@@ -13,7 +13,7 @@
 
 -define(PAGE, "functions-on-disk.md").
 
-suite() -> [{timetrap, {minutes, 10}}].
+suite() -> [{timetrap, {minutes, 30}}].
 
 all() -> [every_function_is_told, every_function_is_called, page].
 

@@ -17,7 +17,7 @@
 %% before.
 -define(ROUNDS_ON_ONE, 20).
 
-suite() -> [{timetrap, {minutes, 5 + rounds()}}].
+suite() -> [{timetrap, {minutes, 15 + rounds()}}].
 
 all() -> [nothing_that_was_acknowledged_is_lost].
 

@@ -33,7 +33,7 @@
 -define(MODULE_OF_MERGE, ats_affine_merge).
 -define(MS, 500).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -13,7 +13,7 @@
 
 -define(PAGE, "functions.md").
 
-suite() -> [{timetrap, {minutes, 10}}].
+suite() -> [{timetrap, {minutes, 30}}].
 
 all() ->
     [every_function_is_there, every_function_is_called, sees_differences, page].

@@ -23,7 +23,7 @@
 -define(LEFT, 0.6).
 -define(ENOUGH_SECONDS, 60).
 
-suite() -> [{timetrap, {seconds, 300 + 4 * seconds()}}].
+suite() -> [{timetrap, {seconds, 900 + 4 * seconds()}}].
 
 all() -> [set, ordered_set].
 

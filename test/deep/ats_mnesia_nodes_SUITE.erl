@@ -22,7 +22,7 @@
 
 -define(WAIT, 30000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -32,7 +32,7 @@
     [set], [ordered_set], [bag], [duplicate_bag], [set, compressed], [ordered_set, compressed]
 ]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -27,7 +27,7 @@
 %% Not to be reached: what is tested takes a fiftieth of it.
 -define(PATIENCE_MS, 5000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

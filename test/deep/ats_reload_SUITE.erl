@@ -18,7 +18,7 @@
 
 -import(ats_test_lib, [until/2]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

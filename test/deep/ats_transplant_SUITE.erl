@@ -13,7 +13,7 @@
 
 -import(ats_module_copy, [check/2, same/2, sort/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [digraphs, ordered_digraphs, process_groups, parsers, inlining, snmp_indexes, documents,

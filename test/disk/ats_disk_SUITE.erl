@@ -39,7 +39,7 @@
 ]).
 -export([write_each/3, open_for_ever/1, processors/0]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

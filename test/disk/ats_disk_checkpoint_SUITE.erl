@@ -18,7 +18,7 @@
 -define(ACCOUNTS, 200).
 -define(EACH, 100).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [types, merges, linked, other_file_system, errors, one_moment, restored].
 

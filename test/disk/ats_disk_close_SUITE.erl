@@ -13,7 +13,7 @@
     files_are_closed/1
 ]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

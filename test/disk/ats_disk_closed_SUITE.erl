@@ -19,7 +19,7 @@
 ]).
 -export([log/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -18,7 +18,7 @@
 ]).
 -export([open_many/1, open_in_another_vm/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -6,7 +6,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([the_stack_begins_with_the_call/1, filters/1, handles/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [the_stack_begins_with_the_call, filters, handles].

@@ -22,7 +22,7 @@
 
 -define(FORMAT, {format, {{module, ats_address_format}, {module, ats_number_format}, 512}}).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -20,7 +20,7 @@
     to_and_from_tables/1
 ]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

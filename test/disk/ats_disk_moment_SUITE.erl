@@ -27,7 +27,7 @@
 -define(ACCOUNTS, 100).
 -define(EACH, 100).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [oracle, merges, merged_by_a_module, accounts, many, owners, ages, bound, closed, misuse,

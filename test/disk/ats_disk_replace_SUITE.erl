@@ -16,7 +16,7 @@
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

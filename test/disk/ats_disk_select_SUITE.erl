@@ -13,7 +13,7 @@
 %% Not to be reached.
 -define(PATIENCE_MS, 20000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -32,7 +32,7 @@
 -import(ats_mnesia_lib, [object/1, objects/1, fill/2, transaction/1, contents/1, chunks/1,
                          restart/0, wait/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -27,7 +27,7 @@
 -define(KEYS, [1, 1.0, 2, 3, "four", {5}]).
 -define(LIMIT, 16#1000000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

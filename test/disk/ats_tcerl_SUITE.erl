@@ -19,7 +19,7 @@
 
 -define(NAME, tcerl).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -20,7 +20,7 @@
     refused/1
 ]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -14,7 +14,7 @@
 -define(OTHERS, [ats_format, ats_merge, ats_metrics, ats_ms_transform, ats_observer_cli,
                  ats_prometheus, ats_telemetry, ats_transform, ats_try]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [every_function_is_documented, every_function_has_an_example, every_example_holds,

@@ -15,7 +15,7 @@
     errors_of_another_facade/1
 ]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

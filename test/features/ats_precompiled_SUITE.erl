@@ -12,7 +12,7 @@
 -export([other_interfaces/1, no_checksums/1, not_an_archive/1, cannot_be_loaded/1]).
 -export([kept/1, from_a_folder/1, cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [fetched, wrong_checksum, no_server, not_on_the_server, wrong_target, other_interfaces,

@@ -25,7 +25,7 @@
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -17,7 +17,7 @@
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 -define(ALL, [{'_', [], ['$_']}]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [a_snapshot_is_what_the_table_was, every_function_that_reads, nothing_is_changed, many_at_once,

@@ -12,7 +12,7 @@
 %% In the place of `telemetry'.
 -export([execute/3]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [largest_first, others_are_one, events_of_tables, events_of_disk, evictions, full_scans,

@@ -21,7 +21,7 @@
 -define(MODULES, ['Elixir.Registry', 'Elixir.Registry.Partition', 'Elixir.Registry.Supervisor']).
 -define(WORKERS, 3).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [unique_keys, duplicate_keys, names_of_processes].
 

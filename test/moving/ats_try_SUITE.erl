@@ -13,7 +13,7 @@
 %% Called by modules that the cases make.
 -export([kind/1]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [calls, funs, calls_in_variables, atom_as_data, both_in_one_module, name_of_a_function,

@@ -18,7 +18,7 @@
 %% Words of an object and its place in the list.
 -define(WORDS, 8).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

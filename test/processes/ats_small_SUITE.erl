@@ -15,7 +15,7 @@
 -define(TOLERANCE, 1.05).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     [resident_memory].

@@ -31,7 +31,7 @@
 -define(MODULE_UNDER_TEST, ats_keyed_merge).
 -define(MS, 200).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

@@ -16,7 +16,7 @@
 -define(MS, 500).
 -define(ATTEMPTS, 3).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [others_are_read].
 

@@ -19,7 +19,7 @@
 
 -define(NUMBERS, 30000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [

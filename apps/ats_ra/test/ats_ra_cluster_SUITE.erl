@@ -21,7 +21,7 @@
 %% A snapshot that was not answered `ra' sends again after two minutes.
 -define(SETTLE_MS, 180000).
 
-suite() -> [{timetrap, {minutes, 5 + 2 * rounds()}}].
+suite() -> [{timetrap, {minutes, 15 + 2 * rounds()}}].
 
 all() ->
     [

@@ -66,7 +66,7 @@ impl Process {
             reports
         });
         if from_first_report {
-            let reported = has_reported.recv_timeout(Duration::from_secs(20));
+            let reported = has_reported.recv_timeout(Duration::from_secs(120));
             reported.expect("it writes");
         }
         thread::sleep(time);

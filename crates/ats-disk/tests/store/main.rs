@@ -79,7 +79,7 @@ fn random(of: impl Hash) -> u64 {
 fn wait_for(mut has_happened: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !has_happened() {
-        if start.elapsed() > Duration::from_secs(20) {
+        if start.elapsed() > Duration::from_secs(120) {
             return false;
         }
         thread::sleep(Duration::from_millis(1));
