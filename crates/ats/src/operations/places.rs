@@ -68,9 +68,9 @@ impl<H: Host> Table<H> {
     /// Asks `pause` now and then, and returns [`Skipped::Paused`] if that breaks. Then another call
     /// with the same arguments goes on.
     ///
-    /// As of one moment between the begin of the first call and the end of the last, if the table
-    /// is in memory, or a snapshot: objects that are inserted as one count together. A table in a
-    /// [store of bytes](Table::on_store) is read slice by slice.
+    /// The objects are those of one moment between the begin of the first call and the end of the
+    /// last, if the table is in memory, or a snapshot: objects that are inserted as one count
+    /// together. A table in a [store of bytes](Table::on_store) is read slice by slice.
     ///
     /// O(log n) for each part of the table that has a lock of its own, of which there are few
     /// unless many writers fight. Parts that no call has counted before are counted first. O(n) if
