@@ -112,8 +112,6 @@ const FREED_AT_ONCE: usize = 1_000;
 pub(crate) const SLICE: usize = 2_000;
 /// The time between two looks at whether writers are through.
 const WRITERS_PAUSE: Duration = Duration::from_micros(100);
-/// Most slices of what was kept for queries that a visit gives back.
-const CUTS: usize = 100;
 
 /// The records, in the store that was chosen when the table was made. An enum and not a `dyn` of
 /// one trait, so that the way of a lookup in memory is known to the compiler.
@@ -757,8 +755,8 @@ impl<H: Host> JoinIdle for Store<H> {
         in_memory!(&self.records, backend => backend.join_idle(&guard), true)
     }
 
-    fn cut_idle(&self) -> bool {
-        (0..CUTS).any(|_| self.cut(SLICE))
+    fn cut_slice(&self) -> bool {
+        self.cut(SLICE)
     }
 
     /// The last reference frees the store: at once if it is small, else in the background. It is

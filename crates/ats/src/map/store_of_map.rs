@@ -12,8 +12,6 @@ use std::sync::{Arc, Weak};
 const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or given back in one go.
 const SLICE: usize = 2_000;
-/// Most slices of what was kept for snapshots that a visit gives back.
-const CUTS: usize = 100;
 
 /// A store of records without resources, which maps can have.
 pub(crate) trait MapStore: Backend<Plain> + Adaptive + Sized + 'static {
@@ -85,8 +83,8 @@ impl<S: MapStore> JoinIdle for Shared<S> {
         self.store.join_idle(&ats_sync::pin())
     }
 
-    fn cut_idle(&self) -> bool {
-        (0..CUTS).any(|_| self.cut())
+    fn cut_slice(&self) -> bool {
+        self.cut()
     }
 
     fn release(self: Arc<Self>) {

@@ -42,9 +42,14 @@ pub(crate) trait JoinIdle: Send + Sync {
     /// True when one part is left.
     fn join_idle(&self) -> bool;
 
-    /// Gives back some of what was kept for queries that have ended. True when nothing is left.
-    fn cut_idle(&self) -> bool {
+    /// Gives back a slice of what was kept for queries that have ended. True when nothing is left.
+    fn cut_slice(&self) -> bool {
         true
+    }
+
+    /// Gives back as many slices as a visit does. True when nothing is left.
+    fn cut_idle(&self) -> bool {
+        (0..CUTS).any(|_| self.cut_slice())
     }
 
     /// Gives up a reference, which may be the last one.
@@ -75,6 +80,8 @@ impl Listed {
 /// waits to see it.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
+/// Most slices of what was kept for queries that a visit gives back.
+const CUTS: usize = 100;
 /// The nap between two visits of stores that have something left to give back.
 const BREATH: Duration = Duration::from_millis(1);
 
