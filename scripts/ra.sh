@@ -50,40 +50,38 @@ unpack() {
     touch "$dir/lib/complete"
 }
 
-paths() {
-    for library in $libraries; do
-        printf -- '-pa %s ' "$dir/lib/$library/ebin"
+# `with_paths COMMAND ARGUMENT...`: with the folders of all modules.
+with_paths() {
+    command=$1
+    shift
+    for folder in "$release/ebin" "$dir/ebin" "$dir/test" "$dir/mended"; do
+        set -- -pa "$folder" "$@"
     done
-    echo "-pa $release/ebin -pa $dir/ebin -pa $dir/test -pa $dir/mended"
+    for library in $libraries; do
+        set -- -pa "$dir/lib/$library/ebin" "$@"
+    done
+    "$command" "$@"
 }
 
 compile() {
     rm -rf "$dir/ebin" "$dir/test" "$dir/mended"
     mkdir -p "$dir/ebin" "$dir/test" "$dir/mended" "$dir/logs" "$dir/copies"
-    # shellcheck disable=SC2046 # A list of words.
-    erlc -Werror +debug_info +warn_missing_spec +warn_export_vars $(paths) -o "$dir/ebin" \
+    with_paths erlc -Werror +debug_info +warn_missing_spec +warn_export_vars -o "$dir/ebin" \
         "$PWD"/apps/ats_ra/src/*.erl &&
         cp apps/ats_ra/src/ats_ra.app.src "$dir/ebin/ats_ra.app" &&
-        erlc -Werror +debug_info $(paths) -o "$dir/test" test/cluster/ats_history.erl \
+        with_paths erlc -Werror +debug_info -o "$dir/test" test/cluster/ats_history.erl \
             test/cluster/ats_cluster.erl test/cluster/ats_cluster_network.erl \
+            test/support/ats_test_report.erl \
             apps/ats_ra/test/*.erl &&
         erl -noinput -pa "$dir/test" -eval '
             [From, To] = init:get_plain_arguments(), ok = ats_ra_mended:write(From, To), halt().
             ' -extra "$dir/lib/ra/ebin" "$dir/mended"
 }
 
-# Ends with a line as rebar3 has it, and before that one for each test that failed.
 run_suites() {
     cd "$dir" || return 1
-    # shellcheck disable=SC2046 # A list of words.
-    env ATS_RA_COPIES="$dir/copies" ATS_RA_PAGE="$page" erl -noinput $(paths) -eval '
-        Suites = [list_to_atom(S) || S <- init:get_plain_arguments()],
-        {Passed, Failed, {Left, Unprepared}} = ct:run_test([
-            {dir, "test"}, {suite, Suites}, {auto_compile, false}, {logdir, "logs"}]),
-        io:format("Failed ~b tests. Skipped ~b (~b, ~b) tests. Passed ~b tests.~n",
-                  [Failed, Left + Unprepared, Left, Unprepared, Passed]),
-        halt(case Failed + Unprepared of 0 -> 0; _ -> 1 end).
-        ' -extra "$@"
+    export ATS_RA_COPIES="$dir/copies" ATS_RA_PAGE="$page"
+    with_paths erl -noinput -run ats_test_report main test logs "$@"
 }
 
 [ -f "$release/ebin/ats.app" ] || {

@@ -13,8 +13,8 @@
 # status 77 cannot be run on this machine, and its log says why.
 #
 # Rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits: two that compute, and one of nodes that mostly wait for each other.
-# Stages that measure time come after them, alone.
+# processor busy or waits. Stages that measure time come after them, alone. Behind each stage stands
+# how long it took, and how much of that a processor has worked for it.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -111,38 +111,33 @@ counts_stage() {
             --manifest-path bench/Cargo.toml -p ats-bench-scaling --target-dir "$target/counted"
 }
 
-# `erlang SECONDS CONDITION...` runs the suites that `find` finds with the condition.
-erlang() {
+# `suites SECONDS JOBS CONDITION...` runs the suites that `find` finds with the condition.
+suites() {
     seconds=$1
-    shift
-    limited "$seconds" rebar3 ct --readable=compact \
-        --suite "$(find test -name '*_SUITE.erl' "$@" | sed 's/\.erl$//' | sort | paste -s -d , -)"
+    jobs=$2
+    shift 2
+    # shellcheck disable=SC2046 # A list of files, whose names have no spaces.
+    limited "$seconds" scripts/suites.sh "$jobs" $(find test -name '*_SUITE.erl' "$@" | sort)
 }
 
 contract_stage() {
     export ATS_SELECT_SPECS=4000 ATS_ORACLE_COMMANDS=20000 ATS_ORDERED_BAG_COMMANDS=8000
-    erlang 600 -path 'test/contract/*'
+    suites 600 2 -path 'test/contract/*'
 }
 
 erlang_stage() {
     export ATS_SELECT_SPECS=20000 ATS_ORACLE_COMMANDS=49000 ATS_ORDERED_BAG_COMMANDS=16000
-    erlang 2400 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
+    suites 1200 3 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 
-# Suites that take long, and random programs beside `ets` once more, now many.
+# Suites that take long.
 long_stage() {
-    erlang 2700 \
-        '(' -path 'test/deep/*' -o -name '*_oracle_SUITE.erl' -o -name 'ats_ordered_bag*' ')'
+    suites 1800 3 -path 'test/deep/*'
 }
 
-# Nodes that replicate, with faults of machines and networks between them. Built in a folder of its
-# own: rebar3 compiles modules anew when it begins, and would take them from under the long tests.
+# Nodes that replicate, with faults of machines and networks between them.
 cluster_stage() {
-    export REBAR_BASE_DIR="$PWD/_build/cluster"
-    erlang 900 -path 'test/cluster/*'
-    status=$?
-    unset REBAR_BASE_DIR
-    return "$status"
+    suites 900 1 -path 'test/cluster/*'
 }
 
 # Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
@@ -157,7 +152,7 @@ ra_stage() {
 
 # Suites that measure the delay of other processes, and the time until tables have adapted.
 timing_stage() {
-    erlang 600 -path 'test/timing/*'
+    suites 600 1 -path 'test/timing/*'
 }
 
 # The report in a browser: drawn, clickable, without an error.
@@ -229,7 +224,6 @@ musl_stage() {
 
 # The application as a user has it: started from elsewhere, with nothing but its code path.
 smoke_stage() {
-    limited 600 rebar3 compile || return
     ebin=$PWD/_build/default/lib/ats/ebin
     try "plain erl -pa" / erl -noinput -pa "$ebin" -eval '
         T = ats:new(smoke, [ordered_set, public]),
@@ -271,9 +265,9 @@ check_stage() {
 # Reads a log. Prints a line for each test that failed or was not run, the begin of the cause below
 # the failed ones, and in the end "PASSED FAILED". Understood are
 # - cargo: "test result: ok. 12 passed; 0 failed; ...";
-# - common_test: "All 3 tests passed." or "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.",
-#   maybe in colour. Tests that were skipped because their preparation failed (the second number in
-#   the brackets) have failed; those that skip themselves have not;
+# - common_test, by `ats_test_report`: "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.".
+#   Tests that were skipped because their preparation failed (the second number in the brackets) have
+#   failed; those that skip themselves have not;
 # - our own scripts: "ok: what", "not ok: what" and "not run: what".
 read_log() {
     sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' | awk -v stage="$2" '
@@ -286,7 +280,7 @@ read_log() {
         /^[. ]*$/ { cause = head ? cause : 0; head = 0 }
         cause > 0 && !/^[. ]*$/ { cause--; printf "    %s\n", substr($0, 1, 240) }
         /^test result:/ { passed += number("[0-9]+ passed;"); failed += number("[0-9]+ failed;") }
-        { passed += number("All [0-9]+ tests passed") + number("Passed [0-9]+ tests") }
+        { passed += number("Passed [0-9]+ tests") }
         { failed += number("Failed [0-9]+ tests") }
         match($0, /Skipped [0-9]+ \([0-9]+, [0-9]+\)/) {
             split(substr($0, RSTART, RLENGTH), parts, /[(,)] */)
@@ -294,18 +288,11 @@ read_log() {
         }
         /^ok: / { passed++ }
         /^not ok: / { failed++ }
-        /^test .* FAILED$/ || /==> .*: FAILED/ || /_SUITE:.* failed on line / || /^not ok: / ||
-            /^stopped: / {
+        /^test .* FAILED$/ || /^==> .*: FAILED/ || /^not ok: / || /^stopped: / {
             printf "failed: %s: %s\n", stage, $0
         }
-        /==> .*: FAILED/ { cause = 16 }
+        /^==> .*: FAILED/ { cause = 16 }
         /^---- .* stdout ----$/ { cause = 16; head = 1 }
-        /==> .*: SKIPPED/ { test = $0; sub(/^.*%%% /, "", test); sub(/: SKIPPED.*/, "", test) }
-        /==> \{tc_user_skip,/ && !/==> (init|end)_per_/ {
-            sub(/^.*\{tc_user_skip,/, "")
-            sub(/\}$/, "")
-            not_run(test ": " $0)
-        }
         /^test .* \.\.\. ignored/ { not_run($0) }
         /^not run: / { not_run(substr($0, 10)) }
         END { print passed + 0, failed + 0 }'
@@ -320,6 +307,7 @@ stage() {
     echo "$name was not completed" >"$logs/$name.named"
     echo "$name: running, see $log"
     start=$(date +%s)
+    worked=$(seconds_worked)
     "${name}_stage" >"$log" 2>&1 </dev/null
     status=$?
     case $status in
@@ -340,8 +328,15 @@ stage() {
         *\ 0\ 0 | [1-9]*\ 0) counts="${counts% *} 1" ;;
     esac
     echo "$counts" >"$logs/$name.counts"
-    printf '%-12s %6d passed %4d failed %5d s\n' \
-        "$name" "${counts% *}" "${counts#* }" $(($(date +%s) - start)) >>"$logs/reports"
+    printf '%-12s %6d passed %4d failed %5d s, worked %5d s\n' "$name" "${counts% *}" "${counts#* }" \
+        $(($(date +%s) - start)) $(($(seconds_worked) - worked)) >>"$logs/reports"
+}
+
+# The time that processors have worked for commands of this shell that are done.
+seconds_worked() {
+    times >"$logs/times"
+    awk 'NR == 2 { split($1 "m" $2, parts, /[ms]+/)
+        print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/times"
 }
 
 row() {
@@ -350,21 +345,23 @@ row() {
     done
 }
 
-# `rows LIST...`: lists of stages, each after the other, all beside each other.
-rows() {
-    running_rows=""
-    for list; do
-        row "$list" &
-        running_rows="$running_rows $!"
-    done
-    wait
+# `begin LIST`: the stages, each after the other, beside what else has begun.
+begin() {
+    [ -n "$1" ] || return 0
+    row "$1" &
+    running_rows="$running_rows $!"
 }
 
-# The application and the command that some stages want, so that no two of them build these at the
-# same time. What is not there they say themselves.
+# What stages want that must not be built by two of them at the same time: the application, the one
+# that tests force tables of, and the command.
 build() {
-    (limited 600 rebar3 compile && limited 600 cargo build --workspace --locked --bins) \
+    (limited 900 rebar3 as test compile) >"$logs/build-test.log" 2>&1 &
+    running_rows="$running_rows $!"
+    building=$!
+    (limited 900 rebar3 compile && limited 600 cargo build --workspace --locked --bins) \
         >"$logs/build.log" 2>&1 || cat "$logs/build.log"
+    wait "$building" || cat "$logs/build-test.log"
+    export ATS_RELEASE="$PWD/_build/default/lib/ats"
     [ ! -x "$target/debug/ats" ] || export ATS_COMMAND="$(realpath "$target/debug/ats")"
 }
 
@@ -377,18 +374,28 @@ interrupted() {
     exit 130
 }
 trap interrupted INT TERM HUP
+programs="" suites="" nodes="" models="" alone=""
 for part; do
     case $part in
-        quick) rows units contract ;;
-        usual) rows "smoke rust" erlang ;; # A suite wants the application that `smoke` builds.
+        quick) programs="units" suites="contract" ;;
+        usual) programs="$programs smoke rust" suites="$suites erlang" ;;
         deep)
-            build && rows "stops models schedules counts" "long otp27" \
-                "ra cluster mnesia report programs users musl" && rows timing
+            programs="$programs stops users report" suites="$suites long"
+            nodes="ra cluster mnesia programs otp27 musl" models="$models models schedules counts"
+            alone="timing"
             ;;
-        check) rows check ;;
+        check) models="$models check" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
+begin "$models"
+[ -z "$suites" ] || build
+begin "$programs"
+begin "$suites"
+begin "$nodes"
+wait
+begin "$alone"
+wait
 
 printf '\n'
 # Failures stand below the many tests that were not run, where a reader of the end finds them.
