@@ -19,7 +19,7 @@ SOAK_SECONDS ?= 3600
 .PHONY: help setup build demo demo-cluster test-quick test test-deep test-otp27 test-mnesia check sanitize bench \
 	bench-latency bench-moments bench-backends bench-native bench-disk bench-tables-on-disk bench-mnesia trace scaling report figures \
 	scaling-curves build-bench-backends picture \
-	functions soak soak-memory soak-moments soak-disk soak-cluster shell clean
+	functions soak soak-memory soak-moments soak-disk soak-cluster soak-models shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -153,6 +153,10 @@ soak-disk: setup ## Stop machines and kill processes that write to stores on dis
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)
 	@ATS_KILL_ROUNDS=200 ATS_TABLES=10000 rebar3 ct --suite \
 	    test/deep/ats_disk_kill_SUITE,test/deep/ats_disk_many_SUITE
+
+soak-models: setup ## Check the models of the tree that two switches make long: a quarter of an hour
+	@RUSTFLAGS="--cfg loom" ATS_LONG_MODELS=1 cargo test -p ats-mem --lib --locked --profile models \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/loom" models
 
 # Rounds of each kind of fault.
 SOAK_ROUNDS ?= 100

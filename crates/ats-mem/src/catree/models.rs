@@ -27,6 +27,13 @@ fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
+/// Runs a model that two switches make a hundred times as long as one: with one, or with two if the
+/// environment has `ATS_LONG_MODELS`.
+fn check_long(model: impl Fn() + Sync + Send + 'static) {
+    let switches = 1 + usize::from(std::env::var_os("ATS_LONG_MODELS").is_some());
+    check(switches, model);
+}
+
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
@@ -177,7 +184,7 @@ fn a_reader_meets(
     change: fn(&CaTree<Plain>, u64),
     puts: &'static [(u64, u64)],
 ) {
-    check(2, move || {
+    check_long(move || {
         let tree = prepare(&[2, 6]);
         together(
             &tree,
@@ -295,7 +302,7 @@ fn two_splits_meet() {
 
 /// A batch of which the keys move to other base nodes meanwhile.
 fn a_batch_meets(prepare: fn(&[u64]) -> Tree, change: fn(&CaTree<Plain>, u64)) {
-    check(2, move || {
+    check_long(move || {
         let tree = prepare(&[2, 6]);
         together(
             &tree,
@@ -440,7 +447,7 @@ fn a_count_meets(
     change: fn(&CaTree<Plain>),
     after: usize,
 ) {
-    check(2, move || {
+    check_long(move || {
         let tree = prepare(&MANY.map(|number| 2 * number).collect::<Vec<_>>());
         if counted_before {
             quietly(|| assert_eq!(count(&tree, 100), MANY.count()));
@@ -680,7 +687,7 @@ fn all_is_cut(tree: &CaTree<Plain>) {
 
 /// A query that sees the later of two writes of one thread sees the earlier.
 fn a_query_meets_two_writes(prepare: fn(&[u64]) -> Tree) {
-    check(2, move || {
+    check_long(move || {
         let tree = prepare(&[2, 6]);
         together(
             &tree,
@@ -868,7 +875,7 @@ fn a_query_meets_a_record_that_is_passed_over() {
 /// begins meanwhile: all of its changes up to a moment, and none of those after.
 #[test]
 fn a_query_meets_changes_of_another() {
-    check(2, || {
+    check_long(|| {
         let tree = one_base(&[2, 6]);
         let moment = quietly(|| begin(&tree));
         let by = moment.query();
