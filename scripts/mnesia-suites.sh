@@ -137,11 +137,11 @@ compile_suites() {
     $replace "$tests.new"
     # shellcheck disable=SC2046 # a list of words
     set -- $(changed_sources)
-    [ $# -eq 0 ] || compile "$tests" "$@"
+    [ $# -eq 0 ] || (cd "$tests" && compile "$tests" "$@") || exit 1
     rm -rf "$tests.new"
 }
 
-# Sources that are not compiled as they are now, copied to where they will be.
+# The names of sources that are not compiled as they are now, copied to where they will be.
 changed_sources() {
     cmp -s "$tests.new/mnesia_test_lib.hrl" "$tests/mnesia_test_lib.hrl" || rm -f "$tests"/*.beam
     cp "$tests.new"/*.hrl "$tests"
@@ -150,7 +150,7 @@ changed_sources() {
         [ -f "$compiled.beam" ] && cmp -s "$file" "$compiled.erl" && continue
         rm -f "$compiled.beam"
         cp "$file" "$compiled.erl"
-        echo "$compiled.erl"
+        basename "$compiled.erl"
     done
 }
 

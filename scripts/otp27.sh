@@ -183,21 +183,10 @@ build_term_nif() {
         cp "$target/debug/libats_nif.so" "$root/ats/ats_term_nif.so"
 }
 
-# Ends with a line as rebar3 has it, and before that one for each test that failed.
 run_suites() {
     inside env ATS_TERM_NIF=/ats/ats_term_nif ATS_RELEASE=/ats/release sh -c '
-        cd /ats && erl -noinput -pa /ats/ebin /ats/test -eval "
-            Suites = [list_to_atom(S) || S <- init:get_plain_arguments()],
-            {Passed, Failed, {Left, Unprepared}} = ct:run_test([
-                {dir, \"test\"}, {suite, Suites}, {auto_compile, false}, {logdir, \"logs\"}]),
-            io:format(\"Failed ~b tests. Skipped ~b (~b, ~b) tests. Passed ~b tests.~n\",
-                      [Failed, Left + Unprepared, Left, Unprepared, Passed]),
-            halt(case Failed + Unprepared of 0 -> 0; _ -> 1 end).
-            " -extra "$@"; echo "status $?"' sh "$@" |
-        awk -v otp="$release_of_otp" '/^status / { status = $2; next }
-            { print }
-            /^ats_[^ ]+:[^ ]+ failed/ { failed = failed "not ok: otp " otp " " $1 "\n" }
-            END { printf "%s", failed; exit status }'
+        cd /ats && exec erl -noinput -pa /ats/ebin /ats/test \
+            -run ats_test_report main test logs "$@"' sh "$@"
 }
 
 make_root

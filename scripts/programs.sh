@@ -17,6 +17,14 @@
 set -u
 cd "$(dirname "$0")/.."
 
+# Scripts of RabbitMQ do not work in a folder whose path has a space: they get one by a link.
+case $PWD in
+    *" "*)
+        linked=$(mktemp -d) && ln -s "$PWD" "$linked/ats" && cd "$linked/ats" || exit 1
+        trap 'rm -rf "$linked"' EXIT
+        ATS_RELEASE=$linked/ats/_build/default/lib/ats
+        ;;
+esac
 dir=${ATS_PROGRAMS_DIR:-_build/programs}
 mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
 project=$PWD

@@ -548,7 +548,7 @@ damaged_tables(Config) ->
     Verdicts = [
         begin
             Copy = filename:join(priv_dir(Config), "damaged"),
-            "" = os:cmd("cp -r " ++ Path ++ " " ++ Copy),
+            "" = os:cmd("cp -r '" ++ Path ++ "' '" ++ Copy ++ "'"),
             ok = Damage(filename:join([Copy, "dats", Name])),
             Verdict = ats_ra_snapshot:validate(Copy),
             Verdict =/= ok orelse ?assertEqual(Contents, recovered({Copy, Index}), Name),
