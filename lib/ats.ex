@@ -78,21 +78,20 @@ defmodule ATS.Table do
   @doc "Streams the results of a match specification, see `ATS.Query`."
   @spec select(t() | :ats.table(), :ats.match_spec()) :: Enumerable.t()
   def select(table, spec) do
-    id = id(table)
-
     Stream.resource(
       fn ->
+        # Another table may have the name at the end.
+        id = identifier(id(table))
         true = :ats.safe_fixtable(id, true)
-        fn -> :ats.select(id, spec, @chunk) end
+        {id, fn -> :ats.select(id, spec, @chunk) end}
       end,
-      fn more ->
+      fn {id, more} ->
         case more.() do
-          {results, continuation} -> {results, fn -> :ats.select(continuation) end}
-          :"$end_of_table" -> {:halt, more}
+          {results, continuation} -> {results, {id, fn -> :ats.select(continuation) end}}
+          :"$end_of_table" -> {:halt, {id, more}}
         end
       end,
-      # The table may be gone.
-      fn _ -> :ats.info(id, :type) != :undefined and :ats.safe_fixtable(id, false) end
+      fn {id, _} -> release(id) end
     )
   end
 
@@ -121,6 +120,22 @@ defmodule ATS.Table do
   @doc false
   def id(%__MODULE__{id: id}), do: id
   def id(id), do: id
+
+  defp identifier(name) when is_atom(name) do
+    case :ats.whereis(name) do
+      :undefined -> name
+      id -> id
+    end
+  end
+
+  defp identifier(id), do: id
+
+  defp release(id) do
+    :ats.safe_fixtable(id, false)
+  rescue
+    # The table is gone.
+    ArgumentError -> true
+  end
 
   defimpl Enumerable do
     def count(table) do

@@ -61,11 +61,22 @@ in_unfixed(Table, {ats, Source}, Progress) ->
     try in_from(Table, {ats, ats_moment:source(Reading)}, Progress)
     after ats_moment:end_reading(Reading)
     end;
-in_unfixed(Table, {Module, Source} = From, Progress) ->
+in_unfixed(Table, {Module, Named}, Progress) ->
+    Source = identifier(Module, Named),
     _ = call_other(fun() -> Module:safe_fixtable(Source, true) end, source),
-    try in_from(Table, From, Progress)
+    try in_from(Table, {Module, Source}, Progress)
     after Module:safe_fixtable(Source, false)
     end.
+
+%% A table of `ets' may be renamed while it is read.
+-spec identifier(ets | dets, term()) -> term().
+identifier(ets, Name) when is_atom(Name) ->
+    case ets:whereis(Name) of
+        undefined -> Name;
+        Id -> Id
+    end;
+identifier(_, Table) ->
+    Table.
 
 -spec in_from(ats:tid(), source(), progress()) -> ok | {error, term()}.
 in_from(Table, {Module, Source} = From, Progress) ->

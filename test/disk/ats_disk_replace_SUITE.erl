@@ -10,7 +10,8 @@
     as_deleted_and_inserted/1,
     one_moment/1,
     old_or_new_after_a_kill/1,
-    more_than_at_one_moment/1
+    more_than_at_one_moment/1,
+    source_that_is_renamed/1
 ]).
 -export([replace_for_ever/1]).
 
@@ -24,7 +25,8 @@ all() ->
         as_deleted_and_inserted,
         one_moment,
         old_or_new_after_a_kill,
-        more_than_at_one_moment
+        more_than_at_one_moment,
+        source_that_is_renamed
     ].
 
 init_per_testcase(Case, Config) ->
@@ -201,6 +203,26 @@ more_than_at_one_moment(Config) ->
     end,
     ok = dats:init_table(T, Parts(1)),
     ?assertEqual(170, dats:info(T, size)).
+
+%% The table that was read is released, and not another one that has got its name.
+source_that_is_renamed(Config) ->
+    T = ats_disk_lib:open(Config, t, []),
+    [begin
+         Module:new(source, [named_table]),
+         true = Module:insert(source, [{N} || N <- lists:seq(1, 5000)]),
+         Rename = fun(1000, _) ->
+                          Module:rename(source, renamed),
+                          Module:new(source, [named_table]),
+                          true = Module:safe_fixtable(source, true);
+                     (_, _) ->
+                          true
+                  end,
+         ok = dats:From(T, source, [{progress, Rename}]),
+         ?assertEqual(5000, dats:info(T, size)),
+         ?assertEqual(false, Module:info(renamed, safe_fixed)),
+         ?assertMatch({_, [{_, 1}]}, Module:info(source, safe_fixed)),
+         [true = Module:delete(Name) || Name <- [source, renamed]]
+     end || {Module, From} <- [{ets, from_ets}, {ats, from_ats}]].
 
 last_message(Last) ->
     receive Next -> last_message(Next) after 0 -> Last end.

@@ -41,6 +41,44 @@ defmodule ATS.TableTest do
     end
   end
 
+  test "a stream releases the table that it began with" do
+    rows = for n <- 1..500, do: {n}
+    spec = [{:"$1", [], [:"$1"]}]
+
+    # Another table gets the name meanwhile.
+    rename = fn ->
+      :ats.rename(:fixed, :renamed)
+      :ats.new(:fixed, [:named_table])
+      :ats.safe_fixtable(:fixed, true)
+    end
+
+    # The table is gone at the end.
+    delete = fn -> :ats.delete(:fixed) end
+
+    for {meanwhile, fixed} <- [{rename, 1}, {delete, 0}, {fn -> :ok end, 0}] do
+      table = :ats.whereis(:ats.new(:fixed, [:named_table, :ordered_set]))
+      :ats.insert(table, rows)
+
+      stream =
+        Stream.transform(Table.select(:fixed, spec), 0, fn
+          row, 0 -> {[row], meanwhile.() && 1}
+          row, n -> if(n == 50, do: {:halt, n}, else: {[row], n + 1})
+        end)
+
+      assert Enum.to_list(stream) == Enum.take(rows, 50)
+      assert :ats.info(table, :safe_fixed) in [false, :undefined]
+
+      if fixed == 1 do
+        assert {_, [{_, 1}]} = :ats.info(:fixed, :safe_fixed)
+        :ats.delete(:renamed)
+      end
+
+      :ats.info(:fixed) != :undefined and :ats.delete(:fixed)
+    end
+
+    assert_raise ArgumentError, fn -> Enum.to_list(Table.select(:fixed, spec)) end
+  end
+
   test "ranges are streams" do
     table = Table.new(:t, [:ordered_set])
     :ats.insert(table.id, for(n <- 1..1000, do: {n}))
