@@ -178,41 +178,57 @@ defmodule ATS.Query do
 
       :ats.select(:people, spec)
 
-  A clause has a pattern, guards and a result. `^` brings in a value from outside. The result may be
-  variables, literals, tuples, lists, maps and the functions that guards may have. What a match
-  specification cannot say is an error when the module is compiled.
+  A clause has a pattern, guards and a result. `^` brings in a value from outside, which may be the
+  key of a map. The result may be variables, literals, tuples, lists, maps and the functions that
+  guards may have. Macros are expanded.
+
+  A specification takes the objects that a function with these clauses takes, and returns what the
+  function returns. What a match specification cannot say is an error when the module is compiled.
+  One difference is left: a call in a result that fails does not raise, but has the value `:EXIT`.
   """
 
-  @operators %{
+  # Names of functions of `Kernel` that match specifications have under other names.
+  @renamed %{
     :!= => :"/=",
     :<= => :"=<",
     :=== => :"=:=",
     :!== => :"=/=",
     :and => :andalso,
-    :or => :orelse,
-    :== => :==,
-    :< => :<,
-    :> => :>,
-    :>= => :>=,
-    :+ => :+,
-    :- => :-,
-    :* => :*,
-    :/ => :/
+    :or => :orelse
   }
   @functions [
+    andalso: 2,
+    orelse: 2,
+    not: 1,
+    ==: 2,
+    "/=": 2,
+    "=:=": 2,
+    "=/=": 2,
+    <: 2,
+    >: 2,
+    "=<": 2,
+    >=: 2,
+    +: 1,
+    -: 1,
+    +: 2,
+    -: 2,
+    *: 2,
+    /: 2,
     abs: 1,
     div: 2,
     rem: 2,
+    element: 2,
     hd: 1,
     tl: 1,
     length: 1,
     map_size: 1,
+    map_get: 2,
+    is_map_key: 2,
     round: 1,
     trunc: 1,
     node: 0,
     node: 1,
     self: 0,
-    not: 1,
     bit_size: 1,
     byte_size: 1,
     is_atom: 1,
@@ -231,174 +247,450 @@ defmodule ATS.Query do
 
   @doc "Makes a match specification of clauses `pattern when guards -> result`."
   defmacro match_spec(do: clauses) do
-    for {:->, _, [[head], body]} <- clauses, do: clause(head, body, __CALLER__)
+    unless match?([{:->, _, _} | _], clauses), do: refuse("no clauses", clauses, __CALLER__)
+
+    {specs, values} =
+      Enum.flat_map_reduce(clauses, [], fn {:->, _, [head, body]}, values ->
+        {specs, own} = clause(head, body, __CALLER__)
+        {specs, values ++ own}
+      end)
+
+    if values == [], do: specs, else: {:__block__, [], values ++ [specs]}
   end
 
-  defp clause({:when, _, [pattern, guards]}, body, caller),
-    do: clause(pattern, [guards], body, caller)
-
-  defp clause(pattern, body, caller), do: clause(pattern, [], body, caller)
-
-  defp clause(pattern, guards, body, caller) do
-    {pattern, whole} = whole(pattern)
-    {head, names} = head(pattern, %{}, caller)
-    names = if whole, do: Map.put(names, whole, :"$_"), else: names
-    guards = Enum.map(guards, &expression(&1, names, caller))
-    {:{}, [], [head, guards, [expression(body, names, caller)]]}
+  # Returns a specification for each guard between several `when`, of which the first decides that
+  # does not fail, and the code that makes the values from outside.
+  defp clause([{:when, _, [pattern, guards]}], body, caller) do
+    clause(pattern, alternatives(guards), body, caller)
   end
 
-  # A variable for the object as a whole.
-  defp whole({:=, _, [pattern, {name, _, context}]}) when is_atom(context), do: {pattern, name}
-  defp whole({:=, _, [{name, _, context}, pattern]}) when is_atom(context), do: {pattern, name}
-  defp whole(pattern), do: {pattern, nil}
-
-  # Patterns: numbered variables in the places of names.
-  defp head({:_, _, context}, names, _) when is_atom(context), do: {:_, names}
-  defp head({:^, _, [value]}, names, _), do: {quote(do: ATS.Query.pinned(unquote(value))), names}
-
-  defp head({name, _, context}, names, _) when is_atom(name) and is_atom(context) do
-    names = Map.put_new(names, name, :"$#{map_size(names) + 1}")
-    {names[name], names}
+  defp clause([{:when, _, _}] = heads, _, caller) do
+    refuse("a clause has one pattern", heads, caller)
   end
 
-  defp head({:{}, meta, elements}, names, caller) do
-    {elements, names} = heads(elements, names, caller)
-    {{:{}, meta, elements}, names}
+  defp clause([pattern], body, caller), do: clause(pattern, [[]], body, caller)
+  defp clause(heads, _, caller), do: refuse("a clause has one pattern", heads, caller)
+
+  defp clause(pattern, alternatives, body, caller) do
+    state = %{caller: caller, names: %{}, numbers: 0, guards: [], pinned: [], values: []}
+    {head, state} = object(pattern, state)
+    result = expression(body, state)
+
+    specs =
+      for guards <- alternatives do
+        guards = Enum.reverse(state.guards, Enum.map(guards, &expression(&1, state)))
+        all = Enum.reduce(state.pinned, guards, &{:++, [import: Kernel], [&1, &2]})
+        {:{}, [], [head, all, [result]]}
+      end
+
+    {specs, Enum.reverse(state.values)}
   end
 
-  defp head({left, right}, names, caller) do
-    {[left, right], names} = heads([left, right], names, caller)
-    {{left, right}, names}
-  end
+  defp alternatives({:when, _, [guard, others]}), do: [[guard] | alternatives(others)]
+  defp alternatives(guard), do: [[guard]]
 
-  defp head({:%{}, meta, pairs}, names, caller) do
-    {values, names} = heads(Keyword.values(pairs_of(pairs)), names, caller)
-    keys = Enum.map(pairs, &elem(&1, 0))
-    {{:%{}, meta, Enum.zip(keys, values)}, names}
-  end
+  # ----- patterns -----
 
-  defp head({:|, meta, [first, rest]}, names, caller) do
-    {elements, names} = heads([first, rest], names, caller)
-    {{:|, meta, elements}, names}
-  end
-
-  defp head(list, names, caller) when is_list(list), do: heads(list, names, caller)
-  defp head({:<<>>, _, _} = binary, names, caller), do: {literal(binary, caller), names}
-  defp head({:-, _, [number]} = literal, names, _) when is_number(number), do: {literal, names}
-  defp head({:__aliases__, _, _} = name, names, caller), do: {Macro.expand(name, caller), names}
-  defp head(literal, names, _) when is_number(literal) or is_binary(literal), do: {literal, names}
-  defp head(atom, names, caller) when is_atom(atom), do: {plain(atom, caller), names}
-  defp head(other, _, caller), do: refuse("no pattern of a match specification", other, caller)
-
-  defp heads(patterns, names, caller), do: Enum.map_reduce(patterns, names, &head(&1, &2, caller))
-
-  defp pairs_of(pairs), do: Enum.map(pairs, fn {_, value} -> {:value, value} end)
-
-  # Guards and results.
-  defp expression({:^, _, [value]}, _, _), do: {:const, value}
-
-  defp expression({name, _, context} = variable, names, caller)
-       when is_atom(name) and is_atom(context) do
-    names[name] ||
-      refuse("the pattern does not have the variable (^ is for those outside)", variable, caller)
-  end
-
-  defp expression({:{}, _, elements}, names, caller), do: tuple(elements, names, caller)
-  defp expression({left, right}, names, caller), do: tuple([left, right], names, caller)
-
-  defp expression({:%{}, meta, pairs}, names, caller) do
-    {:%{}, meta, for({key, value} <- pairs, do: {key, expression(value, names, caller)})}
-  end
-
-  defp expression(list, names, caller) when is_list(list) do
-    Enum.map(list, &expression(&1, names, caller))
-  end
-
-  defp expression({:|, meta, [first, rest]}, names, caller) do
-    {:|, meta, [expression(first, names, caller), expression(rest, names, caller)]}
-  end
-
-  defp expression({:elem, _, [tuple, index]}, names, caller) when is_integer(index) do
-    call(:element, [index + 1, expression(tuple, names, caller)])
-  end
-
-  defp expression({:elem, _, [tuple, index]}, names, caller) do
-    index = call(:+, [expression(index, names, caller), 1])
-    call(:element, [index, expression(tuple, names, caller)])
-  end
-
-  defp expression({:is_nil, _, [value]}, names, caller) do
-    call(:"=:=", [expression(value, names, caller), nil])
-  end
-
-  defp expression({:is_boolean, _, [value]}, names, caller) do
-    value = expression(value, names, caller)
-    call(:orelse, [call(:"=:=", [value, true]), call(:"=:=", [value, false])])
-  end
-
-  defp expression({:is_map_key, _, [map, key]}, names, caller) do
-    call(:is_map_key, [expression(key, names, caller), expression(map, names, caller)])
-  end
-
-  defp expression({:tuple_size, _, [tuple]}, names, caller) do
-    call(:size, [expression(tuple, names, caller)])
-  end
-
-  defp expression({:in, _, [value, list]}, names, caller) when is_list(list) do
-    value = expression(value, names, caller)
-    equal = for element <- list, do: call(:"=:=", [value, expression(element, names, caller)])
-    Enum.reduce(Enum.reverse(equal), false, &call(:orelse, [&1, &2]))
-  end
-
-  defp expression({:-, _, [value]}, names, caller),
-    do: call(:-, [expression(value, names, caller)])
-
-  defp expression({:+, _, [value]}, names, caller),
-    do: call(:+, [expression(value, names, caller)])
-
-  defp expression({operator, _, [_, _] = arguments}, names, caller)
-       when is_map_key(@operators, operator) do
-    call(@operators[operator], Enum.map(arguments, &expression(&1, names, caller)))
-  end
-
-  defp expression({:<<>>, _, _} = binary, _, caller), do: literal(binary, caller)
-  defp expression({:__aliases__, _, _} = name, _, caller), do: Macro.expand(name, caller)
-
-  defp expression({function, _, arguments} = written, names, caller)
-       when is_atom(function) and is_list(arguments) do
-    if {function, length(arguments)} in @functions do
-      call(function, Enum.map(arguments, &expression(&1, names, caller)))
-    else
-      refuse("no match specification has the function", written, caller)
+  # An object is a tuple. The variable for it as a whole is `$_`.
+  defp object({:=, _, [left, right]} = both, state) do
+    cond do
+      variable?(right) -> object(left, right, state)
+      variable?(left) -> object(right, left, state)
+      true -> apart(both, state)
     end
   end
 
-  defp expression(literal, _, _) when is_number(literal) or is_binary(literal), do: literal
+  defp object({:^, _, [value]}, state), do: pinned(:pinned_object, value, state)
+  defp object({:{}, _, _} = tuple, state), do: head(tuple, state)
+  defp object({_, _} = tuple, state), do: head(tuple, state)
 
-  # Such atoms would be variables.
-  defp expression(atom, _, caller) when is_atom(atom), do: plain(atom, caller)
+  defp object(pattern, state) do
+    text = "no pattern of an object, which is a tuple"
 
-  defp expression(other, _, caller),
-    do: refuse("no expression of a match specification", other, caller)
+    cond do
+      variable?(pattern) -> {:_, inside(pattern, :"$_", state)}
+      literal?(pattern) -> refuse(text, literal(pattern, state), state.caller)
+      true -> pattern |> expand(:match, text, state) |> object(state)
+    end
+  end
 
-  defp tuple(elements, names, caller) do
-    {:{}, [], [{:{}, [], Enum.map(elements, &expression(&1, names, caller))}]}
+  defp object(pattern, variable, state) do
+    {head, state} = object(pattern, state)
+    {head, inside(variable, :"$_", state)}
+  end
+
+  # Patterns as match specifications have them: numbered variables in the places of names.
+  defp head({:_, _, context}, state) when is_atom(context), do: {:_, state}
+  defp head({:^, _, [value]}, state), do: pinned(:pinned, value, state)
+  defp head({:=, _, [_, _]} = both, state), do: apart(both, state)
+
+  defp head({:{}, meta, elements}, state) do
+    {elements, state} = Enum.map_reduce(elements, state, &head/2)
+    {{:{}, meta, elements}, state}
+  end
+
+  defp head({left, right}, state) do
+    {[left, right], state} = Enum.map_reduce([left, right], state, &head/2)
+    {{left, right}, state}
+  end
+
+  defp head({:%{}, meta, pairs} = map, state) do
+    keys = literal_keys(map, state)
+
+    if length(keys) == length(pairs) and not Enum.any?(keys, &zero?/1) do
+      {values, state} = Enum.map_reduce(pairs, state, &head(elem(&1, 1), &2))
+      {{:%{}, meta, Enum.zip(keys, values)}, state}
+    else
+      apart(map, state)
+    end
+  end
+
+  defp head(list, state) when is_list(list) do
+    Enum.map_reduce(list, state, fn
+      {:|, meta, [first, rest]}, state ->
+        {parts, state} = Enum.map_reduce([first, rest], state, &head/2)
+        {{:|, meta, parts}, state}
+
+      element, state ->
+        head(element, state)
+    end)
+  end
+
+  defp head(pattern, state) do
+    cond do
+      variable?(pattern) ->
+        name = name(pattern)
+
+        case state.names do
+          %{^name => number} when is_atom(number) ->
+            {number, state}
+
+          %{^name => _} ->
+            apart(pattern, state)
+
+          _ ->
+            {number, state} = number(state)
+            {number, put_in(state.names[name], number)}
+        end
+
+      literal?(pattern) ->
+        literal = literal(pattern, state)
+        if zero?(literal), do: apart(literal, state), else: {literal, state}
+
+      true ->
+        pattern |> expand(:match, "no pattern of a match specification", state) |> head(state)
+    end
+  end
+
+  # A pattern that the heads of match specifications do not have, as guards of a variable.
+  defp apart(pattern, state) do
+    {number, state} = number(state)
+    {number, inside(pattern, number, state)}
+  end
+
+  # Adds the guards that say that a pattern matches a term, which is an expression.
+  defp inside({:_, _, context}, _, state) when is_atom(context), do: state
+
+  defp inside({:^, _, [value]}, term, state) do
+    {value, state} = value(value, state)
+    guard(:"=:=", [term, {:const, value}], state)
+  end
+
+  defp inside({:=, _, [left, right]}, term, state) do
+    inside(right, term, inside(left, term, state))
+  end
+
+  defp inside({:{}, _, elements}, term, state) do
+    state = guard(:is_tuple, [term], state)
+    state = guard(:"=:=", [call(:size, [term]), length(elements)], state)
+
+    elements
+    |> Enum.with_index(1)
+    |> Enum.reduce(state, fn {element, n}, state ->
+      inside(element, call(:element, [n, term]), state)
+    end)
+  end
+
+  defp inside({left, right}, term, state), do: inside({:{}, [], [left, right]}, term, state)
+
+  defp inside({:%{}, _, pairs} = map, term, state) do
+    _ = literal_keys(map, state)
+
+    Enum.reduce(pairs, guard(:is_map, [term], state), fn
+      {key, value}, state ->
+        {key, state} = key(key, state)
+        state = guard(:is_map_key, [key, term], state)
+        inside(value, call(:map_get, [key, term]), state)
+
+      _, state ->
+        refuse("no pattern of a match specification", map, state.caller)
+    end)
+  end
+
+  defp inside([], term, state), do: guard(:"=:=", [term, []], state)
+  defp inside([{:|, _, [first, rest]}], term, state), do: list(first, rest, term, state)
+  defp inside([first | rest], term, state), do: list(first, rest, term, state)
+
+  defp inside(pattern, term, state) do
+    cond do
+      variable?(pattern) ->
+        name = name(pattern)
+
+        case state.names do
+          %{^name => same} -> guard(:"=:=", [term, same], state)
+          _ -> put_in(state.names[name], term)
+        end
+
+      literal?(pattern) ->
+        guard(:"=:=", [term, literal(pattern, state)], state)
+
+      true ->
+        pattern
+        |> expand(:match, "no pattern of a match specification", state)
+        |> inside(term, state)
+    end
+  end
+
+  defp list(first, rest, term, state) do
+    state = guard(:is_list, [term], state)
+    state = guard(:"=/=", [term, []], state)
+    inside(rest, call(:tl, [term]), inside(first, call(:hd, [term]), state))
+  end
+
+  defp literal_keys({:%{}, _, pairs} = map, state) do
+    keys = for {key, _} <- pairs, literal?(key), do: literal(key, state)
+    if Enum.uniq(keys) != keys, do: refuse("a key is there twice", map, state.caller)
+    keys
+  end
+
+  # The key of a map in a pattern is a value: no part of it is matched.
+  defp key(key, state) do
+    if literal?(key) do
+      {literal(key, state), state}
+    else
+      {value, state} = key |> constant(state) |> value(state)
+      {{:const, value}, state}
+    end
+  end
+
+  defp constant({:^, _, [value]}, _), do: value
+  defp constant({:{}, meta, elements}, state), do: {:{}, meta, constant(elements, state)}
+  defp constant({left, right}, state), do: {constant(left, state), constant(right, state)}
+  defp constant({:%{}, meta, pairs}, state), do: {:%{}, meta, constant(pairs, state)}
+  defp constant(list, state) when is_list(list), do: Enum.map(list, &constant(&1, state))
+
+  defp constant(key, state) do
+    cond do
+      variable?(key) -> refuse("a key of a pattern has no variable without ^", key, state.caller)
+      literal?(key) -> literal(key, state)
+      true -> key |> expand(:match, "no key of a pattern", state) |> constant(state)
+    end
+  end
+
+  # A value from outside is made once, before the specification.
+  defp value(code, state) do
+    variable = Macro.unique_var(:value, __MODULE__)
+    {variable, %{state | values: [{:=, [], [variable, code]} | state.values]}}
+  end
+
+  defp pinned(function, code, state) do
+    {number, state} = number(state)
+    head = Macro.unique_var(:head, __MODULE__)
+    guards = Macro.unique_var(:guards, __MODULE__)
+
+    value =
+      quote do
+        {unquote(head), unquote(guards)} =
+          ATS.Query.unquote(function)(unquote(code), unquote(number))
+      end
+
+    {head, %{state | values: [value | state.values], pinned: [guards | state.pinned]}}
+  end
+
+  defp number(%{numbers: numbers} = state) do
+    {:"$#{numbers + 1}", %{state | numbers: numbers + 1}}
+  end
+
+  defp guard(function, arguments, state) do
+    %{state | guards: [call(function, arguments) | state.guards]}
+  end
+
+  # ----- guards and results -----
+
+  defp expression({:^, _, [value]}, _), do: {:const, value}
+  defp expression({:__block__, _, [expression]}, state), do: expression(expression, state)
+  defp expression({:{}, _, elements}, state), do: tuple(elements, state)
+  defp expression({left, right}, state), do: tuple([left, right], state)
+
+  defp expression({:%{}, meta, pairs} = map, state) do
+    pairs =
+      Enum.map(pairs, fn
+        {key, value} -> {expression(key, state), expression(value, state), literal?(key)}
+        _ -> refuse("no expression of a match specification", map, state.caller)
+      end)
+
+    {:%{}, meta, last_of_equal(pairs)}
+  end
+
+  defp expression(list, state) when is_list(list) do
+    Enum.map(list, fn
+      {:|, meta, parts} -> {:|, meta, Enum.map(parts, &expression(&1, state))}
+      element -> expression(element, state)
+    end)
+  end
+
+  defp expression({{:., _, [:erlang, name]}, _, arguments} = written, state) do
+    function(name, arguments, state) ||
+      refuse("no match specification has the function", written, state.caller)
+  end
+
+  defp expression(code, state) do
+    cond do
+      variable?(code) ->
+        state.names[name(code)] ||
+          refuse(
+            "the pattern does not have the variable (^ is for those outside)",
+            code,
+            state.caller
+          )
+
+      literal?(code) ->
+        literal(code, state)
+
+      true ->
+        kernel(code, state) || code |> expand(:guard, missing(code), state) |> expression(state)
+    end
+  end
+
+  defp missing({name, _, _}) when is_atom(name), do: "no match specification has the function"
+  defp missing(_), do: "no expression of a match specification"
+
+  # Functions of `Kernel`, unless the module has others with their names.
+  defp kernel({name, meta, arguments}, %{caller: caller} = state)
+       when is_atom(name) and is_list(arguments) do
+    arity = length(arguments)
+
+    if meta[:import] == Kernel or {arity, Kernel} in Keyword.get(meta, :imports, []) or
+         Enum.any?(Macro.Env.lookup_import(caller, {name, arity}), &match?({_, Kernel}, &1)) do
+      case {name, arguments} do
+        {:elem, [tuple, n]} when is_integer(n) ->
+          function(:element, [n + 1, tuple], state)
+
+        {:elem, [tuple, n]} ->
+          function(:element, [{{:., [], [:erlang, :+]}, [], [n, 1]}, tuple], state)
+
+        {:is_map_key, [map, key]} ->
+          function(:is_map_key, [key, map], state)
+
+        {:in, [value, list]} when is_list(list) ->
+          any_of(value, list, state)
+
+        _ ->
+          function(Map.get(@renamed, name, name), arguments, state)
+      end
+    end
+  end
+
+  defp kernel(_, _), do: nil
+
+  defp any_of(value, list, state) do
+    value = expression(value, state)
+
+    list
+    |> Enum.reverse()
+    |> Enum.reduce(false, fn element, others ->
+      call(:orelse, [call(:"=:=", [value, expression(element, state)]), others])
+    end)
+  end
+
+  defp function(:is_boolean, [value], state) do
+    any_of(value, [true, false], state)
+  end
+
+  # The function `size` of match specifications takes binaries, too.
+  defp function(:tuple_size, [tuple], state) do
+    tuple = expression(tuple, state)
+    choice(call(:is_tuple, [tuple]), [{true, call(:size, [tuple])}])
+  end
+
+  defp function(name, arguments, state) do
+    if {name, length(arguments)} in @functions do
+      call(name, Enum.map(arguments, &expression(&1, state)))
+    end
+  end
+
+  # Of equal keys, the last one counts; those of a match specification have no order.
+  defp last_of_equal([]), do: []
+
+  defp last_of_equal([{key, value, known} | others]) do
+    value =
+      for {other, later, other_known} <- others, not (known and other_known), reduce: value do
+        value -> choice(call(:"=:=", [key, other]), [{true, later}, {false, value}])
+      end
+
+    if Enum.any?(others, &(elem(&1, 0) === key)),
+      do: last_of_equal(others),
+      else: [{key, value} | last_of_equal(others)]
+  end
+
+  defp choice(condition, values), do: call(:map_get, [condition, {:%{}, [], values}])
+
+  defp tuple(elements, state) do
+    {:{}, [], [{:{}, [], Enum.map(elements, &expression(&1, state))}]}
   end
 
   defp call(function, arguments), do: {:{}, [], [function | arguments]}
 
-  defp plain(atom, caller) do
-    if variable?(atom),
-      do: refuse("the atom has a meaning in match specifications", atom, caller),
-      else: atom
+  # ----- code -----
+
+  # The name of a variable of a macro is another one than that of its caller.
+  defp name({name, meta, context}), do: {name, Keyword.get(meta, :counter, context)}
+
+  @special [:__MODULE__, :__DIR__, :__ENV__, :__CALLER__, :__STACKTRACE__]
+  defp variable?({name, _, context}),
+    do: is_atom(name) and is_atom(context) and name not in @special
+
+  defp variable?(_), do: false
+
+  defp literal?({:-, _, [number]}), do: is_number(number)
+  defp literal?({:__aliases__, _, _}), do: true
+  defp literal?({:<<>>, _, _}), do: true
+  defp literal?(code), do: is_number(code) or is_binary(code) or is_atom(code)
+
+  defp literal({:-, _, [number]}, _), do: -number
+
+  defp literal({:__aliases__, _, _} = alias, %{caller: caller}) do
+    case Macro.expand(alias, caller) do
+      name when is_atom(name) -> name
+      _ -> refuse("the name of a module is not known", alias, caller)
+    end
   end
 
-  defp literal({:<<>>, _, parts} = binary, caller) do
+  defp literal({:<<>>, _, parts} = binary, %{caller: caller}) do
     if Enum.all?(parts, &(is_binary(&1) or is_integer(&1))) do
       binary
     else
       refuse("no match specification looks into binaries", binary, caller)
     end
+  end
+
+  defp literal(atom, %{caller: caller}) when is_atom(atom) do
+    if special?(atom), do: refuse("the atom has a meaning in match specifications", atom, caller)
+    atom
+  end
+
+  defp literal(literal, _), do: literal
+
+  # Functions take both zeros for one, and heads of match specifications do not.
+  defp zero?(literal), do: is_float(literal) and literal == 0
+
+  defp expand(code, context, text, %{caller: caller}) do
+    case Macro.expand(code, %{caller | context: context}) do
+      ^code -> refuse(text, code, caller)
+      expanded -> expanded
+    end
+  rescue
+    error in ArgumentError -> refuse(Exception.message(error), code, caller)
   end
 
   defp refuse(text, code, caller) do
@@ -409,24 +701,25 @@ defmodule ATS.Query do
   end
 
   @doc false
-  # A value from outside stands in a pattern for itself, so there may be no variable in it.
-  def pinned(value) do
-    if variables?(value) do
-      raise ArgumentError,
-            "#{inspect(value)} has an atom that is a variable in match specifications"
-    end
-
-    value
+  # A value from outside stands in a pattern for itself if nothing in it means something else there.
+  def pinned(value, variable) do
+    if itself?(value),
+      do: {value, []},
+      else: {variable, [{:"=:=", variable, {:const, value}}]}
   end
 
-  defp variables?(atom) when is_atom(atom), do: variable?(atom)
-  defp variables?([first | rest]), do: variables?(first) or variables?(rest)
-  defp variables?(tuple) when is_tuple(tuple), do: variables?(Tuple.to_list(tuple))
-  defp variables?(map) when is_map(map), do: variables?(Map.to_list(map))
-  defp variables?(_), do: false
+  @doc false
+  def pinned_object(value, variable) when is_tuple(value), do: pinned(value, variable)
+  def pinned_object(_, variable), do: {variable, [false]}
 
-  defp variable?(:_), do: true
-  defp variable?(:"$_"), do: true
-  defp variable?(:"$$"), do: true
-  defp variable?(atom), do: Regex.match?(~r/^\$[0-9]+$/, Atom.to_string(atom))
+  defp itself?(atom) when is_atom(atom), do: not special?(atom)
+  defp itself?([first | rest]), do: itself?(first) and itself?(rest)
+  defp itself?(tuple) when is_tuple(tuple), do: itself?(Tuple.to_list(tuple))
+  defp itself?(map) when is_map(map), do: false
+  defp itself?(value), do: not zero?(value)
+
+  defp special?(:_), do: true
+  defp special?(:"$_"), do: true
+  defp special?(:"$$"), do: true
+  defp special?(atom), do: Regex.match?(~r/^\$[0-9]+$/, Atom.to_string(atom))
 end

@@ -67,12 +67,13 @@ defmodule ATS.QueryTest do
     assert run(match_spec(do: ({key, _, value} when value == ^tuple -> key))) == [:guest]
     assert run(match_spec(do: ({1, _, _} -> ^{:"$1", :_}))) == [{:"$1", :_}]
 
-    for bad <- [:_, :"$1", [1, {:"$_"}], %{a: :"$12"}] do
-      assert_raise ArgumentError, fn -> match_spec(do: ({^bad, _, _} -> true)) end
+    # Whatever it means in match specifications, a value stands for itself.
+    for value <- [:_, :"$1", :"$no", [1, {:"$_"}], %{a: :"$12"}, 0.0] do
+      assert run(match_spec(do: ({^value, _, _} -> true))) == []
+      table = ATS.Table.new(:t)
+      :ats.insert(table.id, [{value, 1}, {1, value}])
+      assert :ats.select(table.id, match_spec(do: ({^value, _} -> ^value))) == [value]
     end
-
-    fine = :"$no"
-    assert run(match_spec(do: ({^fine, _, _} -> true))) == []
   end
 
   test "more than nine variables" do
@@ -100,7 +101,37 @@ defmodule ATS.QueryTest do
           {"match_spec do {k, _} -> v end", "does not have the variable"},
           {"match_spec do <<k, _::binary>> -> 1 end", "binaries"},
           {"match_spec do {foo(), k} -> k end", "no pattern"},
-          {"match_spec do {:\"$1\", k} -> k end", "meaning"}
+          {"match_spec do {:\"$1\", k} -> k end", "meaning"},
+          {"match_spec do {k, %{_: v}} -> v end", "meaning"},
+          {"match_spec do {k, %{key => v}} -> v end", "no variable without ^: key"},
+          {"match_spec do {k, %{k => v}} -> v end", "no variable without ^: k"},
+          {"match_spec do {k, %{{1, k} => v}} -> v end", "no variable without ^: k"},
+          {"match_spec do {k, %{_ => v}} -> v end", "no variable without ^: _"},
+          {"match_spec do {k, %{foo() => v}} -> v end", "no key"},
+          {"match_spec do {k, %{m | a: 1}} -> k end", "no pattern"},
+          {"match_spec do {k, m} -> %{m | a: k} end", "no expression"},
+          {"match_spec do {k, _} -> %{v => k} end", "does not have the variable"},
+          {"match_spec do {_, _} -> _ end", "does not have the variable"},
+          {"match_spec do {k, %URI{}} -> k end", "no pattern"},
+          {"match_spec do {k, <<a, _::binary>>} -> a end", "binaries"},
+          {"match_spec do {k, \"a\" <> a} -> a end", "binaries"},
+          {"match_spec do {k, %{a: 1, a: v}} -> v end", "twice"},
+          {"match_spec do {k, %{Enum => 1, Enum => v, ^k => 1}} -> v end", "twice"},
+          {"match_spec do [k] -> k end", "is a tuple"},
+          {"match_spec do 1 -> 1 end", "is a tuple"},
+          {"match_spec do %{a: 1} -> 1 end", "is a tuple"},
+          {"match_spec do k, v -> k end", "one pattern"},
+          {"match_spec do k, v when k > 1 -> k end", "one pattern"},
+          {"match_spec do -> 1 end", "one pattern"},
+          {"match_spec do {k, v} -> (v; k) end", "has the function"},
+          {"match_spec do {k, v} -> k ++ v end", "has the function: k ++ v"},
+          {"match_spec do {k, v} when k in v -> k end", "compile-time"},
+          {"match_spec do {k, v} when k in ^[1] -> k end", "compile-time"},
+          {"match_spec do {k, v} -> v.(k) end", "no expression"},
+          {"match_spec do {k, v} when v.a -> k end", "no expression"},
+          {"match_spec do: 1", "no clauses"},
+          {"import Kernel, except: [hd: 1]; match_spec do {k, v} -> hd(v) end",
+           "has the function"}
         ] do
       error = assert_raise CompileError, fn -> Code.eval_string("import ATS.Query\n" <> code) end
       assert error.description =~ text

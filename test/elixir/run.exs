@@ -2,5 +2,6 @@
 ExUnit.start()
 Code.require_file("table_test.exs", __DIR__)
 Code.require_file("query_test.exs", __DIR__)
+Code.require_file("query_beside_functions_test.exs", __DIR__)
 Code.require_file("rules_test.exs", __DIR__)
 Code.require_file("dashboard_test.exs", __DIR__)
