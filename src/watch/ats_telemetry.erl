@@ -31,8 +31,6 @@
 
 -export([child_spec/1, start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
-%% The handler of `logger'.
--export([log/2]).
 
 -export_type([option/0]).
 
@@ -42,6 +40,7 @@
 -record(state, {period :: pos_integer(),
                 tables :: non_neg_integer(),
                 library :: module(),
+                handler :: pid(),
                 disk = #{} :: #{term() => #{atom() => integer()}},
                 evicted = #{} :: #{{memory | disk, term()} => pos_integer()}}).
 
@@ -66,12 +65,12 @@ init(Options) ->
     Library = proplists:get_value(library, Options, telemetry),
     case code:ensure_loaded(Library) of
         {module, Library} ->
-            ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{library => Library},
-                                                        level => warning}),
+            {ok, Handler} = ats_telemetry_handler:start_link(Library),
             self() ! poll,
             {ok, #state{period = proplists:get_value(period, Options, 10000),
                         tables = proplists:get_value(tables, Options, 50),
-                        library = Library}};
+                        library = Library,
+                        handler = Handler}};
         {error, _} ->
             {stop, {no_library, Library}}
     end.
@@ -85,7 +84,7 @@ handle_call(_, _, State) -> {noreply, State}.
 handle_cast(_, State) -> {noreply, State}.
 
 %% @hidden
--spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info(poll, #state{period = Period, disk = Before} = State) ->
     _ = erlang:send_after(Period, self(), poll),
     lists:foreach(fun(Table) -> report_table(State, Table) end,
@@ -99,14 +98,15 @@ handle_info(poll, #state{period = Period, disk = Before} = State) ->
     Evicted = maps:from_list(ats_watch:evicted()),
     maps:foreach(fun(Table, Number) -> report_evicted(State, Table, Number) end, Evicted),
     {noreply, State#state{disk = Disk, evicted = Evicted}};
+handle_info({'EXIT', Handler, Reason}, #state{handler = Handler} = State) ->
+    {stop, {handler, Reason}, State};
 handle_info(_, State) ->
     {noreply, State}.
 
 %% @hidden
 -spec terminate(term(), #state{}) -> ok.
-terminate(_, _) ->
-    _ = logger:remove_handler(?MODULE),
-    ok.
+terminate(_, #state{handler = Handler}) ->
+    ats_telemetry_handler:stop(Handler).
 
 -spec report_table(#state{}, ats_watch:table()) -> ok.
 report_table(State, Table) ->
@@ -148,13 +148,4 @@ report_growth(State, Event, Name, Items, Stats, Before) ->
 -spec execute(#state{}, [atom()], map(), map()) -> ok.
 execute(#state{library = Library}, Event, Measurements, Metadata) ->
     _ = Library:execute(Event, Measurements, Metadata),
-    ok.
-
-%% @hidden
--spec log(logger:log_event(), logger:handler_config()) -> ok.
-log(#{meta := #{ats_event := full_scan, ats_table := Table, pid := Pid}},
-    #{config := #{library := Library}}) ->
-    _ = Library:execute([ats, full_scan], #{count => 1}, #{table => Table, pid => Pid}),
-    ok;
-log(_, _) ->
     ok.
