@@ -7,7 +7,10 @@
 %% or `{prometheus, [{collectors, [default, ats_prometheus]}]}' in the environment. The parameter
 %% `prometheus_tables' of this application, 20 by default, says how many tables have series of their
 %% own: those that take most memory. All others are one, with the name `others'. Tables of one name
-%% and type are one, too. The library has to be there, which this application does not depend on.
+%% and type are one, too. Prometheus refuses all series if one is there twice, so names that are not
+%% plain atoms stand as Erlang writes them, and tables on disk whose names are written alike even
+%% then, such as two funs, are one. The library has to be there, which this application does not
+%% depend on.
 %%
 %% <dl>
 %% <dt>`ats_tables', `ats_objects', `ats_bytes'</dt><dd>the sums over all tables in memory</dd>
@@ -54,23 +57,34 @@ collect_mf(_, Callback) ->
          || {Name, Key, Help} <- ?TOTAL],
     Tables = ats_watch:tables(application:get_env(ats, prometheus_tables, 20)),
     _ = [emit(Callback, ["ats_table_", name(Name)], Help, Type,
-              [{[{table, Table}, {type, Kind}], maps:get(Key, Numbers)}
+              [{[{table, text(Table)}, {type, Kind}], maps:get(Key, Numbers)}
                || #{name := Table, type := Kind} = Numbers <- Tables])
          || {Name, Key, Type, Help} <- ?TABLE],
-    Disk = ats_watch:disk(),
-    Items = lists:usort(lists:append([maps:keys(Stats) || {_, Stats} <- Disk])),
+    Disk = lists:foldl(fun({Name, Stats}, Sums) ->
+                               maps:update_with(text(Name), fun(Sum) -> add(Sum, Stats) end, Stats,
+                                                Sums)
+                       end, #{}, ats_watch:disk()),
+    Items = lists:usort(lists:append([maps:keys(Stats) || Stats <- maps:values(Disk)])),
     _ = [emit(Callback, ["ats_disk_", name(Item)], "See dats:info(Name, stats).", untyped,
-              [{[{table, text(Name)}], maps:get(Item, Stats)}
-               || {Name, Stats} <- Disk, is_map_key(Item, Stats)])
+              [{[{table, Text}], Number} || {Text, #{Item := Number}} <- maps:to_list(Disk)])
          || Item <- Items],
     ok.
+
+-spec add(Stats, Stats) -> Stats when Stats :: #{atom() => integer()}.
+add(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B).
 
 -spec name(atom()) -> string().
 name(Name) -> atom_to_list(Name).
 
+%% A plain atom without quotes looks like no other term.
 -spec text(term()) -> binary().
-text(Name) when is_atom(Name) -> atom_to_binary(Name);
-text(Name) -> unicode:characters_to_binary(io_lib:format("~0tp", [Name])).
+text(Name) ->
+    Plain = is_atom(Name) andalso
+        re:run(atom_to_binary(Name), "^[a-zA-Z_][a-zA-Z0-9_@.]*$", [dollar_endonly]) =/= nomatch,
+    case Plain of
+        true -> atom_to_binary(Name);
+        false -> unicode:characters_to_binary(io_lib:format("~0tp", [Name]))
+    end.
 
 -spec emit(fun((term()) -> term()), iolist(), string(), atom(), [{list(), integer()}]) -> term().
 emit(_, _, _, _, []) ->

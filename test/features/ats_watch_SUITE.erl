@@ -8,15 +8,17 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([largest_first/1, others_are_one/1, events_of_tables/1, events_of_disk/1]).
--export([evictions/1, full_scans/1, no_library/1, scraped/1, sheet/1, terminal/1]).
-%% In the place of `telemetry'.
--export([execute/3]).
+-export([evictions/1, full_scans/1, killed/1, killed_with_the_application/1, no_library/1]).
+-export([names_that_look_alike/1, scraped/1, sheet/1, terminal/1]).
+%% In the place of `telemetry', of `prometheus', and of an application.
+-export([execute/3, create_mf/4, start/2, stop/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [largest_first, others_are_one, events_of_tables, events_of_disk, evictions, full_scans,
-     no_library, scraped, sheet, terminal].
+     killed, killed_with_the_application, no_library, names_that_look_alike, scraped, sheet,
+     terminal].
 
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(ats),
@@ -143,6 +145,60 @@ full_scans(_) ->
     gen_server:stop(Pid),
     ?assertMatch({error, _}, logger:get_handler_config(ats_telemetry)).
 
+%% Whichever of its processes is killed, the reporter is started again with one handler.
+killed(_) ->
+    Table = ats:new(scanned, [set, {full_scan, warn}]),
+    Child = ats_telemetry:child_spec([{library, ?MODULE}, {period, 100000}]),
+    Flags = #{intensity => 10, period => 60},
+    {ok, Supervisor} = ats_test_supervisor:start_link(Flags, [Child]),
+    unlink(Supervisor),
+    [begin
+         Killed = whereis(Name),
+         true = exit(Killed, kill),
+         Fresh = fun() ->
+                         Now = whereis(Name),
+                         is_pid(Now) andalso Now =/= Killed andalso
+                             supervisor:which_children(Supervisor) =/= [] andalso has_handler()
+                 end,
+         ats_test_lib:until(Fresh, 10000)
+     end || Name <- [ats_telemetry, ats_telemetry_handler, ats_telemetry]],
+    ?assert(is_process_alive(Supervisor)),
+    [] = ats:select(Table, [{{'_', 7}, [], [true]}]),
+    Full = fun(Event, _) -> Event =:= [ats, full_scan] end,
+    ?assertEqual(#{count => 1}, event(Full)),
+    receive {event, [ats, full_scan], _, _} -> ct:fail(twice) after 50 -> ok end,
+    gen_server:stop(Supervisor),
+    ?assertNot(has_handler()).
+
+%% Nothing is left to start the reporter again, nor to end it.
+killed_with_the_application(_) ->
+    ok = application:load({application, watched_program, [{mod, {?MODULE, []}}]}),
+    [begin
+         ok = application:start(watched_program),
+         ?assert(has_handler()),
+         Supervisor = whereis(watched_program),
+         [true = exit(Pid, kill) || Pid <- Kill(Supervisor)],
+         Gone = fun() ->
+                        not has_handler() andalso
+                            not lists:keymember(watched_program, 1,
+                                                application:which_applications())
+                end,
+         ats_test_lib:until(Gone, 10000)
+     end || Kill <- [fun(Supervisor) -> [Supervisor] end,
+                     fun(Supervisor) -> [Supervisor, whereis(ats_telemetry)] end,
+                     fun(Supervisor) -> [whereis(ats_telemetry), Supervisor] end]],
+    ok = application:unload(watched_program).
+
+start(_, _) ->
+    Child = ats_telemetry:child_spec([{library, ?MODULE}]),
+    {ok, Supervisor} = ats_test_supervisor:start_link(#{}, [Child]),
+    true = register(watched_program, Supervisor),
+    {ok, Supervisor}.
+
+stop(_) -> ok.
+
+has_handler() -> lists:member(ats_telemetry, logger:get_handler_ids()).
+
 no_library(_) ->
     process_flag(trap_exit, true),
     ?assertEqual({error, {no_library, no_such_library}},
@@ -168,8 +224,50 @@ libraries(Names) ->
         _ -> none
     end.
 
+%% A name and the numbers of a family.
+create_mf(Name, _Help, _Type, Metrics) -> {Name, Metrics}.
+
+%% This module plays the library, unless it is there.
+names_that_look_alike(Config) ->
+    Helpers = prometheus_model_helpers,
+    code:ensure_loaded(Helpers) =:= {error, nofile} orelse ct:fail(library),
+    ok = ats_test_lib:load_module(Helpers, "create_mf(N, H, T, M) ->"
+                                  " ats_watch_SUITE:create_mf(N, H, T, M)."),
+    Fun = fun(X) -> fun() -> X end end,
+    Names = [1, '1', 1.0, '1.0', {a}, '{a}', a, "a", 'fun lists:map/2', fun lists:map/2, 'Elixir.A',
+             'é', "é", <<"é"/utf8>>, 'with space', '\'q\'', 'n\n', [], '[]', '', Fun(1), Fun(2)],
+    [begin
+         {ok, Name} = dats:open_file(Name, [{file, in(Config, integer_to_list(N))}]),
+         ok = dats:insert(Name, {N})
+     end || {N, Name} <- lists:enumerate(Names)],
+    [filled(Name, Type, 1) || Name <- Names, is_atom(Name), Type <- [set, set, bag]],
+    filled(others, set, 1),
+    Self = self(),
+    ok = ats_prometheus:collect_mf(default, fun(Family) -> Self ! {family, Family} end),
+    Families = families(),
+    [?assertEqual(lists:usort(Labels), lists:sort(Labels), Name)
+     || {Name, Metrics} <- Families, Labels <- [[L || {L, _} <- Metrics]]],
+    Writes = [{Label, N} || {[{table, Label}], N} <- proplists:get_value(<<"ats_disk_writes">>,
+                                                                         Families)],
+    %% The two funs are one.
+    ?assertEqual(length(Names) - 1, length(Writes)),
+    ?assertEqual(length(Names), lists:sum([N || {_, N} <- Writes])),
+    [?assert(lists:keymember(Label, 1, Writes), Label)
+     || Label <- [<<"1">>, <<"'1'">>, <<"{a}">>, <<"'{a}'">>, <<"a">>, <<"Elixir.A">>]],
+    [?assert(is_list(unicode:characters_to_list(Label)), Label)
+     || {_, Metrics} <- Families, {[{table, Label} | _], _} <- Metrics],
+    true = code:delete(Helpers),
+    code:purge(Helpers).
+
+families() ->
+    receive {family, Family} -> [Family | families()]
+    after 0 -> []
+    end.
+
+in(Config, File) -> filename:join(proplists:get_value(priv_dir, Config), File).
+
 %% A server of this machine is asked as Prometheus asks.
-scraped(_) ->
+scraped(Config) ->
     case libraries(["prometheus", "quantile_estimator"]) of
         none ->
             {skip, "there is no prometheus here"};
@@ -179,6 +277,9 @@ scraped(_) ->
             ok = ats_prometheus:register(),
             filled(scraped, ordered_set, 321),
             filled('odd "name"\n', set, 1),
+            filled('é', set, 1),
+            [{ok, _} = dats:open_file(Name, [{file, in(Config, File)}])
+             || {Name, File} <- [{'1', "atom"}, {1, "number"}]],
             [filled(scraped, set, 1000) || _ <- [1, 2]],
             Text = prometheus_text_format:format(),
             Lines = binary:split(Text, <<"\n">>, [global]),
@@ -187,8 +288,8 @@ scraped(_) ->
             Has(<<"ats_table_objects{table=\"scraped\",type=\"set\"} 2000">>),
             Has(<<"# TYPE ats_table_contended_total counter">>),
             %% No series is there twice.
-            Series = [hd(binary:split(Line, <<"} ">>))
-                      || <<"ats_table_", _/binary>> = Line <- Lines],
+            Series = [hd(binary:split(Line, <<"} ">>)) || <<"ats_", _/binary>> = Line <- Lines],
+            ?assert(is_list(unicode:characters_to_list(Text))),
             ?assertEqual(length(Series), length(lists:usort(Series))),
             prometheus_registry:deregister_collector(ats_prometheus),
             ok = application:stop(prometheus)
@@ -211,7 +312,8 @@ terminal(Config) ->
             {skip, "there is no tmux here"};
         {Folders, _} ->
             Own = filename:dirname(code:which(ats)),
-            Paths = [[" -pa ", Folder] || Folder <- [Own | Folders]],
+            Quoted = fun ats_test_lib:quoted/1,
+            Paths = [[" -pa ", Quoted(Folder)] || Folder <- [Own | Folders]],
             File = filename:join(proplists:get_value(priv_dir, Config), "sys.config"),
             Plugin = #{module => ats_observer_cli, title => "Ats", interval => 1500,
                        shortcut => "A", sort_column => 4},
@@ -219,8 +321,8 @@ terminal(Config) ->
             ok = file:write_file(File, io_lib:format("~p.~n", [Environment])),
             Socket = filename:join("/tmp", "ats-tmux-" ++ os:getpid()),
             Tmux = fun(Command) -> os:cmd(["tmux -S ", Socket, " ", Command]) end,
-            Tmux(["new-session -d -x 160 -y 50 \"erl -config ", filename:rootname(File), Paths,
-                  "\""]),
+            Erl = lists:flatten(["erl -config ", Quoted(filename:rootname(File)), Paths]),
+            Tmux(["new-session -d -x 160 -y 50 ", Quoted(Erl)]),
             Shown = fun(Text) ->
                         fun() -> string:find(Tmux("capture-pane -p"), Text) =/= nomatch end
                     end,
