@@ -126,7 +126,7 @@ what_is_no_file(Config) ->
             {Name, Make, Text}
          || Name <- ["table", "manifest"],
             {Make, Text} <- [
-                {fun(File) -> "" = os:cmd("mkfifo " ++ File) end, "FIFO"},
+                {fun(File) -> "" = os:cmd("mkfifo " ++ ats_test_lib:quoted(File)) end, "FIFO"},
                 {fun(File) -> ok = file:make_dir(File) end, "directory"},
                 {fun(File) -> ok = file:make_symlink("nowhere", File) end, "symbolic link"},
                 {fun(File) -> ok = file:make_symlink(File ++ ".kept", File) end, "symbolic link"}
@@ -255,17 +255,18 @@ in_another_vm(Function, Directory) ->
     in_another_vm(Function, Directory, "").
 
 in_another_vm(Function, Directory, Before) ->
-    Paths = [filename:dirname(code:which(Module)) || Module <- [ats, ?MODULE]],
+    Paths = [[" -pa ", ats_test_lib:quoted(filename:dirname(code:which(Module)))]
+             || Module <- [ats, ?MODULE]],
     Answer = Directory ++ "." ++ atom_to_list(Function),
     Evaluated = io_lib:format(
-        "logger:set_primary_config(level, none), R = ~s, "
-        "ok = file:write_file(~p, term_to_binary(R)), halt(0, [{flush, false}]).",
+        "logger:set_primary_config(level, none), R = ~ts, "
+        "ok = file:write_file(~tp, term_to_binary(R)), halt(0, [{flush, false}]).",
         [call(Function, Directory), Answer]
     ),
     Output = os:cmd(
         lists:flatten(
-            io_lib:format("~serl -noinput -pa ~s -eval '~s'", [
-                Before, lists:join(" ", Paths), Evaluated
+            io_lib:format("~serl -noinput~ts -eval ~ts", [
+                Before, Paths, ats_test_lib:quoted(lists:flatten(Evaluated))
             ])
         )
     ),
@@ -279,14 +280,14 @@ in_another_vm(Function, Directory, Before) ->
 
 call(fill_and_die, Directory) ->
     io_lib:format(
-        "begin {ok, t} = dats:open_file(t, [{file, ~p}]), "
+        "begin {ok, t} = dats:open_file(t, [{file, ~tp}]), "
         "[ok = dats:insert(t, {N, N}) || N <- lists:seq(1, 50)], ok = dats:flush(t), "
         "[ok = dats:insert(t, {N, N}) || N <- lists:seq(51, 100)], ok end",
         [Directory]
     );
 call(read_all, Directory) ->
     io_lib:format(
-        "begin {ok, t} = dats:open_file(t, [{file, ~p}, {access, read}]), dats:tab2list(t) end",
+        "begin {ok, t} = dats:open_file(t, [{file, ~tp}, {access, read}]), dats:tab2list(t) end",
         [Directory]
     );
 call(Function, Directory) ->

@@ -158,7 +158,8 @@ deleted_tables_stay_deleted(Config) ->
         Old = directories(Node),
         ?assertMatch([_, _], Old),
         Copies = [{Path, Path ++ "_old"} || Path <- Old],
-        [_ = os:cmd("cp -r " ++ From ++ " " ++ To) || {From, To} <- Copies],
+        ["" = os:cmd(["cp -r ", ats_test_lib:quoted(From), " ", ats_test_lib:quoted(To)])
+         || {From, To} <- Copies],
         call(Node, fun() ->
             ok = mnesia:start(),
             wait([t]),

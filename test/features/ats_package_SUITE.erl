@@ -116,7 +116,7 @@ project(Config, Name) ->
 
 copy(From, To) ->
     ok = filelib:ensure_dir(To),
-    "" = os:cmd("cp -R '" ++ From ++ "' '" ++ To ++ "'").
+    "" = os:cmd(["cp -R ", ats_test_lib:quoted(From), " ", ats_test_lib:quoted(To)]).
 
 %% A program in the place of cargo fails, so only a precompiled library can be there in the end.
 environment(Config) ->

@@ -8,7 +8,7 @@
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
--export([project/0, cargo_build/1, run_program/4]).
+-export([project/0, cargo_build/1, run_program/4, quoted/1]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
@@ -412,13 +412,13 @@ project(Folder) ->
 cargo_build(Arguments) ->
     Target = os:getenv("CARGO_TARGET_DIR", filename:join(project(), "target")),
     Command =
-        "cd '" ++ project() ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 "
-        "cargo build --locked " ++ Arguments ++ " --target-dir '" ++ Target ++
-            "' 2>&1 && echo built",
+        "cd " ++ quoted(project()) ++ " && CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 "
+        "cargo build --locked " ++ Arguments ++ " --target-dir " ++ quoted(Target) ++
+            " 2>&1 && echo built",
     Output = os:cmd(Command),
     case string:find(Output, "built\n", trailing) of
         "built\n" -> filename:join(Target, "debug");
-        _ -> ct:fail("cannot build ~s:~n~ts", [Arguments, Output])
+        _ -> ct:fail("cannot build ~ts:~n~ts", [Arguments, Output])
     end.
 
 %% Runs a program in a folder. Returns its status, and what it has said.
@@ -429,6 +429,11 @@ run_program(Program, Arguments, Folder, Env) ->
                      [{args, Arguments}, {cd, Folder}, {env, Env}, exit_status, stderr_to_stdout,
                       binary]),
     output(Port, []).
+
+%% A path or any other text as one word of the shell.
+-spec quoted(string()) -> string().
+quoted(Text) ->
+    lists:append(["'", string:join(string:split(Text, "'", all), "'\\''"), "'"]).
 
 output(Port, Said) ->
     receive
