@@ -12,6 +12,9 @@
 %% finds by `ERL_LIBS=OUT'; the originals stay as they are. Applications written in Erlang, Elixir
 %% or Gleam are the same in this.
 %%
+%% Nothing outside the folder of an application is copied, nor is what is no file, such as a pipe.
+%% Links that lead outside lead to the same place in the copy. The report names both.
+%%
 %% Other code stays with `ets'. A table that it shares with the copied applications is not found
 %% there, and the report names such tables as far as their names are written out. Tables that are
 %% handed over in variables are not seen; give all applications that share tables in one call.
@@ -25,10 +28,14 @@
         #{modules := [ats_try_beam:findings()],
           shared := [{Table :: atom(), [module()]}],
           unmade := [{Table :: atom(), [module()]}],
+          outside := [file:filename_all()],
+          left_out := [file:filename_all()],
+          unread := [file:filename_all()],
           copies := [file:filename()]}.
 %% `shared' has tables that modules outside use too, and these modules; `unmade' has tables that the
 %% copied modules use but nobody in the copies creates, at least not under a name that is written
-%% out.
+%% out. `outside' are links that lead outside, `left_out' what is no file, and `unread' files of
+%% `ebin' that are no modules that this release can read, which stay as they are.
 -type option() :: {except, [module()]}.
 %% Modules that stay with `ets'.
 
@@ -75,12 +82,13 @@ copy(Applications, Out) ->
 copy(Applications, Out, Options) ->
     Except = proplists:get_value(except, Options, []),
     Folders = [folder(Application) || Application <- Applications],
-    Copies = [copy_folder(Folder, Out) || Folder <- Folders],
-    Looked = [patch_file(File, Except) || Copy <- Copies, File <- beams(Copy)],
+    {Copies, Told} = lists:unzip(copy_folders(Folders, Out)),
+    Looked = [patch_file(File, Except) || Copy <- Copies, File <- beams(Copy),
+                                          ats_try_files:is_inside(File, Copy)],
     Modules = [Findings || {patched, Findings} <- Looked],
     Outside = [Findings || {kept, Findings} <- Looked] ++
-        [ats_try_beam:look(read(File)) || Folder <- required(Copies, Folders),
-                                          File <- beams(Folder)],
+        [Findings || Folder <- required(Copies, Folders), File <- beams(Folder),
+                     #{} = Findings <- [ats_try_beam:look(read(File))]],
     Created = lists:append([maps:get(created, M) || M <- Modules]),
     Used = lists:usort(lists:append([maps:get(used, M) || M <- Modules])),
     Shared = [{Table, Users} || Table <- lists:usort(Created ++ Used),
@@ -89,6 +97,9 @@ copy(Applications, Out, Options) ->
       shared => Shared,
       unmade => [{Table, users(Table, Modules)} || Table <- Used -- Created,
                                                    not lists:keymember(Table, 1, Shared)],
+      outside => [File || {outside, File} <- lists:append(Told)],
+      left_out => [File || {left_out, File} <- lists:append(Told)],
+      unread => [File || {unread, File} <- Looked],
       copies => Copies}.
 
 -spec users(atom(), [ats_try_beam:findings()]) -> [module()].
@@ -113,65 +124,68 @@ folder(Application) ->
 refuse(Format, Arguments) ->
     throw({ats_try, unicode:characters_to_list(io_lib:format(Format, Arguments))}).
 
--spec copy_folder(file:filename(), file:name_all()) -> file:filename().
-copy_folder(Folder, Out) ->
-    Copy = filename:join(unicode:characters_to_list(Out), filename:basename(Folder)),
-    case filelib:is_file(Copy) of
-        true -> refuse("~ts is there already", [Copy]);
-        false -> copy_all(Folder, Copy)
-    end,
-    Copy.
-
--spec copy_all(file:filename(), file:filename()) -> ok.
-copy_all(From, To) ->
-    Done = case filelib:is_dir(From) of
-               true ->
-                   ok = check(To, filelib:ensure_dir(filename:join(To, "x"))),
-                   {ok, Names} = file:list_dir(From),
-                   [copy_all(filename:join(From, Name), filename:join(To, Name)) || Name <- Names],
-                   ok;
-               false ->
-                   case file:copy(From, To) of
-                       {ok, _} -> file:write_file_info(To, mode(From));
-                       Error -> Error
-                   end
+%% None is left if one of them cannot be copied.
+-spec copy_folders([file:filename()], file:name_all()) ->
+          [{Copy :: file:filename(), [ats_try_files:told()]}].
+copy_folders([], _) ->
+    [];
+copy_folders([Folder | Folders], Out) ->
+    Copy = filename:join(unicode:characters_to_list(Out), name(Folder)),
+    _ = filelib:is_file(Copy) andalso refuse("~ts is there already", [Copy]),
+    Told = try ats_try_files:copy(Folder, Copy, Out)
+           catch
+               throw:{File, Reason} -> refuse("~ts: ~ts", [text(File), file:format_error(Reason)])
            end,
-    check(To, Done).
-
--spec mode(file:filename()) -> file:file_info().
-mode(File) ->
-    {ok, Info} = file:read_file_info(File),
-    Info.
-
--spec check(file:filename(), ok | {error, term()}) -> ok.
-check(_, ok) -> ok;
-check(File, {error, Reason}) -> refuse("~ts: ~ts", [File, file:format_error(Reason)]).
-
--spec beams(file:filename()) -> [file:filename()].
-beams(Folder) ->
-    lists:sort(filelib:wildcard(filename:join([Folder, "ebin", "*.beam"]))).
-
--spec read(file:filename()) -> binary().
-read(File) ->
-    case file:read_file(File) of
-        {ok, <<31, 139, _/binary>> = Compressed} -> zlib:gunzip(Compressed);
-        {ok, Beam} -> Beam;
-        {error, Reason} -> refuse("~ts: ~ts", [File, file:format_error(Reason)])
+    try [{Copy, Told} | copy_folders(Folders, Out)]
+    catch
+        throw:Refused ->
+            _ = file:del_dir_r(Copy),
+            throw(Refused)
     end.
 
--spec patch_file(file:filename(), [module()]) ->
-          {patched | kept | unconcerned, ats_try_beam:findings()}.
+-spec name(file:filename()) -> file:filename().
+name(Folder) ->
+    case filename:basename(Folder) of
+        [$. | _] -> filename:basename(unicode:characters_to_list(ats_try_files:real(Folder)));
+        Name -> Name
+    end.
+
+%% A name may be bytes that are no text.
+-spec text(file:filename_all()) -> unicode:chardata().
+text(File) ->
+    case unicode:characters_to_list(File) of
+        Text when is_list(Text) -> Text;
+        _ -> io_lib:format("~0tp", [File])
+    end.
+
+-spec beams(file:filename()) -> [file:filename_all()].
+beams(Folder) ->
+    ats_try_files:files(filename:join(Folder, "ebin"), ".beam").
+
+-spec read(file:filename_all()) -> binary().
+read(File) ->
+    case file:read_file(File) of
+        {ok, Bytes} -> Bytes;
+        {error, Reason} -> refuse("~ts: ~ts", [text(File), file:format_error(Reason)])
+    end.
+
+-spec patch_file(file:filename_all(), [module()]) ->
+          {patched | kept | unconcerned, ats_try_beam:findings()} | {unread, file:filename_all()}.
 patch_file(File, Except) ->
     Beam = read(File),
-    #{module := Module} = Findings = ats_try_beam:look(Beam),
-    case lists:member(Module, Except) orelse ats_try_beam:patch(Beam) of
-        true ->
-            {kept, Findings};
-        unchanged ->
-            {unconcerned, Findings};
-        {ok, Patched} ->
-            check(File, file:write_file(File, Patched)),
-            {patched, Findings}
+    case ats_try_beam:look(Beam) of
+        #{module := Module} = Findings ->
+            case lists:member(Module, Except) orelse ats_try_beam:patch(Beam) of
+                true ->
+                    {kept, Findings};
+                unchanged ->
+                    {unconcerned, Findings};
+                {ok, Patched} ->
+                    ok = ats_try_files:replace(File, Patched),
+                    {patched, Findings#{carried => ats_try_beam:carried(Beam)}}
+            end;
+        unread ->
+            {unread, File}
     end.
 
 %% The folders of the applications that the copied ones need, other than themselves.
@@ -183,7 +197,8 @@ required(Copies, Folders) ->
 
 -spec needs(file:filename()) -> [atom()].
 needs(Copy) ->
-    [Application || File <- filelib:wildcard(filename:join([Copy, "ebin", "*.app"])),
+    [Application || File <- ats_try_files:files(filename:join(Copy, "ebin"), ".app"),
+                    ats_try_files:is_inside(File, Copy),
                     {ok, [{application, _, Properties}]} <- [file:consult(File)],
                     Key <- [applications, included_applications, optional_applications],
                     Application <- proplists:get_value(Key, Properties, [])].
@@ -194,7 +209,7 @@ needs(Copy) ->
 
 %% @doc Returns a report as text.
 -spec format(report()) -> unicode:chardata().
-format(#{modules := Modules, shared := Shared, unmade := Unmade, copies := Copies}) ->
+format(#{modules := Modules, shared := Shared, unmade := Unmade, copies := Copies} = Report) ->
     [[io_lib:format("~ts~n", [Copy]) || Copy <- Copies],
      io_lib:format("~n~b modules call ats in the place of ets:~n", [length(Modules)]),
      [format_module(Findings) || Findings <- Modules],
@@ -205,13 +220,24 @@ format(#{modules := Modules, shared := Shared, unmade := Unmade, copies := Copie
      section("Calls of functions in variables, which stay with ets",
              [{M, [N]} || #{module := M, applied := N, data := D, lacking := L} <- Modules,
                           N > 0, D > 0 orelse L =/= []]),
+     section("Code for coverage and mocks that cannot be read, which the copies do not have",
+             [{M, [debug_info]} || #{module := M, carried := unread} <- Modules]),
      section("Functions that ats does not have, whose calls stay with ets",
              [{M, [F || F <- L]} || #{module := M, lacking := L} <- Modules, L =/= []]),
      section("Functions whose results differ (see differences-from-ets)",
              [{F, Ms} || {F, _} = Pair <- differing(),
                          Ms <- [[M || #{module := M, calls := Calls} <- Modules,
                                       Name <- [element(1, Pair)],
-                                      lists:keymember(Name, 1, Calls)]], Ms =/= []])].
+                                      lists:keymember(Name, 1, Calls)]], Ms =/= []]),
+     files("Links that lead outside, which the copies share", maps:get(outside, Report)),
+     files("Left out, because these are no files or the copies", maps:get(left_out, Report)),
+     files("No modules that can be read, which stay as they are", maps:get(unread, Report))].
+
+-spec files(string(), [file:filename_all()]) -> unicode:chardata().
+files(_, []) ->
+    [];
+files(Title, Files) ->
+    [io_lib:format("~n~ts:~n", [Title]), [io_lib:format("  ~ts~n", [text(F)]) || F <- Files]].
 
 %% Functions of which some results tell of the structure inside.
 -spec differing() -> [{atom(), []}].

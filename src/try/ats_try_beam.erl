@@ -8,7 +8,7 @@
 %% functions that do the same with a table of `ats'.
 -module(ats_try_beam).
 
--export([look/1, patch/1]).
+-export([look/1, carried/1, patch/1]).
 
 -export_type([findings/0]).
 
@@ -17,13 +17,15 @@
           calls := [{atom(), arity()}],
           applied := non_neg_integer(),
           data := non_neg_integer(),
+          carried => none | changed | unread,
           lacking := [{atom(), arity()}],
           created := [atom()],
           used := [atom()]}.
 %% `calls' are the functions of `ets' that the module calls by name, or has as funs; `applied' is
 %% the number of calls of functions of `ets' in variables. `data' is how often the atom `ets' is
-%% something else. `ats' does not have the functions in `lacking'. `created' and `used' are names of
-%% tables, as far as they are written out.
+%% something else. `carried' is the code that the module has with it, for coverage and mocks. A copy
+%% has it changed, or not at all if it is `unread'. `ats' does not have the functions in `lacking'.
+%% `created' and `used' are names of tables, as far as they are written out.
 
 -define(APPLY, [{erlang, apply}, {erlang, spawn}, {erlang, spawn_link}, {erlang, spawn_monitor},
                 {erlang, make_fun}, {proc_lib, spawn}, {proc_lib, spawn_link}, {timer, tc}]).
@@ -32,11 +34,23 @@
 %% Looking
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Tells what a compiled module does with `ets'.
--spec look(Beam :: binary()) -> findings().
+%% @doc Tells what a compiled module does with `ets'. What is no module is `unread', and so is one
+%% of a later release, whose instructions are not known.
+-spec look(Beam :: binary()) -> findings() | unread.
 look(Beam) ->
-    {ok, {Module, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
-    Code = code(Beam),
+    try {beam_lib:chunks(Beam, [imports]), beam_disasm:file(Beam)} of
+        {{ok, {Module, [{imports, Imports}]}}, File} when element(1, File) =:= beam_file ->
+            %% The instructions of each function.
+            Code = [element(5, Function) || Function <- element(6, File)],
+            look(Module, Imports, Code);
+        _ ->
+            unread
+    catch
+        exit:_ -> unread
+    end.
+
+-spec look(module(), [mfa()], [[term()]]) -> findings().
+look(Module, Imports, Code) ->
     Funs = lists:append([funs(I) || Function <- Code, I <- Function]),
     Calls = lists:usort([{F, A} || {ets, F, A} <- Imports] ++ Funs),
     Uses = lists:append([uses(Function) || Function <- Code]),
@@ -49,16 +63,23 @@ look(Beam) ->
       created => lists:usort([Name || {new, Name} <- Names]),
       used => lists:usort([Name || {Function, Name} <- Names, Function =/= new])}.
 
+%% @doc Tells whether a copy of a compiled module has the code with it that the module has.
+-spec carried(Beam :: binary()) -> none | changed | unread.
+carried(Beam) ->
+    case beam_lib:chunks(Beam, ["Dbgi"], [allow_missing_chunks]) of
+        {ok, {_, [{_, Bytes}]}} when is_binary(Bytes) ->
+            case ats_try_code:change(Bytes, calls, fun has/1) of
+                {ok, _} -> changed;
+                NoCode -> NoCode
+            end;
+        _ ->
+            none
+    end.
+
 -spec has({atom(), arity()}) -> boolean().
 has({Function, Arity}) ->
     {module, ats} = code:ensure_loaded(ats),
     erlang:function_exported(ats, Function, Arity).
-
-%% The instructions of each function.
--spec code(binary()) -> [[term()]].
-code(Beam) ->
-    File = beam_disasm:file(Beam),
-    [element(5, Function) || Function <- element(6, File)].
 
 %% Funs of functions of `ets' are literals.
 -spec funs(term()) -> [{atom(), arity()}].
@@ -170,7 +191,7 @@ patch(Beam) ->
     case look(Beam) of
         #{calls := [], applied := 0} ->
             unchanged;
-        Findings ->
+        #{} = Findings ->
             {ok, _, Chunks} = beam_lib:all_chunks(Beam),
             {ok, Patched} = beam_lib:build_module([chunk(C, Chunks, Findings) || C <- Chunks]),
             {ok, Patched}
@@ -188,6 +209,19 @@ chunk({"ImpT" = Name, Imports}, Chunks, Findings) ->
     {Name, redirect(Imports, Chunks, Findings)};
 chunk({"LitT" = Name, Literals}, _, _) ->
     {Name, change_literals(Literals)};
+chunk({"Dbgi" = Name, Code}, Chunks, Findings) ->
+    Scope = case is_module_only(Chunks, Findings) of
+                true -> atoms;
+                false -> calls
+            end,
+    {Name, case ats_try_code:change(Code, Scope, fun has/1) of
+               {ok, Changed} -> Changed;
+               none -> Code;
+               unread -> term_to_binary({debug_info_v1, erl_abstract_code, {none, []}})
+           end};
+%% Before Erlang/OTP 20 the code was here, in which no compiler of today puts it.
+chunk({"Abst" = Name, _}, _, _) ->
+    {Name, <<>>};
 chunk(Chunk, _, _) ->
     Chunk.
 

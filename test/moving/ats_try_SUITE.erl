@@ -8,16 +8,18 @@
 
 -export([all/0, suite/0]).
 -export([calls/1, funs/1, calls_in_variables/1, atom_as_data/1, both_in_one_module/1]).
--export([name_of_a_function/1, many_atoms/1, copies/1, shared_tables/1, refusals/1]).
--export([elixir/1, mnesia/1]).
-%% Called by modules that the cases make.
--export([kind/1]).
+-export([imported_functions/1, name_of_a_function/1, many_atoms/1, unread_code/1]).
+-export([copies/1, links/1, no_files/1, modules_that_are_links/1, refusals/1, shared_tables/1]).
+-export([covered/1, elixir/1, mnesia/1]).
+%% Called by modules that the cases make, and on other nodes.
+-export([kind/1, tables_made_by/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
-    [calls, funs, calls_in_variables, atom_as_data, both_in_one_module, name_of_a_function,
-     many_atoms, copies, shared_tables, refusals, elixir, mnesia].
+    [calls, funs, calls_in_variables, atom_as_data, both_in_one_module, imported_functions,
+     name_of_a_function, many_atoms, unread_code, copies, links, no_files, modules_that_are_links,
+     refusals, shared_tables, covered, elixir, mnesia].
 
 %% ----- one module -----
 
@@ -60,6 +62,18 @@ both_in_one_module(_) ->
     ?assertEqual({ats, ets, ets}, Result),
     ?assertMatch(#{applied := 1}, Findings).
 
+%% Those that `ats' does not have stay, and so does what is data beside them.
+imported_functions(_) ->
+    Source = "-import(ets, [new/2, tab2list/1, i/1]).\n-record(r, {module = ets}).\n"
+             "run() -> T = new(t, []), S = apply(ets, new, [t, []]),"
+             " {kind(T), kind(S), tab2list(T), #r{}, id(fun ets:i/1)}.\n"
+             "id(X) -> X.",
+    {_, {ats, ats, [], {r, ets}, _}} = run(Source),
+    Only = "-import(ets, [new/2]).\n-record(r, {module = ets}).\n"
+           "run() -> T = new(t, []), S = apply(ets, id(new), [t, []]), #r{module = M} = #r{},"
+           " {kind(T), kind(S), kind(M:new(t, []))}.\nid(X) -> X.",
+    {_, {ats, _, _}} = run(Only).
+
 %% A function may have the name that a module has.
 name_of_a_function(_) ->
     Source = "-export([ets/0]).\nrun() -> T = ets:new(t, []),"
@@ -88,23 +102,34 @@ run(Source, Call) ->
     true = code:delete(Module),
     code:purge(Module),
     %% What was changed calls `ats' now; there is nothing left to be changed, or what cannot be.
+    %% The code that the copy carries does the same.
+    {ok, {_, [{abstract_code, {raw_abstract_v1, Code}}]}} =
+        beam_lib:chunks(Patched, [abstract_code]),
+    {ok, Module, Again} = compile:forms(Code, [debug_info]),
+    {module, Module} = code:load_binary(Module, "again", Again),
+    ?assertEqual(Result, Call(Module)),
+    true = code:delete(Module),
+    code:purge(Module),
+    ?assertEqual(changed, ats_try_beam:carried(Beam)),
     {Findings, Result}.
 
 compile(Module, Source) ->
-    Text = lists:flatten(io_lib:format("-module(~w).\n-export([run/0]).\n"
+    {ok, Module, Beam} = compile:forms(forms(Module, Source), [debug_info]),
+    Beam.
+
+forms(Module, Source) ->
+    Text = lists:flatten(io_lib:format("-file(\"tried.erl\", 1).\n-module(~w).\n-export([run/0]).\n"
                                        "-import(ats_try_SUITE, [kind/1]).\n~s\n",
                                        [Module, Source])),
     {ok, Tokens, _} = erl_scan:string(Text),
-    Forms = forms(Tokens, []),
-    {ok, Module, Beam} = compile:forms(Forms, [debug_info]),
-    Beam.
+    parse(Tokens, []).
 
-forms([], Forms) ->
+parse([], Forms) ->
     lists:reverse(Forms);
-forms(Tokens, Forms) ->
+parse(Tokens, Forms) ->
     {Form, [Dot | Rest]} = lists:splitwith(fun(Token) -> element(1, Token) =/= dot end, Tokens),
     {ok, Parsed} = erl_parse:parse_form(Form ++ [Dot]),
-    forms(Rest, [Parsed | Forms]).
+    parse(Rest, [Parsed | Forms]).
 
 %% The module whose table it is.
 kind(Table) ->
@@ -140,6 +165,103 @@ copies(Config) ->
     Text = unicode:characters_to_list(ats_try:format(Report)),
     ?assertNotEqual(nomatch, string:find(Text, "tried_a: new/2")).
 
+in(Folder, File) ->
+    Path = filename:join(Folder, File),
+    ok = filelib:ensure_dir(Path),
+    Path.
+
+%% The copy has the links, and they lead to the copy; nothing follows them.
+links(Config) ->
+    Folder = application(Config, "linked", [kernel], [{linked_a, "run() -> ets:new(t, [])."}]),
+    Private = proplists:get_value(priv_dir, Config),
+    Elsewhere = in(Private, "elsewhere/file"),
+    ok = file:write_file(Elsewhere, "elsewhere"),
+    ok = file:write_file(in(Folder, "src/sub/file é.erl"), "inside"),
+    %% From where, and what it says in the copy; of others, whether they are there.
+    Inside = [{"priv/up", "..", ".."}, {"priv/self", ".", "."}, {"self", "self", "self"},
+              {"one", "two", "two"}, {"two", "one", "one"},
+              {"src/.#m.erl", "me@host.1:2", "me@host.1:2"},
+              {"priv/file", "../src/sub/file é.erl", "../src/sub/file é.erl"},
+              {"priv/absolute", filename:join(Folder, "src/sub"), "../src/sub"},
+              {"priv/around", "../../linked/src/sub", "../src/sub"},
+              {"priv/through", "absolute/../sub", "../src/sub"}],
+    Outside = [{"src/elsewhere", Elsewhere}, {"priv/there", filename:dirname(Elsewhere)},
+               {"priv/relative", "../../../elsewhere"}],
+    LeftOut = [{"priv/dev", "/dev/zero"}, {"priv/dangling", "/no/such/file"},
+               {"priv/far", "../../../no"}],
+    [ok = file:make_symlink(To, in(Folder, Link)) || {Link, To, _} <- Inside],
+    [ok = file:make_symlink(To, in(Folder, Link)) || {Link, To} <- Outside ++ LeftOut],
+    Out = filename:join(Private, "linked copies"),
+    #{copies := [Copy], modules := [_]} = Report = ats_try:copy([Folder], Out),
+    [?assertEqual({ok, To}, file:read_link(filename:join(Copy, Link)), Link)
+     || {Link, _, To} <- Inside, not lists:member(Link, ["self", "one", "two"])],
+    [?assertMatch({ok, _}, file:read_link(filename:join(Copy, Link)), Link)
+     || {Link, _, _} <- Inside],
+    ?assertEqual({ok, <<"inside">>}, file:read_file(filename:join(Copy, "priv/file"))),
+    ?assertEqual({ok, <<"elsewhere">>}, file:read_file(filename:join(Copy, "src/elsewhere"))),
+    ?assertEqual({ok, <<"elsewhere">>}, file:read_file(filename:join(Copy, "priv/relative/file"))),
+    [?assertEqual({error, enoent}, file:read_link(filename:join(Copy, Link)))
+     || {Link, _} <- LeftOut],
+    Text = unicode:characters_to_list(ats_try:format(Report)),
+    [begin
+         Named = [unicode:characters_to_list(File) || File <- maps:get(Key, Report)],
+         ?assertEqual(lists:sort([Link || {Link, _} <- Links]),
+                      lists:sort([string:slice(N, length(real(Folder)) + 1) || N <- Named])),
+         [?assertNotEqual(nomatch, string:find(Text, N)) || N <- Named]
+     end || {Key, Links} <- [{outside, Outside}, {left_out, LeftOut}]].
+
+real(Path) -> unicode:characters_to_list(ats_try_files:real(Path)).
+
+%% What is no file is not opened, and a file of any content and name is only copied.
+no_files(Config) ->
+    Folder = application(Config, "strange", [kernel], [{strange_a, "run() -> ets:new(t, [])."}]),
+    "" = os:cmd(["mkfifo", [[" ", ats_test_lib:quoted(in(Folder, File))]
+                            || File <- ["priv/pipe", "ebin/b.beam"]]]),
+    %% The path of a socket must be short.
+    Short = "/tmp/ats_try_" ++ os:getpid(),
+    ok = file:make_symlink(Folder, Short),
+    {ok, Socket} = gen_udp:open(0, [{ifaddr, {local, Short ++ "/priv/socket"}}]),
+    ok = file:delete(Short),
+    Truncated = binary:part(compile(cut, "run() -> ets:new(t, [])."), 0, 300),
+    Files = [{"ebin/x.beam", <<"no module\n">>}, {"ebin/cut.beam", Truncated},
+             {"ebin/packed.beam", <<31, 139, 1, 2>>}, {<<"priv/", 255, ".txt">>, <<"x">>},
+             {"priv/é \"'$x", <<"y">>}],
+    [ok = file:write_file(in(Folder, File), Content) || {File, Content} <- Files],
+    ok = filelib:ensure_path(in(Folder, "ebin/folder.beam")),
+    %% The copies themselves are among the files.
+    Out = filename:join(Folder, "out"),
+    #{copies := [Copy], modules := [_]} = Report = ats_try:copy([Folder ++ "/"], Out),
+    ok = gen_udp:close(Socket),
+    [?assertEqual({ok, Content}, file:read_file(filename:join(Copy, File)))
+     || {File, Content} <- Files],
+    ?assertEqual([list_to_binary(filename:join(real(Folder), File))
+                  || File <- ["ebin/b.beam", "out", "priv/pipe", "priv/socket"]],
+                 maps:get(left_out, Report)),
+    ?assertEqual([filename:join([Copy, "ebin", File])
+                  || File <- ["cut.beam", "packed.beam", "x.beam"]], maps:get(unread, Report)),
+    ?assert(is_list(unicode:characters_to_list(ats_try:format(Report)))).
+
+%% One that leads outside is not changed, nor is the file that it leads to.
+modules_that_are_links(Config) ->
+    Private = proplists:get_value(priv_dir, Config),
+    Folder = application(Config, "lent", [kernel], [{lent_a, "run() -> ets:new(t, [])."}]),
+    Elsewhere = in(Private, "lent elsewhere/lent_b.beam"),
+    Beam = compile(lent_b, "run() -> ets:new(t, [])."),
+    Inside = in(Folder, "build/lent_c.beam"),
+    ok = file:write_file(Elsewhere, Beam),
+    ok = file:write_file(Inside, compile(lent_c, "run() -> ets:new(t, []).")),
+    ok = file:change_mode(Inside, 8#444),
+    ok = file:change_mode(in(Folder, "ebin/lent_a.beam"), 8#400),
+    ok = file:make_symlink(Elsewhere, in(Folder, "ebin/lent_b.beam")),
+    ok = file:make_symlink("../build/lent_c.beam", in(Folder, "ebin/lent_c.beam")),
+    Out = filename:join(Private, "lent copies"),
+    #{copies := [Copy], modules := Modules} = ats_try:copy([Folder], Out),
+    ?assertEqual([lent_a, lent_c], lists:sort([Module || #{module := Module} <- Modules])),
+    ?assertEqual({ok, Beam}, file:read_file(Elsewhere)),
+    ?assertEqual(file:read_file(Inside), file:read_file(filename:join(Copy, "build/lent_c.beam"))),
+    ?assertNotEqual(file:read_file(Inside),
+                    file:read_file(filename:join(Copy, "ebin/lent_c.beam"))).
+
 %% Tables that other modules have too are named, and so are those that nobody creates.
 shared_tables(Config) ->
     Outside = application(Config, "outside", [kernel], [
@@ -161,7 +283,47 @@ refusals(Config) ->
                  ats_try:copy(["no_such_thing"], Out)),
     Folder = application(Config, "twice", [kernel], []),
     #{modules := []} = ats_try:copy([Folder], Out),
-    ?assertThrow({ats_try, _}, ats_try:copy([Folder], Out)).
+    ?assertThrow({ats_try, _}, ats_try:copy([Folder], Out)),
+    %% Nothing of the others is left then.
+    Other = application(Config, "other", [kernel], []),
+    ?assertThrow({ats_try, _}, ats_try:copy([Other, Folder], Out)),
+    ?assertEqual({ok, ["twice"]}, file:list_dir(Out)).
+
+%% ----- the code that copies carry -----
+
+%% A copy that is compiled for coverage is still a copy.
+covered(Config) ->
+    Folder = application(Config, "covered", [kernel], [
+        {covered_a, "run() -> ets:info(ets:new(t, []), size)."}]),
+    Out = filename:join(proplists:get_value(priv_dir, Config), "covered copies"),
+    #{copies := [Copy]} = ats_try:copy([Folder], Out),
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 60000,
+                                      args => ["-pa", filename:dirname(code:which(ats)),
+                                               filename:dirname(code:which(?MODULE)),
+                                               filename:join(Copy, "ebin")]}),
+    Call = fun(M, F, A) -> peer:call(Peer, M, F, A, 60000) end,
+    {ok, covered_a} = Call(cover, compile_beam, [covered_a]),
+    cover_compiled = Call(code, which, [covered_a]),
+    ?assertEqual([ats], Call(?MODULE, tables_made_by, [covered_a])),
+    peer:stop(Peer).
+
+%% Which of the two modules a function makes tables with.
+tables_made_by(Module) ->
+    Before = [{M, M:all()} || M <- [ats, ets]],
+    _ = Module:run(),
+    [M || {M, Tables} <- Before, length(M:all()) > length(Tables)].
+
+%% Code that cannot be read is not in the copy, so that nothing is made of it.
+unread_code(_) ->
+    Forms = forms(ats_tried_key, "run() -> ets:new(t, [])."),
+    {ok, Module, Beam} = compile:forms(Forms, [debug_info, {debug_info_key, "key"}]),
+    {ok, Patched} = ats_try_beam:patch(Beam),
+    ?assertEqual(unread, ats_try_beam:carried(Beam)),
+    ?assertEqual({ok, {Module, [{abstract_code, no_abstract_code}]}},
+                 beam_lib:chunks(Patched, [abstract_code])),
+    {ok, Module, Bare} = compile:forms(Forms, []),
+    {ok, _} = ats_try_beam:patch(Bare),
+    ?assertEqual(none, ats_try_beam:carried(Bare)).
 
 %% ----- programs of others -----
 
@@ -169,22 +331,41 @@ elixir(Config) ->
     case os:find_executable("elixirc") of
         false ->
             {skip, "Elixir is not installed"};
-        _ ->
+        Elixirc ->
             Folder = application(Config, "ex", [kernel], []),
             Source = filename:join(Folder, "tried.ex"),
             ok = file:write_file(Source, "defmodule TriedInElixir do\n  def run do\n"
                 "    t = :ets.new(:t, [])\n    :ets.insert(t, {:a, 1})\n"
                 "    f = &:ets.lookup/2\n    {:ats.info(t, :size), f.(t, :a),"
                 " apply(:ets, Enum.random([:member]), [t, :a])}\n"
-                "  end\nend\n"),
-            Said = os:cmd("elixirc -o " ++ filename:join(Folder, "ebin") ++ " " ++ Source),
-            {ok, Beam} = file:read_file(filename:join(Folder, "ebin/Elixir.TriedInElixir.beam")),
-            {ok, Patched} = ats_try_beam:patch(Beam),
+                "  end\nend\n"
+                "defmodule TriedInElixir.Data do\n  def run do\n"
+                "    ets = :ets.new(:t, [])\n    f = &:ets.insert/2\n    f.(ets, {:a, 1})\n"
+                "    {:ats.info(ets, :size), Enum.random([:ets]), %{ets: ets(1)}}\n  end\n"
+                "  defp ets(x) when x != :ets, do: :erlang.phash2(x) > 0\nend\n"),
+            {0, Said} = ats_test_lib:run_program(Elixirc, ["-o", filename:join(Folder, "ebin"),
+                                                           Source], Folder, []),
             ct:pal("~ts", [Said]),
             Libraries = os:cmd("elixir -e 'IO.write(:code.lib_dir(:elixir, :ebin))'"),
             true = code:add_pathz(Libraries),
-            {module, Module} = code:load_binary('Elixir.TriedInElixir', "tried", Patched),
-            ?assertEqual({1, [{a, 1}], true}, Module:run())
+            [begin
+                 {ok, Beam} = file:read_file(filename:join([Folder, "ebin",
+                                                            atom_to_list(Module) ++ ".beam"])),
+                 {ok, Patched} = ats_try_beam:patch(Beam),
+                 ?assertEqual(changed, ats_try_beam:carried(Beam)),
+                 {ok, {_, [{debug_info, {debug_info_v1, Backend, Data}}]}} =
+                     beam_lib:chunks(Patched, [debug_info]),
+                 {ok, Code} = Backend:debug_info(erlang_v1, Module, Data, []),
+                 {ok, Module, Again} = compile:forms(Code, []),
+                 [begin
+                      {module, Module} = code:load_binary(Module, "tried", Loaded),
+                      ?assertEqual(Result, Module:run()),
+                      true = code:delete(Module),
+                      code:purge(Module)
+                  end || Loaded <- [Patched, Again]]
+             end || {Module, Result} <- [{'Elixir.TriedInElixir', {1, [{a, 1}], true}},
+                                         {'Elixir.TriedInElixir.Data',
+                                          {1, ets, #{ets => true}}}]]
     end.
 
 %% A node whose Mnesia is the copy has its tables in `ats', and none of them in `ets'.
