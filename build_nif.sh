@@ -12,6 +12,8 @@
 #   ATS_PRECOMPILED_URL a folder of precompiled libraries (http, https or file). If none fits,
 #                       which is said, cargo builds it (see scripts/precompiled.escript)
 #   ATS_CARGO_FLAGS     further flags for cargo, for example "--offline"
+#   ATS_PRECOMPILED_CACHE   a folder in which fetched libraries are kept
+#   HTTPS_PROXY, HTTP_PROXY, NO_PROXY   proxies, through which they are fetched
 #   CARGO_TARGET_DIR, CARGO_BUILD_TARGET   as cargo understands them
 set -eu
 
@@ -46,19 +48,26 @@ fail() {
     exit 1
 }
 
+# Another build may be running, in another container, too, so what is made here has a folder with a
+# name of its own, which is gone at the end.
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+make_work() {
+    mkdir -p "$priv"
+    [ -n "$work" ] || work=$(mktemp -d "$priv/.ats_nif.XXXXXX")
+}
+
 # A running virtual machine has the old library mapped into its memory, so the old file must
 # stay as it is: the new one is written beside it and takes over its name. An unchanged library
-# is left alone. The temporary name is our own, because another build may be running.
+# is left alone.
 install_library() {
     [ -f "$1" ] || fail "there is no file $1"
-    mkdir -p "$priv"
     if [ -f "$library" ] && cmp -s "$1" "$library"; then
         return
     fi
-    temporary=$priv/.ats_nif.$$.tmp.so
-    trap 'rm -f "$temporary"' EXIT
-    cp "$1" "$temporary"
-    mv -f "$temporary" "$library"
+    make_work
+    cp "$1" "$work/installed.so"
+    mv -f "$work/installed.so" "$library"
 }
 
 if [ -n "${ATS_SKIP_NIF_BUILD:-}" ]; then
@@ -73,14 +82,11 @@ fi
 
 # What only tests and measurements have is in no precompiled library.
 if [ -n "${ATS_PRECOMPILED_URL:-}" ] && [ -z "$features" ]; then
-    fetched=$priv/.ats_nif.$$.fetched.so
-    mkdir -p "$priv"
-    if escript scripts/precompiled.escript "$ATS_PRECOMPILED_URL" "$fetched"; then
-        install_library "$fetched"
-        rm -f "$fetched"
+    make_work
+    if escript scripts/precompiled.escript "$ATS_PRECOMPILED_URL" "$work/fetched.so"; then
+        install_library "$work/fetched.so"
         exit 0
     fi
-    rm -f "$fetched"
     echo "build_nif.sh: the library is built by cargo instead" >&2
 fi
 

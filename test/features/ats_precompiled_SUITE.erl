@@ -10,14 +10,18 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
 -export([fetched/1, wrong_checksum/1, no_server/1, not_on_the_server/1, wrong_target/1]).
 -export([other_interfaces/1, no_checksums/1, not_an_archive/1, cannot_be_loaded/1]).
--export([kept/1, from_a_folder/1, cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
+-export([kept/1, without_home/1, cache_that_cannot_be_written/1, from_a_folder/1, redirected/1]).
+-export([through_a_proxy/1, without_certificates/1, other_schemes/1, other_checksums/1]).
+-export([cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [fetched, wrong_checksum, no_server, not_on_the_server, wrong_target, other_interfaces,
-     no_checksums, not_an_archive, cannot_be_loaded, kept, from_a_folder, cargo_is_not_asked,
-     needs_are_checked, made_by_the_script].
+     no_checksums, not_an_archive, cannot_be_loaded, kept, without_home,
+     cache_that_cannot_be_written, from_a_folder, redirected, through_a_proxy,
+     without_certificates, other_schemes, other_checksums, cargo_is_not_asked, needs_are_checked,
+     made_by_the_script].
 
 init_per_suite(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "served"),
@@ -115,10 +119,121 @@ kept(Config) ->
     {1, _} = build([{url, "http://127.0.0.1:1"} | Config], [{"CARGO", none}]),
     {0, _} = build(Config, [{"CARGO", none}]).
 
+%% A container has no user.
+without_home(Config) ->
+    {0, [_]} = fetch(Config, [{"HOME", false}]),
+    ?assertMatch([_], files(Config, "cache")),
+    {0, [Said, _]} = fetch(Config, without_cache()),
+    said(Said, ["not kept, because HOME is not set: ATS_PRECOMPILED_CACHE"]).
+
+%% A file is in the place of the folder, since permissions do not keep out who builds as root.
+cache_that_cannot_be_written(Config) ->
+    Cache = in(Config, "file"),
+    ok = file:write_file(Cache, ""),
+    {0, [Said, _]} = fetch(Config, [{"ATS_PRECOMPILED_CACHE", Cache}]),
+    said(Said, ["is not kept: " ++ Cache, "names another folder"]),
+    %% A folder in the place of the archive.
+    ok = filelib:ensure_dir(in(Config, "cache/" ++ name(interface()) ++ "/x")),
+    {0, [_, _]} = fetch(Config, []),
+    ?assertEqual([name(interface())], files(Config, "cache")).
+
+%% Names may be encoded, and need not.
 from_a_folder(Config) ->
-    Url = "file://" ++ proplists:get_value(served, Config),
-    {0, _} = build([{url, Url} | Config], [{"CARGO", none}]),
-    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)).
+    Folder = filename:join(proplists:get_value(priv_dir, Config), "with é and 100% space"),
+    ok = filelib:ensure_dir(filename:join(Folder, "x")),
+    {ok, _} = file:copy(filename:join(proplists:get_value(served, Config), name(interface())),
+                        filename:join(Folder, name(interface()))),
+    {0, _} = build([{url, "file://" ++ Folder} | Config], [{"CARGO", none}]),
+    ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config)),
+    {0, _} = fetch([{url, "file://" ++ percent_encoded(Folder) ++ "/"} | Config],
+                   without_cache()).
+
+without_cache() ->
+    [{"HOME", false}, {"XDG_CACHE_HOME", false}, {"ATS_PRECOMPILED_CACHE", false}].
+
+percent_encoded(Text) ->
+    lists:append([case Byte of
+                      _ when Byte > 32, Byte < 127, Byte =/= $% -> [Byte];
+                      _ -> "%" ++ integer_to_list(Byte, 16)
+                  end || <<Byte>> <= unicode:characters_to_binary(Text)]).
+
+%% Places that are relative to what was asked for, and others.
+redirected(Config) ->
+    Archive = content(proplists:get_value(archive, Config)),
+    Steps = #{"ats" => "/absolute/x", "absolute" => "../up/x", "up" => "a/../../dots/x",
+              "dots" => "//localhost:PORT/host/x", "host" => "http://127.0.0.1:PORT/full/x"},
+    Server = answering(fun(Path, Port) ->
+        Folder = lists:takewhile(fun(C) -> C =/= $/ end, tl(Path)),
+        case Steps of
+            #{Folder := Next} -> redirection(string:replace(Next, "PORT", Port));
+            #{} -> {"200 OK", "", Archive}
+        end
+    end),
+    {0, _} = fetch([{url, Server ++ "/ats"} | Config], []),
+    [begin
+         Always = answering(fun(_, _) -> redirection(Location) end),
+         {1, [Said]} = fetch([{url, Always} | Config], without_cache()),
+         said(Said, [Text])
+     end || {Location, Text} <- [{"again", "302 Found, 10 times"},
+                                 {"file:///etc/passwd", "leads to file:///etc/passwd"}]].
+
+redirection(Location) -> {"302 Found", ["location: ", Location], ""}.
+
+%% The proxy gets the whole address, with or without a name and a password.
+through_a_proxy(Config) ->
+    Test = self(),
+    Archive = content(proplists:get_value(archive, Config)),
+    Proxy = answering(fun(Path, _) -> Test ! {asked, Path}, {"200 OK", "", Archive} end),
+    "http://" ++ Host = Proxy,
+    Nowhere = [{url, "http://archives.example.com/ats"} | Config],
+    Fetch = fun(From, Env) -> fetch(From, Env ++ without_cache()) end,
+    [begin
+         {0, _} = Fetch(Nowhere, Env),
+         receive {asked, "http://archives.example.com/ats/" ++ _} -> ok end
+     end || Env <- [[{"HTTP_PROXY", Host}, {"NO_PROXY", "xample.com, .org"}],
+                    [{"all_proxy", "http://me:p%40ss@" ++ Host ++ "/"}]]],
+    {0, _} = Fetch(Config, [{"http_proxy", Proxy}, {"no_proxy", "x.com,.0.0.1"}]),
+    receive {asked, Path} -> ct:fail(Path) after 0 -> ok end,
+    {1, [Said]} = Fetch(Nowhere, [{"http_proxy", "socks5://x:1"}]),
+    said(Said, ["socks5://x:1 is no proxy that can be used"]).
+
+%% A small container has none. A module that finds none is in the place of the library.
+without_certificates(Config) ->
+    Hidden = in(Config, "hidden/public_key.beam"),
+    ok = filelib:ensure_dir(Hidden),
+    {ok, Tokens, _} = erl_scan:string("cacerts_get() -> error(enoent)."),
+    {ok, Function} = erl_parse:parse_form(Tokens),
+    {ok, _, Beam} = compile:forms([{attribute, 1, module, public_key},
+                                   {attribute, 1, export, [{cacerts_get, 0}]}, Function]),
+    ok = file:write_file(Hidden, Beam),
+    {1, [Said]} = fetch([{url, "https://127.0.0.1:1"} | Config],
+                        [{"ERL_FLAGS", "-pa \"" ++ filename:dirname(Hidden) ++ "\""}]),
+    said(Said, ["install ca-certificates"]).
+
+other_schemes(Config) ->
+    {1, [Said]} = fetch([{url, "/srv/archives"} | Config], []),
+    said(Said, ["/srv/archives", "begins with https://, http:// or file://"]).
+
+%% Lists of checksums that others have.
+other_checksums(Config) ->
+    [begin
+         ok = file:write_file(in(Config, "checksums.term"), Content),
+         {1, [Said]} = fetch(Config, []),
+         said(Said, ["checksums.term"])
+     end || Content <- ["[{\"a\", \"00\"}].\n", "{<<\"a\">>, \"00\"}.\n",
+                        "%{\"a\" => \"sha256:00\"}\n", "00  a\n"]].
+
+%% Runs the script alone. Returns its status, and the lines that it has said.
+fetch(Config, Env) ->
+    Package = proplists:get_value(package, Config),
+    Arguments = [in(Config, "scripts/precompiled.escript"), proplists:get_value(url, Config),
+                 in(Config, "fetched.so")],
+    {Status, Said} = run(Package, os:find_executable("escript"), Arguments,
+                         with(Env, [{"ATS_PRECOMPILED_CACHE", in(Config, "cache")}])),
+    {Status, string:lexemes(Said, "\n")}.
+
+with(Env, Usual) ->
+    lists:ukeymerge(1, lists:ukeysort(1, Env), lists:ukeysort(1, Usual)).
 
 %% Without a folder of libraries, the message names that way.
 cargo_is_not_asked(Config) ->
@@ -197,9 +312,9 @@ build(Config, Env) ->
               [{_, none}] -> Path;
               [{_, fake}] -> fake_cargo(Package) ++ ":" ++ Path
           end,
-    run(Package, "build_nif.sh", [],
-        [{"PATH", Own}, {"ATS_PRECOMPILED_URL", proplists:get_value(url, Config)},
-         {"ATS_PRECOMPILED_CACHE", in(Config, "cache")}, {"CARGO_TARGET_DIR", "target"} | Other]).
+    Usual = [{"PATH", Own}, {"ATS_PRECOMPILED_URL", proplists:get_value(url, Config)},
+             {"ATS_PRECOMPILED_CACHE", in(Config, "cache")}, {"CARGO_TARGET_DIR", "target"}],
+    run(Package, "build_nif.sh", [], with(Other, Usual)).
 
 %% Leaves a file where cargo leaves the library.
 fake_cargo(Package) ->
@@ -235,9 +350,14 @@ without_cargo(Folder, Config) ->
 %% The status of a script, and what it says. What a build by rebar3 sets does not reach it.
 run(Folder, Script, Arguments, Env) ->
     Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "ATS_SKIP_NIF_BUILD",
-                                       "ATS_NIF_PATH", "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"],
+                                       "ATS_NIF_PATH", "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"]
+                                 ++ proxies(),
                               not lists:keymember(Name, 1, Env)],
     ats_test_lib:run_program(filename:join(Folder, Script), Arguments, Folder, Unset ++ Env).
+
+proxies() ->
+    Names = [Name ++ "_proxy" || Name <- ["http", "https", "all", "no"]],
+    Names ++ [string:uppercase(Name) || Name <- Names].
 
 said(Text, Parts) ->
     [?assertNotEqual(nomatch, string:find(Text, Part), Text) || Part <- Parts].
@@ -250,6 +370,41 @@ in(Config, File) ->
 
 files(Config, Folder) ->
     filelib:wildcard("*", in(Config, Folder)) ++ filelib:wildcard(".*so", in(Config, Folder)).
+
+%% The address of a server that gives to each path an answer, as long as this process lives.
+answering(Answer) ->
+    Test = self(),
+    Server = spawn_link(fun() ->
+        {ok, Socket} = gen_tcp:listen(0, [binary, {packet, http}, {active, false},
+                                          {ip, {127, 0, 0, 1}}]),
+        {ok, Number} = inet:port(Socket),
+        Port = integer_to_list(Number),
+        Test ! {self(), Port},
+        answer_each(Socket, fun(Path) -> Answer(Path, Port) end)
+    end),
+    receive {Server, Port} -> "http://127.0.0.1:" ++ Port end.
+
+answer_each(Listening, Answer) ->
+    {ok, Socket} = gen_tcp:accept(Listening),
+    {ok, {http_request, _, Path, _}} = gen_tcp:recv(Socket, 0),
+    ok = skip_fields(Socket),
+    {Status, Field, Body} = Answer(case Path of
+                                       {absoluteURI, Scheme, Host, _, Rest} ->
+                                           lists:concat([Scheme, "://", Host, Rest]);
+                                       {abs_path, Own} ->
+                                           Own
+                                   end),
+    ok = gen_tcp:send(Socket, ["HTTP/1.1 ", Status, "\r\n", [[Field, "\r\n"] || Field =/= ""],
+                               "content-length: ", integer_to_list(iolist_size(Body)),
+                               "\r\nconnection: close\r\n\r\n", Body]),
+    ok = gen_tcp:close(Socket),
+    answer_each(Listening, Answer).
+
+skip_fields(Socket) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, http_eoh} -> ok;
+        {ok, _} -> skip_fields(Socket)
+    end.
 
 %% ----- archives -----
 
