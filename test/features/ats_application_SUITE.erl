@@ -29,7 +29,8 @@ end_per_suite(_) ->
 
 release(false) ->
     Project = ats_test_lib:project(),
-    Output = os:cmd("cd " ++ ats_test_lib:quoted(Project) ++ " && rebar3 compile 2>&1 && echo built"),
+    Folder = ats_test_lib:quoted(Project),
+    Output = os:cmd("cd " ++ Folder ++ " && rebar3 compile 2>&1 && echo built"),
     case string:find(Output, "built\n", trailing) of
         "built\n" -> filename:join([Project, "_build", "default", "lib", "ats"]);
         _ -> ct:fail("cannot build the release:~n~ts", [Output])
