@@ -44,6 +44,11 @@
 %% try' knows.
 -spec main([string()]) -> no_return().
 main(Arguments) ->
+    Encoding = case file:native_name_encoding() of
+                   utf8 -> unicode;
+                   latin1 -> latin1
+               end,
+    _ = [io:setopts(Device, [{encoding, Encoding}]) || Device <- [standard_io, standard_error]],
     {Words, Options} = options(Arguments, [], []),
     case lists:reverse(Words) of
         [Out, _ | _] ->
@@ -146,16 +151,18 @@ copy_folders([Folder | Folders], Out) ->
 -spec name(file:filename()) -> file:filename().
 name(Folder) ->
     case filename:basename(Folder) of
-        [$. | _] -> filename:basename(unicode:characters_to_list(ats_try_files:real(Folder)));
+        [$. | _] -> text(filename:basename(ats_try_files:real(Folder)));
         Name -> Name
     end.
 
 %% A name may be bytes that are no text.
--spec text(file:filename_all()) -> unicode:chardata().
+-spec text(file:filename_all()) -> string().
+text(File) when is_list(File) ->
+    File;
 text(File) ->
-    case unicode:characters_to_list(File) of
+    case unicode:characters_to_list(File, file:native_name_encoding()) of
         Text when is_list(Text) -> Text;
-        _ -> io_lib:format("~0tp", [File])
+        _ -> lists:flatten(io_lib:format("~0tp", [File]))
     end.
 
 -spec beams(file:filename()) -> [file:filename_all()].
