@@ -31,6 +31,7 @@ use crate::Zeros;
 use crate::immediate::{Immediate, NIL, small_word};
 use crate::keys::{self, Boundary, Format, MapRecorder};
 use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
+use std::cmp::Ordering;
 
 const INTEGER: u8 = 0x04;
 const FLOAT: u8 = 0x08;
@@ -104,6 +105,46 @@ pub(crate) fn exact_key_with_recorder<T: TermRef, R: MapRecorder<T>>(
     record: &mut R,
 ) -> Option<usize> {
     keys::write_recorded(term, &mut Exact::new(options), out, most, record)
+}
+
+/// Returns the order of the exact keys of two terms that are no immediates, if it can be told
+/// without making keys: if they are of different kinds, or bitstrings. Returns also how many bytes
+/// were compared for that.
+pub fn exact_order<A: TermRef, B: TermRef>(a: A, b: B) -> Option<(Ordering, usize)> {
+    let (a_kind, b_kind) = (a.kind(), b.kind());
+    let order = tag(&a_kind)?.cmp(&tag(&b_kind)?);
+    if order.is_ne() {
+        return Some((order, 0));
+    }
+    let (Kind::Bits(m), Kind::Bits(n)) = (a_kind, b_kind) else {
+        return None;
+    };
+    if m == n {
+        let order = a.with_bits(|a| b.with_bits(|b| a.cmp(b)));
+        return Some((order, m / 8));
+    }
+    let (mut a_size, mut b_size) = (Vec::new(), Vec::new());
+    push_size(m, &mut a_size);
+    push_size(n, &mut b_size);
+    Some((a_size.cmp(&b_size), 0))
+}
+
+/// The tag of a term of this kind, unless it may be an immediate or has several.
+fn tag<T>(kind: &Kind<T>) -> Option<u8> {
+    Some(match kind {
+        Kind::Int(_) | Kind::Big => INTEGER,
+        Kind::Float(_) => FLOAT,
+        Kind::Cons(..) => CONS,
+        Kind::Tuple(_) => TUPLE,
+        Kind::Map(_) => MAP,
+        Kind::Bits(_) => BITS,
+        Kind::Pid => PID,
+        Kind::Port => PORT,
+        Kind::Ref => REF,
+        Kind::LocalFun => LOCAL_FUN,
+        Kind::ExternalFun => EXTERNAL_FUN,
+        Kind::Atom | Kind::Nil | Kind::Opaque => return None,
+    })
 }
 
 /// An exact key that is written from parts, for a term that does not stand anywhere as a whole.

@@ -21,7 +21,7 @@ mod stack;
 
 pub(crate) use recorder::{MapRecorder, NoRecorder};
 use sorting::{COMPARISON, Map, Sorting};
-use stack::Stack;
+pub(crate) use stack::Stack;
 
 use crate::term::Term;
 use crate::term_ref::{FunIdent, Kind, Opaque, TermRef};

@@ -10,6 +10,8 @@
 //! number < atom < reference < fun < port < pid < tuple < native record < map < nil < list < bitstring
 //! ```
 //!
+//! [`compare`] answers without keys, for terms that are compared only once.
+//!
 //! # Format
 //! A key begins with the tag of the term's class. Tags are `0x01..=0xFD`.
 //!
@@ -46,9 +48,11 @@
 //! interval from `p` to `p ++ [0xFE]`, the end excluded; see [`prefix_bounds`] and [`Prefix`].
 
 mod bounds;
+mod compare;
 mod format;
 mod key;
 
 pub use bounds::{Class, Prefix, binary_prefix_bounds, prefix_bounds, prefix_end};
+pub use compare::{Question, compare, compare_within};
 pub use format::{MAX_INT_KEY, number_of_order_key, order_key_int};
 pub use key::{for_each_map, order_key, order_key_within};

@@ -160,6 +160,20 @@ pub trait TermRef: Copy {
     /// Lends what is known of an opaque term.
     fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R;
 
+    /// Returns `true` if this term shows the pairs of each map in it in an order that depends on
+    /// the set of its keys alone.
+    fn has_canonical_maps(self) -> bool {
+        false
+    }
+
+    /// Pair `i` of a map, from 0, in the order of [`map_pairs`](TermRef::map_pairs). O(1) if the
+    /// term [has canonical maps](TermRef::has_canonical_maps).
+    fn map_pair(self, i: usize) -> (Self, Self) {
+        let mut pairs = Vec::new();
+        self.map_pairs(&mut pairs);
+        pairs[i]
+    }
+
     /// Captured value `i` of a closure, or value `i` of a native record, if they can be walked in
     /// place. Those of owned terms can, which keeps closures that capture closures that capture
     /// closures from nesting calls.

@@ -42,25 +42,42 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
 /// so the walk is that of [`image_eq`]; it ends when all boxes have been compared that slots
 /// referred to.
 pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    let mut left = usize::MAX;
+    term_eq_within(a, b, zeros, &mut left).expect("image: no limit")
+}
+
+/// Does what [`term_eq`] does, but gives up and returns `None` when that takes more than about
+/// `left` steps. For callers that must not work for long. Takes the steps from `left`. A step is a
+/// box, or 8 words, and takes up to 10 ns.
+pub fn term_eq_within<H: Host>(
+    a: ImageRef<'_, H>,
+    b: ImageRef<'_, H>,
+    zeros: Zeros,
+    left: &mut usize,
+) -> Option<bool> {
     if is_immediate(a.slot) || is_immediate(b.slot) {
-        return a.slot == b.slot;
+        return Some(a.slot == b.slot);
     }
     let (slots_a, slots_b) = match (a.top_slots(), b.top_slots()) {
         (Some((tag_a, a)), Some((tag_b, b))) if tag_a == tag_b => (a, b),
-        (None, None) => return same_box::<H>(RawBox::of(a), RawBox::of(b), zeros),
-        _ => return false,
+        (None, None) => return same_box_within::<H>(RawBox::of(a), RawBox::of(b), zeros, left),
+        _ => return Some(false),
     };
-    if slots_a.len() != slots_b.len() || !same_slots(slots_a, slots_b) {
-        return false;
+    if slots_a.len() != slots_b.len() {
+        return Some(false);
+    }
+    spend(slots_a.len() / WORDS_PER_STEP, left)?;
+    if !same_slots(slots_a, slots_b) {
+        return Some(false);
     }
     let (Some(mut at_a), Some(mut at_b)) = (first_box(slots_a), first_box(slots_b)) else {
-        return true;
+        return Some(true);
     };
     let mut missing = count_boxes(slots_a);
     while missing > 0 {
         let (box_a, box_b) = (RawBox::at(a.words, at_a), RawBox::at(b.words, at_b));
-        if !same_box::<H>(box_a, box_b, zeros) {
-            return false;
+        if !same_box_within::<H>(box_a, box_b, zeros, left)? {
+            return Some(false);
         }
         missing -= 1;
         if matches!(box_a.tag(), TUPLE | LIST | MAP) {
@@ -69,7 +86,33 @@ pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) ->
         at_a += 1 + box_a.content.len();
         at_b += 1 + box_b.content.len();
     }
-    true
+    Some(true)
+}
+
+/// The number of words that are one step.
+const WORDS_PER_STEP: usize = 8;
+
+/// Takes steps; `None` if there are not so many.
+#[inline]
+fn spend(steps: usize, left: &mut usize) -> Option<()> {
+    *left = left.checked_sub(steps)?;
+    Some(())
+}
+
+/// Does what [`same_box`] does, within so many steps.
+#[inline]
+fn same_box_within<H: Host>(
+    a: RawBox<'_>,
+    b: RawBox<'_>,
+    zeros: Zeros,
+    left: &mut usize,
+) -> Option<bool> {
+    let words = |of: RawBox<'_>| match of.host::<H>().map(H::kind) {
+        Some(HostKind::Bits(bits)) => bits / 64,
+        _ => of.content.len(),
+    };
+    spend(1 + words(a).min(words(b)) / WORDS_PER_STEP, left)?;
+    Some(same_box::<H>(a, b, zeros))
 }
 
 /// The place of the first box that a slot refers to.

@@ -105,7 +105,7 @@ pub use crate::immediate::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, smal
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use draft::Built;
 pub use encode::{ImageBuilder, NoImage};
-pub use eq::{image_eq, term_eq};
+pub use eq::{image_eq, term_eq, term_eq_within};
 pub use form::{Form, LARGE_WORD, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};

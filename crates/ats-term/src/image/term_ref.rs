@@ -76,6 +76,19 @@ impl<H: Host> TermRef for ImageRef<'_, H> {
         }
     }
 
+    fn has_canonical_maps(self) -> bool {
+        // IMAGE-3.
+        true
+    }
+
+    fn map_pair(self, i: usize) -> (Self, Self) {
+        let pair = match self.view() {
+            View::Map { keys, values } => keys.get(i).zip(values.get(i)),
+            _ => self.wrong_kind("a pair of a map"),
+        };
+        pair.expect("image: no such pair")
+    }
+
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self.view() {
             View::Bits { bytes, .. } => f(bytes),

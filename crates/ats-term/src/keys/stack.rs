@@ -1,7 +1,7 @@
 //! The stack of a walk.
 
 /// A stack whose lowest few entries need no heap.
-pub(super) struct Stack<F> {
+pub(crate) struct Stack<F> {
     lowest: [Option<F>; INLINE_LEVELS],
     /// Number of entries in `lowest`; the others are in `rest`, which is empty unless it is full.
     used: usize,
@@ -11,7 +11,7 @@ pub(super) struct Stack<F> {
 const INLINE_LEVELS: usize = 4;
 
 impl<F: Copy> Stack<F> {
-    pub(super) fn new() -> Stack<F> {
+    pub(crate) fn new() -> Stack<F> {
         Stack {
             lowest: [None; INLINE_LEVELS],
             used: 0,
@@ -19,7 +19,7 @@ impl<F: Copy> Stack<F> {
         }
     }
 
-    pub(super) fn push(&mut self, frame: F) {
+    pub(crate) fn push(&mut self, frame: F) {
         match self.lowest.get_mut(self.used) {
             Some(slot) => {
                 *slot = Some(frame);
@@ -29,7 +29,7 @@ impl<F: Copy> Stack<F> {
         }
     }
 
-    pub(super) fn top(&mut self) -> Option<&mut F> {
+    pub(crate) fn top(&mut self) -> Option<&mut F> {
         if self.rest.is_empty() {
             self.lowest[self.used.checked_sub(1)?].as_mut()
         } else {
@@ -37,7 +37,7 @@ impl<F: Copy> Stack<F> {
         }
     }
 
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         if self.rest.pop().is_none() {
             self.used = self.used.saturating_sub(1);
         }

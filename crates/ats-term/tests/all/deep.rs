@@ -5,7 +5,7 @@ use crate::common::{exact_key, order_key};
 use ats_term::etf::{Options, decode, encode, encode_into};
 use ats_term::image::ImageBuilder;
 use ats_term::term::{Identifier, List, LocalFun, Map, NativeRecord, Tuple};
-use ats_term::{Atom, Term, Zeros};
+use ats_term::{Atom, Term, Zeros, order};
 
 /// A million levels, less in builds that are slow anyway; a fraction of either overflows the stack
 /// of a recursive walk.
@@ -41,6 +41,8 @@ fn check(wrap: impl Fn(Term) -> Term + Send + Copy + 'static) {
 
         let zeros = Zeros::Distinct;
         assert!(order_key(&a, zeros) < order_key(&b, zeros));
+        assert!(order::compare(&a, &b, zeros).is_lt());
+        assert!(order::compare(&a, &copy, zeros).is_eq());
         let exact = |term| exact_key(term, zeros, ats_term::exact::Atoms::Word);
         assert_eq!(exact(&a), exact(&copy));
         assert_ne!(exact(&a), exact(&b));

@@ -4,7 +4,7 @@
 use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{self, exact_key_within};
 use ats_term::image::{HostTerm, ImageBuilder, NoImage};
-use ats_term::order::order_key_within;
+use ats_term::order::{Question, compare_within, order_key_within};
 use ats_term::term::{Map, Tuple};
 use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros, etf};
@@ -182,6 +182,41 @@ fn exact_keys_grow_as_their_terms() {
             exact_steps(OtherHostTerm(term))
         });
     }
+}
+
+/// Of a term that is compared with itself, and of two that differ in the last part that is looked
+/// at.
+#[test]
+fn comparisons_grow_as_their_terms() {
+    let steps = |a: &Term, b: &Term, question| {
+        let mut left = usize::MAX;
+        compare_within(
+            OtherHostTerm(a),
+            OtherHostTerm(b),
+            question,
+            Zeros::Distinct,
+            &mut left,
+        );
+        usize::MAX - left
+    };
+    for &(name, shape) in SHAPES {
+        for question in [Question::Order, Question::Same] {
+            check(name, shape, "comparing", |term| steps(term, term, question));
+        }
+    }
+    let pair = |n: usize| {
+        let deep = |innermost: i64| {
+            let wrap = |inner: Term, _| set([tuple(vec![Term::from(2)]), inner]);
+            (0..n).fold(set([Term::from(innermost)]), wrap)
+        };
+        tuple(vec![deep(1), deep(2)])
+    };
+    check("different maps in keys", pair, "comparing", |pair| {
+        let [_, Term::Tuple(pair)] = pair.as_tuple().unwrap() else {
+            panic!("a pair");
+        };
+        steps(&pair[0], &pair[1], Question::Order)
+    });
 }
 
 #[test]

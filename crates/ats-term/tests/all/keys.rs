@@ -3,6 +3,8 @@
 use crate::common::other_host::OtherHostTerm;
 use crate::common::{ALL_ZEROS, as_seen, exact_key, order_key};
 use ats_term::arbitrary::{any_term, finite_float, integer, near_term};
+use ats_term::image::ImageBuilder;
+use ats_term::order::{Question, compare_within};
 use ats_term::term::{Bits, Tuple};
 use ats_term::{Term, Zeros, exact, order};
 use proptest::prelude::*;
@@ -16,6 +18,39 @@ fn check_pair(a: &Term, b: &Term) -> Result<(), TestCaseError> {
             let same = exact_key(a, zeros, atoms) == exact_key(b, zeros, atoms);
             prop_assert_eq!(same, a == b, "{} and {} ({:?}, {:?})", a, b, zeros, atoms);
         }
+        check_walks(a, b, zeros)?;
+    }
+    Ok(())
+}
+
+/// Compares two terms by walking both: as they are, as a host shows them that has another order of
+/// the keys of maps, and in an image.
+fn check_walks(a: &Term, b: &Term, zeros: Zeros) -> Result<(), TestCaseError> {
+    let object = Term::from((a.clone(), b.clone()));
+    let mut builder = ImageBuilder::new(zeros);
+    builder.encode_object(&object).unwrap();
+    let image = builder.object();
+    let (x, y) = (image.element(0), image.element(1));
+    let others = (OtherHostTerm(a), OtherHostTerm(b));
+    for question in [Question::Order, Question::Equal, Question::Same] {
+        let limit = || usize::MAX;
+        let answers = [
+            compare_within(a, b, question, zeros, &mut limit()),
+            compare_within(others.0, others.1, question, zeros, &mut limit()),
+            compare_within(x, y, question, zeros, &mut limit()),
+        ];
+        for answer in answers {
+            let answer = answer.expect("no limit");
+            let is_right = match question {
+                Question::Order => answer == a.compare(b),
+                Question::Equal => answer.is_eq() == a.compare(b).is_eq(),
+                Question::Same => answer.is_eq() == (a == b),
+            };
+            prop_assert!(is_right, "{} and {} ({:?}, {:?})", a, b, zeros, question);
+        }
+        let mut left = 3;
+        let answer = compare_within(x, y, question, zeros, &mut left);
+        prop_assert!(answer.is_none() || answer == answers[2]);
     }
     Ok(())
 }
