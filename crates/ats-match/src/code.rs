@@ -23,6 +23,8 @@ pub struct Program<H: Host> {
     /// The beginnings of the code of those clauses that can match an object.
     pub(crate) clauses: Vec<u32>,
     pub(crate) constants: Vec<Constant>,
+    /// The number of words of the specification, of which the constants are parts.
+    pub(crate) constant_words: usize,
 }
 
 /// The place of the value of a variable once the head has matched.

@@ -3,9 +3,9 @@
 use crate::fingerprint::Fingerprints;
 use crate::value::{Number, Value, ValueArena};
 use ats_term::Zeros;
-use ats_term::exact::{Options, exact_key};
-use ats_term::image::{Host, Slots, term_eq};
-use ats_term::order::order_key;
+use ats_term::exact::{Options, exact_key, exact_key_within, exact_order};
+use ats_term::image::{Host, ImageRef, Slots, term_eq_within};
+use ats_term::order::{Question, compare_within};
 use ats_term::term_ref::TermRef;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,13 +16,23 @@ const KEEP: usize = 1 << 16;
 /// Integers up to this one are floats, too.
 const EXACT_FLOAT: u64 = 1 << 53;
 
-/// The rules that equality and order of terms depend on, and memory for comparisons.
+/// The number of steps of an exact key that are one step of a comparison.
+const BYTES_PER_STEP: usize = 64;
+/// Up to so many keys of a new map are compared with each other.
+const FEW_KEYS: usize = 8;
+
+/// The rules that equality and order of terms depend on, memory for comparisons, and the work that
+/// a run may still do.
 pub(crate) struct Comparer {
     pub(crate) zeros: Zeros,
     left: Vec<u8>,
     right: Vec<u8>,
     /// Of maps that this run has made. Most runs make none that are keys of others.
     fingerprints: Option<Box<Fingerprints>>,
+    /// The number of steps that a run may take. Only what may take long is counted.
+    most: usize,
+    /// The number that this run has taken; more than `most` if it gave up.
+    spent: usize,
 }
 
 impl Comparer {
@@ -32,7 +42,59 @@ impl Comparer {
             left: Vec::new(),
             right: Vec::new(),
             fingerprints: None,
+            most: usize::MAX - 1,
+            spent: 0,
         }
+    }
+
+    /// Lets each run from now on take so many steps.
+    pub(crate) fn limit(&mut self, most: usize) {
+        self.most = most.min(usize::MAX - 1);
+        self.spent = 0;
+    }
+
+    /// Returns `true` if a run was to take more steps than it may. What it said since means
+    /// nothing.
+    #[inline]
+    pub(crate) fn gave_up(&self) -> bool {
+        self.spent > self.most
+    }
+
+    /// Forgets what concerns the run before. Returns `false` if that gave up.
+    #[inline]
+    pub(crate) fn begin_run(&mut self) -> bool {
+        self.spent == 0 || self.begin_after_work()
+    }
+
+    #[cold]
+    fn begin_after_work(&mut self) -> bool {
+        if let Some(fingerprints) = &mut self.fingerprints {
+            fingerprints.clear();
+        }
+        if self.gave_up() {
+            return false;
+        }
+        self.spent = 0;
+        true
+    }
+
+    /// Takes so many steps; `None` if there are not so many.
+    pub(crate) fn spend(&mut self, steps: usize) -> Option<()> {
+        let left = self.left();
+        self.note_left(left.checked_sub(steps))
+    }
+
+    /// Returns the number of steps that the run may still take.
+    fn left(&self) -> usize {
+        self.most.saturating_sub(self.spent)
+    }
+
+    /// Notes how many steps are left, if there are enough.
+    fn note_left(&mut self, left: Option<usize>) -> Option<()> {
+        // Whatever was done counts as a step, so that the next run begins anew.
+        let spent = left.map(|left| (self.most - left).max(1).max(self.spent));
+        self.spent = spent.unwrap_or(usize::MAX);
+        spent.map(|_| ())
     }
 
     /// Returns `true` if two values are the same term (`=:=`).
@@ -47,22 +109,41 @@ impl Comparer {
             (Value::Word(a), Value::Word(b)) => a == b,
             // Whatever can be a word is one.
             (Value::Word(_), _) | (_, Value::Word(_)) => false,
-            (Value::Image(a), Value::Image(b)) => term_eq(a, b, self.zeros),
-            _ => self.same_keys(arena, a, b),
+            (Value::Image(a), Value::Image(b)) => self.same_images(a, b),
+            _ => self.ask(arena, a, b, Question::Same).is_eq(),
         }
     }
 
-    fn same_keys<'a, H: Host>(
+    /// Returns `true` if two terms of images are the same.
+    #[inline]
+    pub(crate) fn same_images<H: Host>(&mut self, a: ImageRef<'_, H>, b: ImageRef<'_, H>) -> bool {
+        let mut left = self.left();
+        let same = term_eq_within(a, b, self.zeros, &mut left);
+        self.note_left(same.map(|_| left));
+        same.unwrap_or(false)
+    }
+
+    /// Returns `true` if two values are equal (`==`).
+    #[inline]
+    pub(crate) fn equal<'a, H: Host>(
         &mut self,
         arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> bool {
-        self.start();
-        let options = exact_options(self.zeros);
-        exact_key(arena.term(a), &mut self.left, options);
-        exact_key(arena.term(b), &mut self.right, options);
-        self.left == self.right
+        match (a, b) {
+            (Value::Word(a), Value::Word(b)) => a == b,
+            // Numbers apart, whatever can be a word is one.
+            (Value::Word(word), other) | (other, Value::Word(word)) => {
+                word & 0xF == 0xF
+                    && arena.number(other).is_some()
+                    && self.order(arena, a, b).is_eq()
+            }
+            _ => match self.order_of_numbers(arena, a, b) {
+                Some(order) => order.is_eq(),
+                None => self.ask(arena, a, b, Question::Equal).is_eq(),
+            },
+        }
     }
 
     /// The standard order of two values.
@@ -76,29 +157,38 @@ impl Comparer {
         if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
             return a.cmp(&b);
         }
-        if let (Some(a), Some(b)) = (arena.number(a), arena.number(b))
-            && let Some(ordering) = order_of_numbers(a, b)
-        {
-            return ordering;
+        if let Some(order) = self.order_of_numbers(arena, a, b) {
+            return order;
         }
-        if let (Value::Word(a), Value::Word(b)) = (a, b)
-            && a == b
-        {
-            return Ordering::Equal;
-        }
-        self.order_of_keys(arena, a, b)
+        self.ask(arena, a, b, Question::Order)
     }
 
-    fn order_of_keys<'a, H: Host>(
+    /// Returns the order of two numbers, if it is easy to tell.
+    #[inline]
+    fn order_of_numbers<'a, H: Host>(
+        &self,
+        arena: &ValueArena<'a, H>,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> Option<Ordering> {
+        order_of_numbers(arena.number(a)?, arena.number(b)?)
+    }
+
+    /// Walks both values.
+    fn ask<'a, H: Host>(
         &mut self,
         arena: &ValueArena<'a, H>,
         a: Value<'a, H>,
         b: Value<'a, H>,
+        question: Question,
     ) -> Ordering {
-        self.start();
-        order_key(arena.term(a), &mut self.left, self.zeros);
-        order_key(arena.term(b), &mut self.right, self.zeros);
-        self.left.cmp(&self.right)
+        let (zeros, mut left) = (self.zeros, self.left());
+        let order = match (a, b) {
+            (Value::Image(a), Value::Image(b)) => compare_within(a, b, question, zeros, &mut left),
+            _ => compare_within(arena.term(a), arena.term(b), question, zeros, &mut left),
+        };
+        self.note_left(order.map(|_| left));
+        order.unwrap_or(Ordering::Less)
     }
 
     /// Finds the key of a map of an image that is this term (`=:=`).
@@ -118,19 +208,34 @@ impl Comparer {
             return (i < keys.len() && at(i).immediate() == Some(word)).then_some(i);
         }
         self.start();
-        let options = exact_options(self.zeros);
-        exact_key(key, &mut self.left, options);
         let i = lower_bound(keys.len(), |i| {
-            at(i).immediate().is_some() || {
-                self.right.clear();
-                exact_key(at(i), &mut self.right, options);
-                self.right < self.left
-            }
+            at(i).immediate().is_some() || self.order_of_exact_keys(at(i), key).is_lt()
         });
         let found = keys.get(i)?;
+        self.order_of_exact_keys(found, key).is_eq().then_some(i)
+    }
+
+    /// Returns the order of the exact keys of a term and of the one that is looked for. The key of
+    /// that is made only once since the last [`start`](Comparer::start).
+    fn order_of_exact_keys<A: TermRef, B: TermRef>(&mut self, a: A, wanted: B) -> Ordering {
+        if let Some((order, bytes)) = exact_order(a, wanted) {
+            let _ = self.spend(bytes / BYTES_PER_STEP);
+            return order;
+        }
+        let options = exact_options(self.zeros);
+        let most = self.left().saturating_mul(BYTES_PER_STEP);
+        let mut work = Some(0);
+        if self.left.is_empty() {
+            work = exact_key_within(wanted, &mut self.left, options, most);
+        }
         self.right.clear();
-        exact_key(found, &mut self.right, options);
-        (self.right == self.left).then_some(i)
+        let more = work.and_then(|_| exact_key_within(a, &mut self.right, options, most));
+        let left = work.zip(more).and_then(|(work, more)| {
+            self.left()
+                .checked_sub(work.saturating_add(more) / BYTES_PER_STEP)
+        });
+        self.note_left(left);
+        self.right.cmp(&self.left)
     }
 
     /// Returns the index of the first of these values that is this term (`=:=`). Makes at most one
@@ -141,30 +246,16 @@ impl Comparer {
         values: &[Value<'a, H>],
         wanted: Value<'a, H>,
     ) -> Option<usize> {
-        if let Value::Word(wanted) = wanted {
-            let is_it =
-                |value: &Value<'a, H>| matches!(value, Value::Word(word) if *word == wanted);
-            return values.iter().position(is_it);
-        }
         self.start();
-        let options = exact_options(self.zeros);
-        exact_key(arena.term(wanted), &mut self.left, options);
-        values.iter().position(|&value| {
+        values.iter().position(|&value| match (value, wanted) {
+            (Value::Word(value), Value::Word(wanted)) => value == wanted,
             // Whatever can be a word is one.
-            !matches!(value, Value::Word(_)) && {
-                self.right.clear();
-                exact_key(arena.term(value), &mut self.right, options);
-                self.left == self.right
-            }
+            (Value::Word(_), _) | (_, Value::Word(_)) => false,
+            (Value::Image(value), Value::Image(wanted)) => self.same_images(value, wanted),
+            _ => self
+                .order_of_exact_keys(arena.term(value), arena.term(wanted))
+                .is_eq(),
         })
-    }
-
-    /// Forgets what concerns the run before.
-    #[inline]
-    pub(crate) fn begin_run(&mut self) {
-        if let Some(fingerprints) = &mut self.fingerprints {
-            fingerprints.clear();
-        }
     }
 
     /// The positions of these values, ascending, without those that come again later.
@@ -185,10 +276,19 @@ impl Comparer {
             }
         }
         let options = exact_options(self.zeros);
-        if others.len() > 1 {
+        if others.len() > FEW_KEYS || others.iter().any(|&(_, i)| !is_image(values[i])) {
+            // So that the next run clears the fingerprints.
+            let _ = self.spend(others.len());
             let fingerprints = self.fingerprints.get_or_insert_default();
             for (fingerprint, position) in &mut others {
                 *fingerprint = fingerprints.of(arena.term(values[*position]), options);
+            }
+        } else {
+            for i in 1..others.len() {
+                let this = values[others[i].1];
+                let mut before = others[..i].iter();
+                let same = before.find(|(_, at)| self.same(arena, values[*at], this));
+                others[i].0 = same.map_or(i as u64, |same| same.0);
             }
         }
         words.sort_unstable();
@@ -225,6 +325,10 @@ impl Comparer {
             buffer.shrink_to(KEEP);
         }
     }
+}
+
+fn is_image<H>(value: Value<'_, H>) -> bool {
+    matches!(value, Value::Image(_))
 }
 
 fn exact_options(zeros: Zeros) -> Options {

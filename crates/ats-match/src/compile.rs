@@ -7,6 +7,7 @@ mod expression;
 mod head;
 
 use crate::code::{Home, Op, Program};
+use crate::owned_image::OwnedImage;
 use crate::spec::{Clause, Expression, Pattern, Spec};
 use ats_term::image::Host;
 use compiler::{Compiler, ONLY_ELEMENT};
@@ -31,6 +32,7 @@ impl<H: Host> Program<H> {
             code: Vec::new(),
             clauses: Vec::with_capacity(spec.clauses().len()),
             constants: Vec::new(),
+            constant_words: spec.images.iter().map(OwnedImage::len_words).sum(),
             spec,
         };
         for i in 0..program.spec.clauses().len() {

@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
 use crate::run::{Run, truth};
-use crate::value::{Number, Parts, Value, ValueArena};
+use crate::value::{Number, Value};
 use ats_term::image::{Host, HostKind, Immediate, View};
 use ats_term::term_ref::{FunIdent, Kind, TermRef};
 use std::cmp::Ordering;
@@ -56,6 +56,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             Function::NodeOf => self.node_of(value),
             _ => {
                 let zeros = self.comparer.zeros;
+                self.pay(function, value, value)?;
                 self.arena_mut().calculate_one(function, value, zeros)
             }
         }
@@ -112,7 +113,10 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 }
                 _ => Err(EvaluationError),
             },
-            _ => self.arena_mut().calculate_two(function, a, b),
+            _ => {
+                self.pay(function, a, b)?;
+                self.arena_mut().calculate_two(function, a, b)
+            }
         }
     }
 
@@ -149,8 +153,10 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             Function::Greater => self.order(a, b).is_gt(),
             Function::LessOrEqual => self.order(a, b).is_le(),
             Function::GreaterOrEqual => self.order(a, b).is_ge(),
-            Function::Equal => self.order(a, b).is_eq(),
-            _ => self.order(a, b).is_ne(),
+            _ => {
+                let (comparer, arena) = self.comparing();
+                comparer.equal(arena, a, b) == (function == Function::Equal)
+            }
         }
     }
 
@@ -335,21 +341,33 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         if from < 0 || to > bytes as i128 {
             return Err(EvaluationError);
         }
-        let (from, to) = (from as usize, to as usize);
-        match binary {
-            Value::Bytes(parts) => Ok(part_of(parts, from, to)),
-            Value::Image(term) => {
-                let arena = self.arena_mut();
-                Ok(term.with_bits(|bytes| arena.copy_bytes(&bytes[from..to]))?)
-            }
-            _ => Err(EvaluationError),
+        let part = self.arena_mut().slice(binary, from as usize..to as usize);
+        part.ok_or(EvaluationError)
+    }
+
+    /// Takes the steps of a calculation, which are many if it has large integers.
+    fn pay(
+        &mut self,
+        function: Function,
+        a: Value<'r, H>,
+        b: Value<'r, H>,
+    ) -> std::result::Result<(), EvaluationError> {
+        let (m, n) = (self.arena().words_of_big(a), self.arena().words_of_big(b));
+        let words = match function {
+            Function::Multiply | Function::Div | Function::Rem => m.saturating_mul(n.max(1)).max(n),
+            Function::Bsl => m.saturating_add(b.as_small().unwrap_or(0).max(0) as usize / 64),
+            _ => m.max(n),
+        };
+        if words < WORDS_PER_STEP {
+            return Ok(());
         }
+        let paid = self.comparer.spend(words / WORDS_PER_STEP);
+        paid.ok_or(EvaluationError)
     }
 }
 
-fn part_of<'r, H: Host>(bytes: Parts, from: usize, to: usize) -> Value<'r, H> {
-    ValueArena::part_of_bytes(bytes, from, to - from)
-}
+/// The number of words of a calculation that are one step.
+const WORDS_PER_STEP: usize = 4;
 
 /// A size as a value.
 fn size<'r, H: Host>(size: usize) -> Value<'r, H> {

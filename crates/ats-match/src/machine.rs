@@ -36,11 +36,25 @@ impl<H: Host> Machine<H> {
         self.comparer.tidy();
     }
 
+    /// Lets each run from now on take about so many steps of 10 ns for what may take long:
+    /// comparing terms, making keys of them, and calculating with large integers. A new machine has
+    /// no limit.
+    pub fn limit(&mut self, most: usize) {
+        self.comparer.limit(most);
+    }
+
+    /// Returns `true` if a run was to take more steps than it may, since [`limit`](Self::limit) was
+    /// called last. Then the result of that run means nothing, and all runs after it had none.
+    #[must_use]
+    pub fn gave_up(&self) -> bool {
+        self.comparer.gave_up()
+    }
+
     /// Runs the program on an object; `None` if no clause matches.
     ///
     /// The clauses are tried in order; the first whose head matches and whose guards are all `true`
     /// gives the result. Nothing is built that the result does not need. O(size of the program) for
-    /// the most part; comparing and measuring terms takes time proportional to their size.
+    /// the most part; comparing terms takes time proportional to what they have in common.
     #[inline]
     pub fn run<'r, E: Environment>(
         &'r mut self,
@@ -49,7 +63,9 @@ impl<H: Host> Machine<H> {
         environment: &E,
     ) -> Option<Outcome<'r, H>> {
         self.comparer.zeros = program.spec.zeros();
-        self.comparer.begin_run();
+        if !self.comparer.begin_run() {
+            return None;
+        }
         let mut run = Run {
             buffers: self.buffers.for_run(),
             comparer: &mut self.comparer,
@@ -65,7 +81,10 @@ impl<H: Host> Machine<H> {
         let arena = &buffers.arena;
         Some(match found {
             Found::Object => Outcome::object(object, arena),
-            Found::Value(value) => Outcome::value(RunTerm { value, arena }, program.spec.words()),
+            Found::Value(value) => {
+                let most_words = object.len_words() + program.constant_words;
+                Outcome::value(RunTerm { value, arena }, program.spec.words(), most_words)
+            }
         })
     }
 }

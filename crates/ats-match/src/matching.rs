@@ -3,8 +3,7 @@
 use crate::code::Op;
 use crate::run::Run;
 use crate::value::Value;
-use ats_term::Zeros;
-use ats_term::image::{Host, ImageRef, View, term_eq};
+use ats_term::image::{Host, ImageRef, View};
 
 impl<'r, H: Host, E> Run<'_, 'r, H, E> {
     /// An operation of a head. Returns the term that is current after it, or nothing if the head
@@ -27,7 +26,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         let current = current.expect("match: a test without a term");
         let passes = match *op {
             Op::Is(word) => current.immediate() == Some(word),
-            Op::IsConstant(index) => is_literal(current, self.constant(index), self.comparer.zeros),
+            Op::IsConstant(index) => self.is_literal(current, self.constant(index)),
             Op::IsSame(home) => {
                 let (a, b) = (Value::of(current), Value::of(self.home(home)));
                 self.comparer.same(&self.buffers.arena, a, b)
@@ -71,12 +70,12 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         let position = self.comparer.find_key(keys, key)?;
         self.buffers.containers[container + 1].get(position)
     }
-}
 
-/// Returns `true` if a term is the literal of a head: floats must have the same bits.
-fn is_literal<H: Host>(term: ImageRef<'_, H>, literal: ImageRef<'_, H>, zeros: Zeros) -> bool {
-    match (term.view(), literal.view()) {
-        (View::Float(a), View::Float(b)) => a.to_bits() == b.to_bits(),
-        _ => term_eq(term, literal, zeros),
+    /// Returns `true` if a term is the literal of a head: floats must have the same bits.
+    fn is_literal(&mut self, term: ImageRef<'r, H>, literal: ImageRef<'r, H>) -> bool {
+        match (term.view(), literal.view()) {
+            (View::Float(a), View::Float(b)) => a.to_bits() == b.to_bits(),
+            _ => self.comparer.same_images(term, literal),
+        }
     }
 }

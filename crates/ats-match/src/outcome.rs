@@ -4,13 +4,15 @@ use crate::run_term::RunTerm;
 use crate::spec::Words;
 use crate::value::{Parts, Value, ValueArena};
 use ats_term::image::{Host, HostSink, Object, Scratch, decode, decode_object};
-use ats_term::term_ref::TermRef;
+use ats_term::term_ref::{TermRef, is_larger};
 
 /// The result of a clause that matched. It lives until the machine runs again.
 pub struct Outcome<'r, H> {
     result: Result<RunTerm<'r, H>, Object<'r, H>>,
     true_word: u64,
     arena: &'r ValueArena<'r, H>,
+    /// The number of words of the object and of all constants.
+    words: usize,
 }
 
 impl<H: Host> std::fmt::Debug for Outcome<'_, H> {
@@ -22,6 +24,7 @@ impl<H: Host> std::fmt::Debug for Outcome<'_, H> {
 impl<'r, H: Host> Outcome<'r, H> {
     pub(crate) fn object(object: Object<'r, H>, arena: &'r ValueArena<'r, H>) -> Self {
         Outcome {
+            words: object.len_words(),
             result: Err(object),
             // No word, so no object is it.
             true_word: 0,
@@ -29,11 +32,27 @@ impl<'r, H: Host> Outcome<'r, H> {
         }
     }
 
-    pub(crate) fn value(term: RunTerm<'r, H>, words: Words) -> Self {
+    /// `most_words` are those of all that the term can have parts of.
+    pub(crate) fn value(term: RunTerm<'r, H>, words: Words, most_words: usize) -> Self {
         Outcome {
             result: Ok(term),
             true_word: words.true_,
             arena: term.arena,
+            words: most_words,
+        }
+    }
+
+    /// Returns `true` if the result is much larger than so many words. O(1) if the object is not.
+    #[inline]
+    pub fn is_larger(&self, most: usize) -> bool {
+        self.words > most && self.is_larger_than_most(most)
+    }
+
+    #[cold]
+    fn is_larger_than_most(&self, most: usize) -> bool {
+        match self.result {
+            Ok(term) => is_larger(term, most),
+            Err(_) => true,
         }
     }
 
@@ -227,7 +246,7 @@ impl<T: Copy> Writer<T> {
             Value::Float(value) => sink.float(value),
             Value::Image(term) => decode(term, sink, &mut self.scratch),
             Value::Big(_) => term.with_big(|negative, magnitude| sink.big(negative, magnitude)),
-            Value::Bytes(parts) => term.with_bits(|bytes| sink.bits(bytes, 8 * parts.len())),
+            Value::Bytes(_) => term.with_bits(|bytes| sink.bits(bytes, 8 * bytes.len())),
             Value::Tuple(_) => sink.tuple(&[]),
             Value::Map { .. } => sink.map(&[], &[]),
             Value::List(_) => unreachable!("match: a list has at least a tail"),

@@ -74,7 +74,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
                 Kind::Cons(self.with(head), self.with(tail))
             }
             Value::Map { keys } => Kind::Map(keys.len()),
-            Value::Bytes(parts) => Kind::Bits(8 * parts.len()),
+            Value::Bytes(index) => Kind::Bits(8 * self.arena.slice_len(index)),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
 
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self.value {
-            Value::Bytes(parts) => f(self.arena.bytes(parts)),
+            Value::Bytes(index) => self.arena.with_slice(index, f),
             _ => self.image().with_bits(f),
         }
     }

@@ -3,8 +3,8 @@
 //! A value is a word, or tells where the rest of it is: in the image of the object or of a
 //! constant, or among the things that this run has made, which are kept in its [`ValueArena`].
 
-use ats_term::Integer;
 use ats_term::image::{Host, ImageRef, NIL, View, small_word};
+use ats_term::{Integer, TermRef};
 use std::ops::Range;
 
 /// A term during a run.
@@ -28,8 +28,8 @@ pub(crate) enum Value<'a, H> {
         /// The keys.
         keys: Parts,
     },
-    /// A binary that was made.
-    Bytes(Parts),
+    /// A part of a binary, under this number.
+    Bytes(u32),
 }
 
 /// Things that stand side by side.
@@ -127,7 +127,13 @@ pub(crate) struct TooMany;
 pub(crate) struct ValueArena<'a, H> {
     parts: Vec<Value<'a, H>>,
     bigs: Vec<Integer>,
-    bytes: Vec<u8>,
+    slices: Vec<ByteSlice<'a, H>>,
+}
+
+/// A part of a binary, which is not copied.
+pub(crate) struct ByteSlice<'a, H> {
+    binary: ImageRef<'a, H>,
+    range: Range<usize>,
 }
 
 /// Buffers with room for more entries than this are given back.
@@ -147,7 +153,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         ValueArena {
             parts: Vec::new(),
             bigs: Vec::new(),
-            bytes: Vec::new(),
+            slices: Vec::new(),
         }
     }
 
@@ -155,7 +161,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
     pub(crate) fn clear(&mut self) {
         empty(&mut self.parts);
         empty(&mut self.bigs);
-        empty(&mut self.bytes);
+        empty(&mut self.slices);
     }
 
     pub(crate) fn integer(&mut self, integer: Integer) -> Value<'a, H> {
@@ -207,30 +213,36 @@ impl<'a, H: Host> ValueArena<'a, H> {
         Ok(Value::Map { keys })
     }
 
-    pub(crate) fn copy_bytes(&mut self, bytes: &[u8]) -> Result<Value<'a, H>, TooMany> {
-        let start = self.bytes.len();
-        u32::try_from(start + bytes.len()).map_err(|_| TooMany)?;
-        self.bytes.extend_from_slice(bytes);
-        Ok(Value::Bytes(Parts {
-            start: start as u32,
-            len: bytes.len() as u32,
-        }))
+    /// Makes the part of a binary, or of a part of one, that is within this range, which it has.
+    pub(crate) fn slice(&mut self, of: Value<'a, H>, range: Range<usize>) -> Option<Value<'a, H>> {
+        let slice = match of {
+            Value::Image(binary) => ByteSlice { binary, range },
+            Value::Bytes(index) => {
+                let ByteSlice { binary, range: all } = &self.slices[index as usize];
+                ByteSlice {
+                    binary: *binary,
+                    range: all.start + range.start..all.start + range.end,
+                }
+            }
+            _ => return None,
+        };
+        self.slices.push(slice);
+        Some(Value::Bytes(self.slices.len() as u32 - 1))
     }
 
-    /// A part of a binary that was made, which is there.
-    pub(crate) fn part_of_bytes(bytes: Parts, start: usize, len: usize) -> Value<'a, H> {
-        Value::Bytes(Parts {
-            start: bytes.start + start as u32,
-            len: len as u32,
-        })
+    /// Returns the number of bytes of a part of a binary.
+    pub(crate) fn slice_len(&self, index: u32) -> usize {
+        self.slices[index as usize].range.len()
+    }
+
+    /// Lends the bytes of a part of a binary.
+    pub(crate) fn with_slice<R>(&self, index: u32, f: impl FnOnce(&[u8]) -> R) -> R {
+        let ByteSlice { binary, range } = &self.slices[index as usize];
+        binary.with_bits(|bytes| f(&bytes[range.clone()]))
     }
 
     pub(crate) fn big(&self, index: u32) -> &Integer {
         &self.bigs[index as usize]
-    }
-
-    pub(crate) fn bytes(&self, parts: Parts) -> &[u8] {
-        &self.bytes[parts.range()]
     }
 
     pub(crate) fn elements(&self, parts: Parts) -> &[Value<'a, H>] {
@@ -262,6 +274,18 @@ impl<'a, H: Host> ValueArena<'a, H> {
     /// The rest behind the elements of a list that was made.
     pub(crate) fn tail(&self, list: Parts) -> Value<'a, H> {
         self.parts[list.range().end]
+    }
+
+    /// Returns the number of words of an integer of more than 64 bits, else 0.
+    pub(crate) fn words_of_big(&self, value: Value<'a, H>) -> usize {
+        match value {
+            Value::Big(index) => self.big(index).words(),
+            Value::Image(term) => match term.view() {
+                View::Big { magnitude, .. } => magnitude.len().div_ceil(8),
+                _ => 0,
+            },
+            _ => 0,
+        }
     }
 
     #[inline]

@@ -7,3 +7,4 @@ mod model;
 mod parse;
 mod plan;
 mod rules;
+mod work;
