@@ -29,7 +29,8 @@ pub enum Error {
     Snapshot,
     /// The result has more bits than an integer may have.
     SystemLimit,
-    /// The objects have more words than the workspace is [limited](crate::Workspace::limit) to.
+    /// The objects have more words than the workspace is [limited](crate::Workspace::limit) to, or
+    /// a query takes more steps for one than its [slice](crate::select::Slice::with_limit) lets it.
     TooLarge,
     /// Another operation that changes several keys at once holds a key. Try again later, best after
     /// giving the processor away.

@@ -24,6 +24,13 @@ use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
+/// The steps that a query may take for one object on a normal scheduler: about half a millisecond.
+/// What takes longer is done on a dirty one.
+const OBJECT_STEPS: usize = 1 << 16;
+
+/// The words of a result that a normal scheduler builds.
+const RESULT_WORDS: usize = 1 << 16;
+
 /// The use of the objects that match.
 #[derive(Clone, Copy)]
 pub(super) enum Operation {
@@ -244,6 +251,10 @@ impl<'e> Work<'e> {
         let (env, slice) = (self.env, Slice::new());
         #[cfg(feature = "forcing")]
         let slice = super::forcing::forced_slice().unwrap_or(slice);
+        let slice = match process::on_dirty_scheduler() {
+            true => slice,
+            false => slice.with_limit(OBJECT_STEPS),
+        };
         let progress = scratch::with_select_buffers(|selecting| {
             let reading = (prepared, moment.get(guard)?, guard);
             self.run(table, reading, &mut cursor, &slice, selecting)
@@ -332,34 +343,34 @@ impl<'e> Work<'e> {
         let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());
         let changed = match self.operation {
             Operation::List(_) | Operation::Objects if !by_key => {
-                return Ok(table.select(selection, &mut |outcome| {
-                    self.list = env.cons(results.build(env, outcome), self.list);
+                return results.build_each(table, selection, &mut |result| {
+                    self.list = env.cons(result, self.list);
                     ControlFlow::Continue(())
-                })?);
+                });
             }
             Operation::List(_) | Operation::Objects => {
-                return Ok(table.select(selection, &mut |outcome| {
-                    self.add_to_key(slice.key(), results.build(env, outcome));
+                return results.build_each(table, selection, &mut |result| {
+                    self.add_to_key(slice.key(), result);
                     ControlFlow::Continue(())
-                })?);
+                });
             }
             Operation::Chunk { most, .. } => {
-                return Ok(table.select(selection, &mut |outcome| {
-                    self.found.push(results.build(env, outcome));
+                return results.build_each(table, selection, &mut |result| {
+                    self.found.push(result);
                     match self.found.len() >= most {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
-                })?);
+                });
             }
             Operation::Few { most } => {
-                return Ok(table.select(selection, &mut |outcome| {
-                    self.found.push(results.build(env, outcome));
+                return results.build_each(table, selection, &mut |result| {
+                    self.found.push(result);
                     match self.found.len() > most {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
-                })?);
+                });
             }
             Operation::Count => {
                 return Ok(table.select(selection, &mut |outcome| {
@@ -389,6 +400,34 @@ impl<'e> Work<'e> {
 }
 
 impl<'e> Results<VmWord<'e>> {
+    /// Builds the result for each object that matches. A normal scheduler builds none that is
+    /// large.
+    #[inline]
+    fn build_each(
+        &mut self,
+        table: &Table<VmHost>,
+        selection: &mut Selection<'_, VmHost, Caller<'e>>,
+        each: &mut impl FnMut(VmWord<'e>) -> ControlFlow<()>,
+    ) -> Result<Progress, NoReply> {
+        let env = selection.environment.0;
+        let most = match process::on_dirty_scheduler() {
+            true => usize::MAX,
+            false => RESULT_WORDS,
+        };
+        let mut is_too_large = false;
+        let progress = table.select(selection, &mut |outcome| {
+            if outcome.is_larger(most) {
+                is_too_large = true;
+                return ControlFlow::Break(());
+            }
+            each(self.build(env, outcome))
+        })?;
+        match is_too_large {
+            true => Err(NoReply::DirtyCpu),
+            false => Ok(progress),
+        }
+    }
+
     #[inline]
     fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, VmHost>) -> VmWord<'e> {
         match outcome.as_object() {

@@ -81,7 +81,8 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails; [`Error::Ended`] if the moment has
-    /// ended. Objects that were changed before stay changed.
+    /// ended. Objects that were changed before stay changed. [`Error::TooLarge`] if an object would
+    /// take more than the [limit](Slice::with_limit) of the slice; then nothing was changed.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -216,6 +217,7 @@ impl<H: Host> Table<H> {
         let Runner {
             machine, unpacked, ..
         } = &mut **runner;
+        machine.limit(slice.most_steps());
         let mut gathered = 0;
         let progress = walk(source, query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
@@ -260,6 +262,11 @@ impl<H: Host> Table<H> {
                 next => next,
             }
         })?;
+        if machine.gave_up() {
+            return Err(Error::TooLarge);
+        }
+        // What is looked at once more must come to an end.
+        machine.limit(usize::MAX);
         match progress {
             // Objects that have to be merged first are changed by the one who merges them.
             Progress::Pending => Err(Error::Storage(ats_store::Error::Pending)),

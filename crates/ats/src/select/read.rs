@@ -104,7 +104,8 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but
-    /// results may have been given.
+    /// results may have been given. [`Error::TooLarge`] if an object would take more than the
+    /// [limit](Slice::with_limit) of the slice; then the cursor and results mean nothing.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -128,7 +129,8 @@ impl<H: Host> Table<H> {
             machine, unpacked, ..
         } = &mut **runner;
         let program = query.program();
-        walk(source, query, cursor, slice, guard, |spot| {
+        machine.limit(slice.most_steps());
+        let progress = walk(source, query, cursor, slice, guard, |spot| {
             let mut stop = false;
             if spot.from.is_none() {
                 slice.count_key();
@@ -141,7 +143,11 @@ impl<H: Host> Table<H> {
                 stop
             };
             visit_objects(&spot, slice, unpacked, one)
-        })
+        })?;
+        match machine.gave_up() {
+            true => Err(Error::TooLarge),
+            false => Ok(progress),
+        }
     }
 }
 

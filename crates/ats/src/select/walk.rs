@@ -24,6 +24,7 @@ pub struct Slice {
     over: Cell<bool>,
     objects: Cell<u64>,
     keys: Cell<u64>,
+    most_steps: usize,
     /// `true` if the first look finds it over, without a clock.
     #[cfg(feature = "forcing")]
     by_work: bool,
@@ -46,6 +47,7 @@ impl Slice {
             over: Cell::new(false),
             objects: Cell::new(0),
             keys: Cell::new(0),
+            most_steps: usize::MAX,
             #[cfg(feature = "forcing")]
             by_work: false,
         }
@@ -61,6 +63,19 @@ impl Slice {
             by_work: true,
             ..Self::new()
         }
+    }
+
+    /// Returns the same slice, in which one object may take so many steps, as
+    /// [`Machine::limit`](ats_match::Machine::limit) counts them. If it would take more, the slice
+    /// ends with [`Error::TooLarge`], and is to be done again by a caller that has time.
+    #[must_use]
+    pub const fn with_limit(self, most_steps: usize) -> Self {
+        Slice { most_steps, ..self }
+    }
+
+    /// Returns the number of steps that one object may take.
+    pub(super) fn most_steps(&self) -> usize {
+        self.most_steps
     }
 
     /// Counts a bit of work. Returns `true` if the time is over.
