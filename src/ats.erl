@@ -700,7 +700,7 @@ tab2list(Table) ->
 foldl(Function, Acc, Table) ->
     case ?WITH_ERROR_INFO(ats_moment:begin_fold(Table), [Function, Acc, Table]) of
         {few, Objects} ->
-            lists:foldl(Function, Acc, Objects);
+            fold_list(Function, Acc, Objects);
         {reading, Reading} ->
             Source = ats_moment:source(Reading),
             try fold_forwards(Function, Acc, Source, chunk(Source, start))
@@ -1750,10 +1750,14 @@ identifier(Id) ->
 -spec fold_forwards(fun((tuple(), Acc) -> Acc), Acc, table(),
                     {[tuple()], ats_nif:position() | done}) -> Acc.
 fold_forwards(Function, Acc, _Source, {Objects, done}) ->
-    lists:foldl(Function, Acc, Objects);
+    fold_list(Function, Acc, Objects);
 fold_forwards(Function, Acc, Source, {Objects, Next}) ->
-    fold_forwards(Function, lists:foldl(Function, Acc, Objects), Source,
-                  chunk(Source, Next)).
+    fold_forwards(Function, fold_list(Function, Acc, Objects), Source, chunk(Source, Next)).
+
+%% Like `lists:foldl/3', but does not look at the function if there are no objects.
+-spec fold_list(fun((tuple(), Acc) -> Acc), Acc, [tuple()]) -> Acc.
+fold_list(_Function, Acc, []) -> Acc;
+fold_list(Function, Acc, Objects) -> lists:foldl(Function, Acc, Objects).
 
 %% What is read may end meanwhile, with its table.
 -spec chunk(table(), start | ats_nif:position()) -> {[tuple()], ats_nif:position() | done}.

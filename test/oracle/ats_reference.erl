@@ -226,8 +226,12 @@ in_order(true, Found, _) -> Found;
 in_order(false, _, End) -> End.
 
 %% The folds of older releases take the key '$end_of_table' for the end.
-foldl(F, Acc, T) -> lists:foldl(F, Acc, ets:tab2list(T)).
-foldr(F, Acc, T) -> lists:foldr(F, Acc, ets:tab2list(T)).
+foldl(F, Acc, T) -> fold(foldl, F, Acc, ets:tab2list(T)).
+foldr(F, Acc, T) -> fold(foldr, F, Acc, ets:tab2list(T)).
+
+%% The function is not looked at if there is nothing to fold over.
+fold(_, _, Acc, []) -> Acc;
+fold(Fold, F, Acc, Objects) -> lists:Fold(F, Acc, Objects).
 
 update_counter(T, K, Ops, Default) ->
     ok = check_default(T, Default),
