@@ -35,7 +35,7 @@
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
 -export([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
--export([table_of_moment/1]).
+-export([table_of_moment/1, end_when_freed/1]).
 -export([disk_moment/2, disk_moments/1, disk_diff/3]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -63,7 +63,7 @@
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
 -nifs([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
--nifs([table_of_moment/1]).
+-nifs([table_of_moment/1, end_when_freed/1]).
 -nifs([disk_moment/2, disk_moments/1, disk_diff/3]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -486,10 +486,14 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
-%% Makes a snapshot of a table in memory, as a table that each process may read; for a query only
-%% the caller, and `none' if the store of the table has no moments.
+%% Makes a snapshot of a table in memory, as a table that each process may read; for a query those
+%% that may read the table then, and `none' if the store of the table has no moments.
 -spec snapshot(ats:table(), query | default | (MaxAge :: pos_integer())) -> ats:tid() | none.
 snapshot(_Table, _MaxAge) -> ?NOT_LOADED.
+
+%% A reference: when no term leads to it any more, a snapshot for a query ends, if it has not yet.
+-spec end_when_freed(ats:tid()) -> reference().
+end_when_freed(_Snapshot) -> ?NOT_LOADED.
 
 %% The number of snapshots of a table, and of queries on their way; the age of the oldest in
 %% milliseconds, the bytes that are held back for them, and the number of snapshots that bounds have

@@ -7,14 +7,18 @@
 
 -export([make/2, release/1, max_age/1, diff/4, differences/2, second/1]).
 -export([read/2, begin_reading/1, begin_fold/1, source/1, end_reading/1]).
+-export([begin_walk/1, is_on_its_way/1, end_walk/1]).
 
--export_type([reading/0]).
+-export_type([reading/0, walk/0]).
 
 %% Objects of a table of which no moment is kept to fold over it.
 -define(FEW, 32).
 
 -opaque reading() :: {moment | fixed, ats:table()}.
 %% A table that is read in many calls.
+
+-type walk() :: {ats:tid(), Held :: reference()}.
+%% A moment, and a reference with which it ends.
 
 %%--------------------------------------------------------------------------------------------
 %% Snapshots
@@ -139,6 +143,26 @@ end_reading({fixed, Id}) ->
     %% It may have been deleted meanwhile.
     try ats_nif:safe_fixtable(Id, false)
     catch error:{ats_error, _Cause} -> true
+    end.
+
+%% @doc Begins to read a moment of a table for a reader that may stop without a word. The moment ends
+%% with the result, also if that is not a term of the caller any more. Returns `none' if the store of
+%% the table has no moments.
+-spec begin_walk(ats:table()) -> walk() | none.
+begin_walk(Table) ->
+    case ats_nif:snapshot(Table, query) of
+        none -> none;
+        Moment -> {Moment, ats_nif:end_when_freed(Moment)}
+    end.
+
+-spec is_on_its_way(Moment :: ats:tid()) -> boolean().
+is_on_its_way(Moment) -> ats_info:item(id, Moment) =/= undefined.
+
+%% @doc Ends a walk, which may have ended.
+-spec end_walk(Moment :: ats:tid()) -> true.
+end_walk(Moment) ->
+    try ats_nif:delete(Moment)
+    catch error:{ats_error, id} -> true
     end.
 
 -spec identifier(ats:table()) -> ats:tid().

@@ -22,13 +22,25 @@
 -type objects() :: maybe_improper_list(term(), fun(() -> objects()) | []).
 %% A list whose tail is a function that returns the rest.
 
+-type step() :: {Key :: term(), [tuple()]} | '$end_of_table'.
+
+-type walk() :: ats_moment:walk() | none.
+%% What a walk reads, if that is not the table.
+
 -define(DEFAULT_N_OBJECTS, 100).
 
-%% What a query reads: the table that it finds then, and what is done before and after.
+%% Walks of a query that are begun before those are looked for that were left.
+-define(FEW_WALKS, 64).
+
+%% What a query reads: a table of a facade, of which each walk sees a moment if there is a key.
 -record(source, {facade :: module(),
-                 table :: fun(() -> table()),
-                 pre :: fun(() -> term()),
-                 post :: fun(() -> term())}).
+                 table :: table(),
+                 key = none :: none | {?MODULE, reference()}}).
+
+%% What the process that runs a query keeps in its dictionary, by the key of the source.
+-record(query, {open = [] :: [Moment :: ats:tid()],
+                room = ?FEW_WALKS :: non_neg_integer(),
+                outer :: #query{} | undefined}).
 
 %% @doc A handle of a table of that facade.
 -spec table(Facade :: module(), table(), [option()] | option()) -> qlc:query_handle().
@@ -39,48 +51,22 @@ table(Facade, Table, Asked) ->
 -spec table(Facade :: module(), Shown :: term(), table(), [option()] | option()) ->
           qlc:query_handle().
 table(Facade, Shown, Table, Asked) ->
-    Fixed = #source{facade = Facade,
-                    table = fun() -> Table end,
-                    pre = fun() -> Facade:safe_fixtable(Table, true) end,
-                    post = fun() -> Facade:safe_fixtable(Table, false) end},
-    table_of(Fixed, Shown, Table, Asked).
+    table_of(#source{facade = Facade, table = Table}, Shown, Asked).
 
-%% @doc A handle of a table of the native library, of which a query reads one moment.
-%%
-%% The process that runs a query keeps the moment in its dictionary, since it reads by functions
-%% that were made before the query has begun.
+%% @doc A handle of a table of the native library, of which each walk sees one moment. Look-ups see
+%% the table as it is.
 -spec table_of_moment(Facade :: module(), Shown :: ats:table(), ats:table(),
                       [option()] | option()) -> qlc:query_handle().
 table_of_moment(Facade, Shown, Table, Asked) ->
-    Key = {?MODULE, make_ref()},
-    Begin = fun() ->
-                    Reading = try ats_moment:begin_reading(Table)
-                              catch error:{ats_error, Cause} ->
-                                      erlang:error(ats_errors:reason(Cause))
-                              end,
-                    put(Key, {Reading, get(Key)})
-            end,
-    End = fun() ->
-                  case erase(Key) of
-                      {Reading, undefined} -> ats_moment:end_reading(Reading);
-                      {Reading, Outer} -> put(Key, Outer), ats_moment:end_reading(Reading)
-                  end
-          end,
-    Source = fun() ->
-                     case get(Key) of
-                         undefined -> Table;
-                         {Reading, _Outer} -> ats_moment:source(Reading)
-                     end
-             end,
-    OfMoment = #source{facade = Facade, table = Source, pre = Begin, post = End},
-    table_of(OfMoment, Shown, Table, Asked).
+    Source = #source{facade = Facade, table = Table, key = {?MODULE, make_ref()}},
+    table_of(Source, Shown, Asked).
 
--spec table_of(#source{}, Shown :: term(), table(), [option()] | option()) -> qlc:query_handle().
-table_of(#source{facade = Facade} = Source, Shown, Table, Asked) ->
+-spec table_of(#source{}, Shown :: term(), [option()] | option()) -> qlc:query_handle().
+table_of(#source{facade = Facade, table = Table} = Source, Shown, Asked) ->
     {Traverse, Rest} = take(traverse, select, options(Asked)),
     {NObjects, Further} = take(n_objects, default, Rest),
-    Callbacks = [{pre_fun, fun(_) -> (Source#source.pre)() end},
-                 {post_fun, Source#source.post},
+    Callbacks = [{pre_fun, fun(_) -> begin_query(Source) end},
+                 {post_fun, fun() -> end_query(Source) end},
                  {info_fun, fun(Item) -> info(Facade, Table, Item) end},
                  {format_fun, fun(What) -> format(Facade, Shown, Asked, What) end},
                  {key_equality, key_equality(Facade, Table)},
@@ -90,6 +76,70 @@ table_of(#source{facade = Facade} = Source, Shown, Table, Asked) ->
     catch
         error:badarg -> wrong_options()
     end.
+
+%%--------------------------------------------------------------------------------------------
+%% Walks
+%%
+%% The table is fixed as long as a query goes on, which may walk through it many times. Each walk of
+%% a source with a key has a moment, which ends with the walk. `qlc' leaves walks, for example where
+%% one side of a join has no more: their moments end when the functions are freed that would go on,
+%% or with the query.
+%%--------------------------------------------------------------------------------------------
+
+-spec begin_query(#source{}) -> term().
+begin_query(#source{facade = Facade, table = Table, key = none}) ->
+    Facade:safe_fixtable(Table, true);
+begin_query(#source{facade = Facade, table = Table, key = Key}) ->
+    true = Facade:safe_fixtable(Table, true),
+    %% A query may have the same handle twice, also in the function of a filter.
+    put(Key, #query{outer = get(Key)}).
+
+-spec end_query(#source{}) -> term().
+end_query(#source{facade = Facade, table = Table, key = none}) ->
+    Facade:safe_fixtable(Table, false);
+end_query(#source{facade = Facade, table = Table, key = Key}) ->
+    #query{open = Open, outer = Outer} = erase(Key),
+    Outer =:= undefined orelse put(Key, Outer),
+    lists:foreach(fun ats_moment:end_walk/1, Open),
+    Facade:safe_fixtable(Table, false).
+
+-spec begin_walk(#source{}) -> walk().
+begin_walk(#source{key = none}) ->
+    none;
+begin_walk(#source{table = Table, key = Key}) ->
+    try ats_moment:begin_walk(Table) of
+        none ->
+            none;
+        {Moment, _Held} = Walk ->
+            #query{open = Open} = Query = make_room(get(Key)),
+            put(Key, Query#query{open = [Moment | Open], room = Query#query.room - 1}),
+            Walk
+    catch
+        error:{ats_error, Cause} -> erlang:error(ats_errors:reason(Cause))
+    end.
+
+%% Forgets walks that have ended since they were left. So there are at most twice as many as have
+%% not, and each was looked at about once.
+-spec make_room(#query{}) -> #query{}.
+make_room(#query{open = Open, room = 0} = Query) ->
+    Left = lists:filter(fun ats_moment:is_on_its_way/1, Open),
+    Query#query{open = Left, room = max(?FEW_WALKS, length(Left))};
+make_room(Query) ->
+    Query.
+
+-spec read_by(walk(), #source{}) -> table().
+read_by(none, #source{table = Table}) -> Table;
+read_by({Moment, _Held}, _Source) -> Moment.
+
+%% Returns what is behind the last object.
+-spec end_walk(walk(), #source{}) -> [].
+end_walk(none, _Source) ->
+    [];
+end_walk({Moment, _Held}, #source{key = Key}) ->
+    #query{open = Open} = Query = get(Key),
+    put(Key, Query#query{open = lists:delete(Moment, Open)}),
+    true = ats_moment:end_walk(Moment),
+    [].
 
 %%--------------------------------------------------------------------------------------------
 %% Options
@@ -128,44 +178,46 @@ wrong_options() ->
 
 -spec traversal(#source{}, term(), pos_integer()) ->
           fun(() -> objects()) | fun((ats:match_spec()) -> objects()).
-traversal(#source{facade = Facade, table = Source}, select, N) ->
-    fun(MatchSpec) -> chunks(Facade, Facade:select(Source(), MatchSpec, N)) end;
-traversal(#source{facade = Facade, table = Source}, {select, MatchSpec}, N) ->
-    fun() -> chunks(Facade, Facade:select(Source(), MatchSpec, N)) end;
-traversal(#source{facade = Facade, table = Source}, first_next, _N) ->
-    fun() ->
-            Table = Source(),
-            steps(Table, Facade:first_lookup(Table), fun Facade:next_lookup/2)
-    end;
-traversal(#source{facade = Facade, table = Source}, last_prev, _N) ->
-    fun() ->
-            Table = Source(),
-            steps(Table, Facade:last_lookup(Table), fun Facade:prev_lookup/2)
-    end;
+traversal(Source, select, N) ->
+    fun(MatchSpec) -> select(Source, MatchSpec, N) end;
+traversal(Source, {select, MatchSpec}, N) ->
+    fun() -> select(Source, MatchSpec, N) end;
+traversal(#source{facade = Facade} = Source, first_next, _N) ->
+    fun() -> steps(Source, fun Facade:first_lookup/1, fun Facade:next_lookup/2) end;
+traversal(#source{facade = Facade} = Source, last_prev, _N) ->
+    fun() -> steps(Source, fun Facade:last_lookup/1, fun Facade:prev_lookup/2) end;
 traversal(_Source, _Unknown, _N) ->
     wrong_options().
 
--spec chunks(module(), {[term()], Continuation :: term()} | '$end_of_table') -> objects().
-chunks(_Facade, '$end_of_table') ->
-    [];
-chunks(Facade, {Results, Continuation}) ->
-    Results ++ fun() -> chunks(Facade, Facade:select(Continuation)) end.
+-spec select(#source{}, ats:match_spec(), pos_integer()) -> objects().
+select(#source{facade = Facade} = Source, MatchSpec, N) ->
+    Walk = begin_walk(Source),
+    chunks(Source, Walk, Facade:select(read_by(Walk, Source), MatchSpec, N)).
 
--spec steps(table(), {term(), [tuple()]} | '$end_of_table',
-            fun((table(), term()) -> {term(), [tuple()]} | '$end_of_table')) -> objects().
-steps(_Table, '$end_of_table', _Step) -> [];
-steps(Table, {Key, Objects}, Step) ->
-    Objects ++ fun() -> steps(Table, Step(Table, Key), Step) end.
+-spec chunks(#source{}, walk(), {[term()], Continuation :: term()} | '$end_of_table') -> objects().
+chunks(Source, Walk, '$end_of_table') ->
+    end_walk(Walk, Source);
+chunks(#source{facade = Facade} = Source, Walk, {Results, Continuation}) ->
+    Results ++ fun() -> chunks(Source, Walk, Facade:select(Continuation)) end.
+
+-spec steps(#source{}, fun((table()) -> step()), fun((table(), Key :: term()) -> step())) ->
+          objects().
+steps(Source, First, Next) ->
+    Walk = begin_walk(Source),
+    Table = read_by(Walk, Source),
+    steps(Source, Walk, First(Table), fun(Key) -> Next(Table, Key) end).
+
+-spec steps(#source{}, walk(), step(), fun((Key :: term()) -> step())) -> objects().
+steps(Source, Walk, '$end_of_table', _Next) -> end_walk(Walk, Source);
+steps(Source, Walk, {Key, Objects}, Next) ->
+    Objects ++ fun() -> steps(Source, Walk, Next(Key), Next) end.
 
 %% A specification of the user would be lost in look-ups.
 -spec lookup_fun(#source{}, term()) -> undefined | fun((pos_integer(), [term()]) -> [tuple()]).
 lookup_fun(_Source, {select, _MatchSpec}) ->
     undefined;
-lookup_fun(#source{facade = Facade, table = Source}, _Traverse) ->
-    fun(_KeyPos, Keys) ->
-            Table = Source(),
-            lists:flatmap(fun(Key) -> Facade:lookup(Table, Key) end, Keys)
-    end.
+lookup_fun(#source{facade = Facade, table = Table}, _Traverse) ->
+    fun(_KeyPos, Keys) -> lists:flatmap(fun(Key) -> Facade:lookup(Table, Key) end, Keys) end.
 
 %% An exception names the function that the user has called, and not one that was called here. The
 %% type of a table is only refused if the term is no table.

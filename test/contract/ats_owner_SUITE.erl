@@ -21,6 +21,7 @@
     dead_owner_of_many_callers/1,
     given_away_as_in_ets/1,
     protection_counts_at_once/1,
+    queries_that_lose_access/1,
     hot_potato/1,
     processes_are_watched_once/1,
     table_of_nobody/1,
@@ -50,6 +51,7 @@ all() ->
         dead_owner_of_many_callers,
         given_away_as_in_ets,
         protection_counts_at_once,
+        queries_that_lose_access,
         hot_potato,
         processes_are_watched_once,
         table_of_nobody,
@@ -519,6 +521,68 @@ until_refused(M, F, Args) ->
     case ats_oracle:call(M, F, Args) of
         {ok, _} -> until_refused(M, F, Args);
         {fail, error, badarg, _} -> ok
+    end.
+
+%% What a query has begun to read, it may not go on to read when the table is private: neither the
+%% process that began it nor another one, in whichever form it has the continuation.
+queries_that_lose_access(_) ->
+    Subject = ats_oracle:subject(),
+    [
+        ?assertEqual(
+            {Type, Named, [{How, refused} || _ <- [ets, subject]]},
+            {Type, Named, [{How, go_on(M, [Type | Named], How)} || M <- [ets, Subject]]}
+        )
+     || Type <- [set, ordered_set, bag, duplicate_bag],
+        Named <- [[], [named_table]],
+        How <- [give_away, hand_over, setopts]
+    ].
+
+go_on(M, Options, How) ->
+    Other = spawn(fun() -> server(owns_nothing) end),
+    Protection = case How of setopts -> protected; _ -> private end,
+    T = M:new(ats_test_private, [Protection | Options]),
+    true = M:insert(T, [{N, N} || N <- lists:seq(1, 2000)]),
+    Spec = [{'$1', [], ['$1']}],
+    Begun = [
+        {select, M:select(T, Spec, 10), Spec},
+        {select_reverse, M:select_reverse(T, Spec, 10), Spec},
+        {match, M:match(T, '$1', 10), [{'$1', [], ['$$']}]},
+        {match_object, M:match_object(T, '$1', 10), [{'$1', [], ['$_']}]}
+    ],
+    Calls = [
+        fun() -> M:F(M:repair_continuation(Form(Continuation), Repaired)) end
+     || {F, {_, Continuation}, Repaired} <- Begun,
+        Form <- [fun(C) -> C end, fun(C) -> binary_to_term(term_to_binary(C)) end]
+    ],
+    Go = fun() -> lists:usort([answer(Call) || Call <- Calls]) end,
+    Answers =
+        case How of
+            hand_over ->
+                ask(Other, Go);
+            setopts ->
+                [{10, more}] = ask(Other, Go),
+                true = M:setopts(T, {protection, private}),
+                ask(Other, Go);
+            give_away ->
+                [{10, more}] = Go(),
+                %% A fold ends in the middle.
+                Fold = fun(_, given) -> given; (_, _) -> M:give_away(T, Other, gift), given end,
+                refused = answer(fun() -> M:foldl(Fold, begun, T) end),
+                Go()
+        end,
+    kill(Other),
+    How =:= give_away orelse M:delete(T),
+    case Answers of
+        [Answer] -> Answer;
+        _ -> Answers
+    end.
+
+answer(Call) ->
+    try Call() of
+        {Results, _Continuation} -> {length(Results), more};
+        Result -> Result
+    catch
+        error:badarg -> refused
     end.
 
 %% Processes pass a table on and die at any moment. Exactly one of them owns the table at any time,

@@ -19,6 +19,8 @@
     ranges_are_pushed_down/1,
     fixation_ends/1,
     concurrent_changes/1,
+    walked_again/1,
+    walks_that_are_left/1,
     wrong_options/1,
     lost_tables/1
 ]).
@@ -40,6 +42,8 @@ all() ->
         ranges_are_pushed_down,
         fixation_ends,
         concurrent_changes,
+        walked_again,
+        walks_that_are_left,
         wrong_options,
         lost_tables
     ].
@@ -417,10 +421,8 @@ normalise(Code) -> erl_parse:normalise(Code).
 
 %% ----- what is left behind -----
 
-%% The reader of a table by which a query that runs shows: it fixes a table of `ets', and reads a
-%% moment of another.
-is_read(ets, T) -> ets:info(T, safe_fixed) =/= false;
-is_read(M, T) -> maps:get(queries, M:info(T, snapshots)) > 0.
+%% A query that runs fixes a table.
+is_read(M, T) -> M:info(T, safe_fixed) =/= false.
 
 %% However a query ends, the table is not read afterwards.
 fixation_ends(_) ->
@@ -466,6 +468,61 @@ concurrent_changes(_) ->
      || Type <- ?TYPES
     ],
     ok.
+
+%% A generator that is walked once more shows what was written since, and a walk that goes on shows
+%% nothing of it. The same handle may be there twice, and be walked by a filter.
+walked_again(_) ->
+    [
+        compare(Type, fun(M, T) ->
+            M:delete_all_objects(T),
+            M:insert(T, [{N, v, N} || N <- lists:seq(1, 3)]),
+            Handle = M:table(T, Options),
+            Write = fun(X) ->
+                ?assertEqual(true, is_read(M, T)),
+                M:insert(T, {X, v, X})
+            end,
+            Inner = qlc:e(
+                qlc:q([{X, K} || X <- [11, 12], Write(X), {K, _, _} <- Handle], {max_lookup, 0})
+            ),
+            Twice = qlc:e(qlc:q([{A, B} || {A, _, _} <- Handle, {B, _, _} <- Handle, A =/= B])),
+            Filtered = qlc:e(
+                qlc:q([A || {A, _, _} <- Handle, length(qlc:e(qlc:q([B || {B, _, _} <- Handle]))) > A])
+            ),
+            Looked = qlc:e(qlc:q([K || X <- [21, 22], Write(X), {K, _, _} <- Handle, K =:= X])),
+            [result(M, T, L) || L <- [Inner, Twice, Filtered, Looked]]
+        end)
+     || Type <- ?TYPES, Options <- [[], {traverse, first_next}, {traverse, last_prev}]
+    ],
+    S = subject(),
+    T = S:new(t, [ordered_set]),
+    true = S:insert(T, [{N} || N <- lists:seq(1, 1000)]),
+    Add = fun(N) -> S:insert(T, {N + 1000}) end,
+    ?assertEqual(
+        lists:seq(1, 1000), qlc:e(qlc:q([N || {N} <- S:table(T, {n_objects, 10}), Add(N)]))
+    ),
+    ?assertEqual(2000, length(qlc:e(S:table(T)))),
+    ?assertEqual(0, maps:get(queries, S:info(T, snapshots))),
+    S:delete(T).
+
+%% A join stops to walk through one side when the other has no more. The moments of such walks do
+%% not pile up until the end of the query, and none is left then.
+walks_that_are_left(_) ->
+    S = subject(),
+    [Short, Long] = Tables = [S:new(t, [ordered_set]) || _ <- [1, 2]],
+    true = S:insert(Short, [{N} || N <- lists:seq(1, 5)]),
+    true = S:insert(Long, [{N} || N <- lists:seq(1, 500)]),
+    Count = fun() -> maps:get(queries, S:info(Long, snapshots)) end,
+    Seen = fun(_) -> put(most, max(Count(), get(most))), true end,
+    put(most, 0),
+    Query = qlc:q(
+        [{X, A} || X <- lists:seq(1, 5000), {A} <- S:table(Short), {B} <- S:table(Long, {n_objects, 10}),
+            A =:= B, Seen(X)],
+        {join, merge}
+    ),
+    ?assertEqual(25000, length(qlc:e(Query))),
+    ?assert(get(most) < 2500),
+    ?assertEqual(0, Count()),
+    [S:delete(T) || T <- Tables].
 
 come_and_go(S, T) ->
     true = S:insert(T, {2 * rand:uniform(1000) + 1, x}),

@@ -126,6 +126,8 @@ pub enum Protection {
     Protected = 1,
     /// Only the owner may do either.
     Private = 2,
+    /// Those may read that may read the table of which this is a moment. Nobody writes.
+    OfSource = 3,
 }
 
 impl Protection {
@@ -134,7 +136,8 @@ impl Protection {
         match number {
             0 => Protection::Public,
             1 => Protection::Protected,
-            _ => Protection::Private,
+            2 => Protection::Private,
+            _ => Protection::OfSource,
         }
     }
 }

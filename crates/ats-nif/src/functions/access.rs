@@ -38,12 +38,38 @@ pub(super) fn find_readable<'g>(
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let shared = resolve(term, guard)?;
-    let for_all = shared.protection() != Protection::Private;
+    check_readable(env, resolve(term, guard)?, guard)
+}
+
+/// The same table, if the caller may read it.
+#[inline]
+pub(super) fn check_readable<'g>(
+    env: Env<'_>,
+    shared: &'g Shared,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    let protection = shared.protection();
+    if protection == Protection::OfSource {
+        return check_source(env, shared, guard);
+    }
+    let for_all = protection != Protection::Private;
     if is_allowed(env, shared, for_all) {
         return Ok(shared);
     }
     refuse(env, shared, for_all, guard)
+}
+
+/// The same moment of a table, if the caller may read the table.
+#[cold]
+fn check_source<'g>(
+    env: Env<'_>,
+    shared: &'g Shared,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    let moment = shared.moment.as_ref().ok_or(KnownAtom::Id)?;
+    let source = moment.source.get(guard).ok_or(KnownAtom::Id)?;
+    check_readable(env, source, guard)?;
+    Ok(shared)
 }
 
 /// A table that the caller may write.

@@ -39,7 +39,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
         Protection::Protected => KnownAtom::Protected,
-        Protection::Private => KnownAtom::Private,
+        Protection::Private | Protection::OfSource => KnownAtom::Private,
     };
     let full_scan = match shared.full_scan.answer() {
         FullScan::Allow => KnownAtom::Allow,

@@ -30,7 +30,7 @@ mod unprotected;
 mod walks;
 
 pub(crate) use moment::Reading;
-pub(crate) use snapshot::ChangedKeys;
+pub(crate) use snapshot::{ChangedKeys, HeldSnapshot};
 pub(crate) use take_all::TakenObjects;
 
 use crate::sys;

@@ -1,6 +1,6 @@
 //! Match specifications.
 
-use super::access::{find_readable, find_writable};
+use super::access::{check_readable, find_readable, find_writable};
 use super::moment::{self, AtMoment, Reading};
 use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment, start};
 use crate::atoms::{KnownAtom, boolean};
@@ -120,7 +120,9 @@ fn select_more<'e>(
         Some(reading) if operation.writes() => {
             find_writable(env, VmTerm::of(env, reading.id.term(env)), &guard)?
         }
-        Some(reading) => reading.id.get(&guard).ok_or(KnownAtom::Id)?,
+        Some(reading) => {
+            check_readable(env, reading.id.get(&guard).ok_or(KnownAtom::Id)?, &guard)?
+        }
         None => find_for(env, table, operation, &guard)?,
     };
     if resource::get::<Compiled>(compiled).is_none() {

@@ -25,6 +25,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("snapshots", snapshots, 1),
         nif!("moment_state", moment_state, 1),
         nif!("release", release, 1),
+        nif!("end_when_freed", end_when_freed, 1),
         nif!("changed_keys", changed_keys, 2),
         nif!("differences", differences, 4),
     ]
@@ -96,9 +97,9 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         }),
         name: shared.name().raw(),
         named: false,
-        protection: match shared.protection() {
-            Protection::Private if is_query => Protection::Private,
-            _ => Protection::Protected,
+        protection: match is_query {
+            true => Protection::OfSource,
+            false => Protection::Protected,
         },
         reported: ReportedOptions {
             write_concurrency: WriteConcurrency::False,
@@ -173,6 +174,34 @@ fn release<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         lifetime::delete(shared, &guard);
     }
     Ok(KnownAtom::True.word())
+}
+
+/// A snapshot that ends when the VM frees this.
+pub(crate) struct HeldSnapshot(ResourceRef<Handle>);
+
+impl Resource for HeldSnapshot {
+    const NAME: &'static CStr = c"ats_held_snapshot";
+
+    fn slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+}
+
+impl Drop for HeldSnapshot {
+    fn drop(&mut self) {
+        let guard = ats_sync::pin();
+        if let Some(shared) = self.0.get(&guard) {
+            lifetime::delete(shared, &guard);
+        }
+    }
+}
+
+/// `end_when_freed(Snapshot)`: a reference that has a snapshot for a query end when no term leads
+/// to the reference any more, if it has not ended otherwise.
+fn end_when_freed<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let snapshot = ResourceRef::<Handle>::of_term(term).ok_or(KnownAtom::Type)?;
+    Ok(ResourceRef::new(HeldSnapshot(snapshot)).term(env))
 }
 
 /// The keys that two snapshots may have differently.
