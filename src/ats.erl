@@ -1511,6 +1511,9 @@ table(Table) ->
 %% far as they can, and their conditions on the key decide how much of the table is read (see
 %% {@link explain/2}).
 %%
+%% Each walk through the table sees it as it is when the walk begins. Look-ups see it as it is then.
+%% The table is fixed while a query runs ({@link safe_fixtable/2}).
+%%
 %% <dl>
 %% <dt>`{traverse, select}'</dt><dd>the default, as described</dd>
 %% <dt>`{traverse, {select, MatchSpec}}'</dt><dd>the query is about what this match

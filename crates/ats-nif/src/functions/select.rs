@@ -120,9 +120,7 @@ fn select_more<'e>(
         Some(reading) if operation.writes() => {
             find_writable(env, VmTerm::of(env, reading.id.term(env)), &guard)?
         }
-        Some(reading) => {
-            check_readable(env, reading.id.get(&guard).ok_or(KnownAtom::Id)?, &guard)?
-        }
+        Some(reading) => check_readable(env, reading.id.get(&guard).ok_or(KnownAtom::Id)?, &guard)?,
         None => find_for(env, table, operation, &guard)?,
     };
     if resource::get::<Compiled>(compiled).is_none() {
