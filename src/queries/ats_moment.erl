@@ -145,9 +145,9 @@ end_reading({fixed, Id}) ->
     catch error:{ats_error, _Cause} -> true
     end.
 
-%% @doc Begins to read a moment of a table for a reader that may stop without a word. The moment ends
-%% with the result, also if that is not a term of the caller any more. Returns `none' if the store of
-%% the table has no moments.
+%% @doc Begins to read a moment of a table for a reader that may stop without a word: when no term
+%% leads to the reference any more, the moment ends. Returns `none' if the store of the table has no
+%% moments.
 -spec begin_walk(ats:table()) -> walk() | none.
 begin_walk(Table) ->
     case ats_nif:snapshot(Table, query) of

@@ -22,6 +22,7 @@
     given_away_as_in_ets/1,
     protection_counts_at_once/1,
     queries_that_lose_access/1,
+    takes_that_lose_access/1,
     hot_potato/1,
     processes_are_watched_once/1,
     table_of_nobody/1,
@@ -52,6 +53,7 @@ all() ->
         given_away_as_in_ets,
         protection_counts_at_once,
         queries_that_lose_access,
+        takes_that_lose_access,
         hot_potato,
         processes_are_watched_once,
         table_of_nobody,
@@ -584,6 +586,33 @@ answer(Call) ->
     catch
         error:badarg -> refused
     end.
+
+%% What another process has begun to take is not lost when the table becomes private.
+takes_that_lose_access(_) ->
+    M = ats_oracle:subject(),
+    Objects = [{N, N} || N <- lists:seq(1, 30000)],
+    Take = fun(T) ->
+        case ats_oracle:call(M, select_take, [T, [{{'$1', '_'}, [{'>', '$1', 0}], [true]}]]) of
+            {ok, Taken} -> Taken;
+            {fail, error, badarg, _} -> []
+        end
+    end,
+    [
+        begin
+            T = M:new(taken, [public, Type]),
+            true = M:insert(T, Objects),
+            Test = self(),
+            {Pid, Ref} = spawn_monitor(fun() -> Test ! {self(), begun}, exit(Take(T)) end),
+            receive {Pid, begun} -> ok end,
+            timer:sleep(Ms),
+            true = M:setopts(T, {protection, private}),
+            Taken = receive {'DOWN', Ref, process, Pid, Result} -> Result end,
+            ?assertEqual(Objects, lists:sort(Taken ++ M:tab2list(T))),
+            M:delete(T)
+        end
+     || Type <- [set, ordered_set, bag], Ms <- [0, 1, 2, 4, 8]
+    ],
+    ok.
 
 %% Processes pass a table on and die at any moment. Exactly one of them owns the table at any time,
 %% or the table is gone together with its last owner.

@@ -486,7 +486,7 @@ walked_again(_) ->
             ),
             Twice = qlc:e(qlc:q([{A, B} || {A, _, _} <- Handle, {B, _, _} <- Handle, A =/= B])),
             Filtered = qlc:e(
-                qlc:q([A || {A, _, _} <- Handle, length(qlc:e(qlc:q([B || {B, _, _} <- Handle]))) > A])
+                qlc:q([A || {A, _, _} <- Handle, A < length(qlc:e(qlc:q([B || B <- Handle])))])
             ),
             Looked = qlc:e(qlc:q([K || X <- [21, 22], Write(X), {K, _, _} <- Handle, K =:= X])),
             [result(M, T, L) || L <- [Inner, Twice, Filtered, Looked]]
@@ -515,8 +515,14 @@ walks_that_are_left(_) ->
     Seen = fun(_) -> put(most, max(Count(), get(most))), true end,
     put(most, 0),
     Query = qlc:q(
-        [{X, A} || X <- lists:seq(1, 5000), {A} <- S:table(Short), {B} <- S:table(Long, {n_objects, 10}),
-            A =:= B, Seen(X)],
+        [
+            {X, A}
+         || X <- lists:seq(1, 5000),
+            {A} <- S:table(Short),
+            {B} <- S:table(Long, {n_objects, 10}),
+            A =:= B,
+            Seen(X)
+        ],
         {join, merge}
     ),
     ?assertEqual(25000, length(qlc:e(Query))),

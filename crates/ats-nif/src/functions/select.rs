@@ -117,6 +117,11 @@ fn select_more<'e>(
     let guard = ats_sync::pin();
     let reading = resource::get::<Reading>(table);
     let shared = match reading {
+        // The result has objects that are nowhere else: a take that was begun is done, whoever may
+        // write by now.
+        Some(reading) if matches!(operation, Operation::Take) => {
+            reading.id.get(&guard).ok_or(KnownAtom::Id)?
+        }
         Some(reading) if operation.writes() => {
             find_writable(env, VmTerm::of(env, reading.id.term(env)), &guard)?
         }
