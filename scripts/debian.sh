@@ -61,3 +61,20 @@ END
     rm -rf "$dir/apt"
     return $status
 }
+
+# `get_erlang_source DISTRIBUTION FOLDER PATH` unpacks a folder of the source package of Erlang.
+get_erlang_source() {
+    [ ! -d "$2" ] || return 0
+    need_debian tar xz
+    [ -n "$1" ] || not_run "this is no Debian"
+    rm -rf "$dir/packages" "$2.new"
+    download_from deb-src "$1" "$dir/packages" source --download-only --tar-only erlang ||
+        not_run "the source package of Erlang of Debian ($1) cannot be downloaded"
+    mkdir "$2.new"
+    slashes=$(printf %s "$3" | tr -cd /)
+    tar -x -f "$dir"/packages/erlang_*.orig.tar.xz -C "$2.new" --no-same-owner \
+        --strip-components=$((${#slashes} + 2)) --wildcards "*/$3/*" ||
+        not_run "the source package of Erlang cannot be unpacked"
+    rm -rf "$dir/packages"
+    mv "$2.new" "$2"
+}

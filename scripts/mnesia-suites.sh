@@ -47,6 +47,7 @@ project=$PWD
 release=$project/_build/default/lib/ats/ebin
 listed=$project/test/mnesia/cases.txt
 . scripts/debian.sh
+. scripts/nodes.sh
 
 # ----- cases -----
 
@@ -75,21 +76,6 @@ ext_cases() {
 }
 
 # ----- sources -----
-
-get_source() {
-    [ ! -d "$source" ] || return 0
-    need_debian tar xz
-    [ -n "$debian" ] || not_run "this is no Debian"
-    rm -rf "$dir/packages" "$source.new"
-    download_from deb-src "$debian" "$dir/packages" source --download-only --tar-only erlang ||
-        not_run "the source package of Erlang of Debian ($debian) cannot be downloaded"
-    mkdir "$source.new"
-    tar -x -f "$dir"/packages/erlang_*.orig.tar.xz -C "$source.new" --no-same-owner \
-        --strip-components=3 --wildcards '*/lib/mnesia/*' ||
-        not_run "the source package of Erlang cannot be unpacked"
-    rm -rf "$dir/packages"
-    mv "$source.new" "$source"
-}
 
 compile_mnesia() {
     ebin=$dir/ebin
@@ -217,44 +203,15 @@ replace_types() {
 
 # ----- running -----
 
-# Ports that nobody listens on.
-start_epmd() {
-    ERL_EPMD_PORT=$(erl -noinput -eval '{ok, S} = gen_tcp:listen(0, []), {ok, P} = inet:port(S),
-        io:format("~b", [P]), halt().')
-    ERL_EPMD_ADDRESS=127.0.0.1
-    export ERL_EPMD_PORT ERL_EPMD_ADDRESS
-    epmd &
-    epmd=$!
-    trap stop EXIT
-    trap 'exit 143' TERM
-    trap 'exit 130' INT
-}
-
-# Nodes that the first one started end with it.
-stop() {
-    [ -z "${node:-}" ] || kill -KILL "$node"
-    kill "$epmd"
-    wait
-}
-
 run() {
     rm -rf "$dir/run_$mode"
     mkdir "$dir/run_$mode" && cd "$dir/run_$mode" || exit 1
-    # What the nodes that it starts get, too.
-    ERL_AFLAGS="-kernel inet_dist_use_interface {127,0,0,1} -setcookie ats_mnesia_$$"
-    ERL_CRASH_DUMP_SECONDS=0
-    export ERL_AFLAGS ERL_CRASH_DUMP_SECONDS
-    erl -noinput -name "ats_mnesia_$$_@127.0.0.1" \
+    start_node -name "ats_mnesia_$$_@127.0.0.1" \
         -pa "$release" -pa "$dir/ebin" -pa "$tests" -pa "$types" \
-        -run ats_mnesia_cases main "$mode" "$listed" "$@" &
-    node=$!
-    wait "$node"
-    status=$?
-    node=""
-    return $status
+        -run ats_mnesia_cases main "$mode" "$listed" "$@"
 }
 
-get_source
+get_erlang_source "$debian" "$source" lib/mnesia
 [ "$mode" != tpcb ] || { compile_tpcb; exit; }
 compile_mnesia
 compile_suites

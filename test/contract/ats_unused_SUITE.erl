@@ -1,5 +1,6 @@
 %% Arguments that a function does not come to use: of an empty table, or for a key that is not
-%% there, wrong functions, patterns, limits, positions and objects are answered as `ets' and `dets' do.
+%% there, wrong functions, patterns, limits, positions and objects are answered as `ets' and `dets'
+%% do.
 -module(ats_unused_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
