@@ -201,9 +201,9 @@
 
 %% The use of objects that match.
 -type how() :: direction() | objects | count | delete | take | replace | rows
-             | {direction(), Limit :: pos_integer()} | {objects, Most :: pos_integer()}.
-%% A direction is that of a list of all results. `{objects, Most}' lists all objects, or finds that
-%% there is `more'.
+             | {direction(), Limit :: pos_integer()} | {objects | query, Most :: pos_integer()}.
+%% A direction is that of a list of all results. `{objects, Most}' and `{query, Most}' list all
+%% results, or find that there is `more'; the former is meant to read the whole table.
 
 %% Of the keys of an ordered table, and of the objects of a key; others have one order only.
 -type direction() :: up | down.

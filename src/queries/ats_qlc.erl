@@ -29,6 +29,9 @@
 
 -define(DEFAULT_N_OBJECTS, 100).
 
+%% Results of which no moment is kept.
+-define(FEW, 32).
+
 %% Walks of a query that are begun before those are looked for that were left.
 -define(FEW_WALKS, 64).
 
@@ -107,15 +110,20 @@ end_query(#source{facade = Facade, table = Table, key = Key}) ->
 begin_walk(#source{key = none}) ->
     none;
 begin_walk(#source{table = Table, key = Key}) ->
-    try ats_moment:begin_walk(Table) of
+    case asked(fun() -> ats_moment:begin_walk(Table) end) of
         none ->
             none;
         {Moment, _Held} = Walk ->
             #query{open = Open} = Query = make_room(get(Key)),
             put(Key, Query#query{open = [Moment | Open], room = Query#query.room - 1}),
             Walk
-    catch
-        error:{ats_error, Cause} -> erlang:error(ats_errors:reason(Cause))
+    end.
+
+%% Makes a call that no function of the facade makes.
+-spec asked(fun(() -> Answer)) -> Answer.
+asked(Call) ->
+    try Call()
+    catch error:{ats_error, Cause} -> erlang:error(ats_errors:reason(Cause))
     end.
 
 %% Forgets walks that have ended since they were left. So there are at most twice as many as have
@@ -191,8 +199,20 @@ traversal(_Source, _Unknown, _N) ->
 
 -spec select(#source{}, ats:match_spec(), pos_integer()) -> objects().
 select(#source{facade = Facade} = Source, MatchSpec, N) ->
-    Walk = begin_walk(Source),
-    chunks(Source, Walk, Facade:select(read_by(Walk, Source), MatchSpec, N)).
+    case few(Source, MatchSpec) of
+        more ->
+            Walk = begin_walk(Source),
+            chunks(Source, Walk, Facade:select(read_by(Walk, Source), MatchSpec, N));
+        Results ->
+            Results
+    end.
+
+%% All results, if they are so few that no moment has to be kept. It is here that the option
+%% `full_scan' of the table counts, which a moment does not have.
+-spec few(#source{}, ats:match_spec()) -> [term()] | more.
+few(#source{key = none}, _MatchSpec) -> more;
+few(#source{table = Table}, MatchSpec) ->
+    asked(fun() -> ats_select:few(Table, MatchSpec, ?FEW) end).
 
 -spec chunks(#source{}, walk(), {[term()], Continuation :: term()} | '$end_of_table') -> objects().
 chunks(Source, Walk, '$end_of_table') ->

@@ -13,8 +13,8 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1]).
--export([run/2, explain/2]).
+-export([list/3, few/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2]).
+-export([compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
 -export([table_of/1, move_to/2]).
 
@@ -45,7 +45,7 @@
 
 %% The first slice. If it is the beginning of a full scan of which the owner of the table wants to
 %% hear, that is said first.
--spec start(ats:table(), ats:match_spec(), ats_nif:how()) -> ats_nif:selected().
+-spec start(ats:table(), ats:match_spec(), ats_nif:how()) -> ats_nif:selected() | more.
 start(Table, MatchSpec, How) ->
     case ats_nif:select_start(Table, MatchSpec, How) of
         warn ->
@@ -61,6 +61,11 @@ start(Table, MatchSpec, How) ->
 -spec list(ats:table(), ats:match_spec(), up | down) -> [term()].
 list(Table, MatchSpec, Direction) ->
     list_more(start(Table, MatchSpec, Direction), Direction).
+
+%% @doc All results, of one moment, if one slice finds them and there are no more than so many.
+-spec few(ats:table(), ats:match_spec(), pos_integer()) -> [term()] | more.
+few(Table, MatchSpec, Most) ->
+    start(Table, MatchSpec, {query, Most}).
 
 %% @doc Deletes the objects whose result is `true', and returns them.
 -spec take(ats:table(), ats:match_spec()) -> [tuple()].

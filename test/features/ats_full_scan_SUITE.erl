@@ -2,6 +2,7 @@
 -module(ats_full_scan_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
+-include_lib("stdlib/include/qlc.hrl").
 
 -export([all/0]).
 -export([allowed/1, refused/1, not_concerned/1, warned_of/1, shown/1, invalid/1]).
@@ -40,6 +41,8 @@ scans() ->
         {fun(T) -> ats:match(T, {'$1', 7}) end, [[{7, 7}]]},
         {fun(T) -> ats:match_object(T, {'_', 7}) end, [{{7, 7}, 7}]},
         {fun(T) -> element(1, ats:match_object(T, {'_', 7}, 5)) end, [{{7, 7}, 7}]},
+        {fun(T) -> qlc:e(qlc:q([V || {_, V} <- ats:table(T), V =:= 7])) end, [7]},
+        {fun(T) -> length(qlc:e(ats:table(T, {n_objects, 1}))) end, 100},
         {fun(T) -> ats:select_delete(T, ?SCAN) end, 1},
         {fun(T) -> ats:match_delete(T, {'_', 8}) end, true}
     ].
@@ -74,6 +77,8 @@ not_concerned(_) ->
         ?assertEqual([7], ats:select(T, [{{{7, 7}, '$1'}, [], ['$1']}])),
         ?assertEqual(1, ats:select_count(T, [{{'$1', '_'}, [{'=:=', '$1', {{7, 7}}}], [true]}])),
         ?assertEqual([], ats:match(T, nothing)),
+        ?assertEqual([7], qlc:e(qlc:q([V || {{7, 7}, V} <- ats:table(T)]))),
+        ?assertEqual(100, length(qlc:e(ats:table(T, {traverse, first_next})))),
         [
             begin
                 ?assertEqual([7], ats:select(T, [{{{7, '_'}, '$1'}, [], ['$1']}])),

@@ -41,8 +41,8 @@ pub(super) enum Operation {
     Objects,
     /// List about so many.
     Chunk { most: usize, direction: Direction },
-    /// List all objects if there are no more than so many, in one slice. So no moment is kept.
-    Few { most: usize },
+    /// List all results if there are no more than so many, in one slice. So no moment is kept.
+    Few { most: usize, of_all: bool },
     /// Count those whose result is `true`.
     Count,
     /// Delete those whose result is `true`.
@@ -56,14 +56,15 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `{objects, N}`, `count`, `delete`, `take`,
-    /// `replace` or `rows`.
+    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `{objects, N}`, `{query, N}`, `count`,
+    /// `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
             let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)? as usize;
-            if KnownAtom::Objects.is(*word) {
-                return Ok(Operation::Few { most });
+            let of_all = KnownAtom::Objects.is(*word);
+            if of_all || KnownAtom::Query.is(*word) {
+                return Ok(Operation::Few { most, of_all });
             }
             let direction = direction(*word).ok_or(KnownAtom::None)?;
             return Ok(Operation::Chunk { most, direction });
@@ -121,7 +122,7 @@ impl Operation {
     pub(super) fn is_meant_to_be_full(self) -> bool {
         matches!(
             self,
-            Operation::Objects | Operation::Few { .. } | Operation::Rows
+            Operation::Objects | Operation::Few { of_all: true, .. } | Operation::Rows
         )
     }
 
@@ -267,7 +268,7 @@ impl<'e> Work<'e> {
             && matches!(cursor.at, At::Within(..));
         let is_too_much =
             matches!(self.operation, Operation::Chunk { most, .. } if self.found.len() > most);
-        if let Operation::Few { most } = self.operation
+        if let Operation::Few { most, .. } = self.operation
             && (self.found.len() > most || !matches!(progress, Progress::Done))
         {
             return Ok(KnownAtom::More.word());
@@ -363,7 +364,7 @@ impl<'e> Work<'e> {
                     }
                 });
             }
-            Operation::Few { most } => {
+            Operation::Few { most, .. } => {
                 return results.build_each(table, selection, &mut |result| {
                     self.found.push(result);
                     match self.found.len() > most {
