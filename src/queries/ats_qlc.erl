@@ -203,8 +203,11 @@ select(#source{facade = Facade} = Source, MatchSpec, N) ->
         more ->
             Walk = begin_walk(Source),
             chunks(Source, Walk, Facade:select(read_by(Walk, Source), MatchSpec, N));
+        [] ->
+            [];
         Results ->
-            Results
+            %% As if there could be more: `qlc' sorts what is a list as a whole otherwise.
+            Results ++ fun() -> [] end
     end.
 
 %% All results, if they are so few that no moment has to be kept. It is here that the option
