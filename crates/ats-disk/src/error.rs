@@ -63,6 +63,8 @@ pub enum Error {
     /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has
     /// changed.
     WouldBlock,
+    /// A key or a value of a program's type cannot be kept: it would not be read as it is written.
+    Refused(String),
 }
 
 impl Error {
@@ -125,6 +127,7 @@ impl fmt::Display for Error {
             }
             Error::Option { name, why } => write!(f, "the option {name}: {why}"),
             Error::WouldBlock => f.write_str("the call would block"),
+            Error::Refused(why) => write!(f, "the map does not take this: {why}"),
         }
     }
 }
@@ -142,9 +145,10 @@ impl From<Error> for ats_store::Error {
             Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem.into()),
             Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound.into()),
             Error::Expired => ats_store::Error::Expired,
-            Error::NoOperator | Error::OtherOperator { .. } | Error::Option { .. } => {
-                ats_store::Error::Unsupported
-            }
+            Error::NoOperator
+            | Error::OtherOperator { .. }
+            | Error::Option { .. }
+            | Error::Refused(_) => ats_store::Error::Unsupported,
             Error::TooLong { len, limit, .. } => ats_store::Error::TooLong { len, limit },
         }
     }

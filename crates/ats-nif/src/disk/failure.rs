@@ -36,9 +36,11 @@ impl From<Error> for Failure {
             Error::ReadOnly(_) => KnownAtom::ReadOnly,
             Error::Merge => KnownAtom::MergeFailed,
             Error::TooLong { .. } => KnownAtom::TooLong,
-            Error::Expired | Error::NoOperator | Error::Option { .. } | Error::WouldBlock => {
-                KnownAtom::Storage
-            }
+            Error::Expired
+            | Error::NoOperator
+            | Error::Option { .. }
+            | Error::Refused(_)
+            | Error::WouldBlock => KnownAtom::Storage,
         };
         Failure::new(cause, error)
     }

@@ -8,11 +8,11 @@ mod snapshot;
 
 use super::bounds::{KeyBounds, KeyPrefix, of_prefix};
 use super::key::{self, AsKey, Key};
-use super::value::{self, AsValue, Value};
+use super::value::{AsValue, Value, ValueBytes};
 use ats_disk::{AtomicStore, DiskStore, Error, MayBlock, Options};
 use ats_store::{Change, End};
 pub use batch::DiskBatch;
-use decode::{decode_key, decode_value};
+use decode::{decode_pair, decode_value, encode_key, encode_value};
 pub use iter::DiskIter;
 use operator::Operator;
 pub use snapshot::DiskSnapshot;
@@ -25,7 +25,9 @@ use std::sync::Arc;
 ///
 /// It has the functions of an [`OrderedMap`](crate::OrderedMap), each of which can fail. A
 /// directory holds one map, which one process has open. Its keys and values are of the types with
-/// which it was made; bytes that are not those of a key or a value are [`Error::Corrupt`].
+/// which it was made; bytes that are not those of a key or a value are [`Error::Corrupt`],
+/// which names the key; a call that returns it changes nothing. A key or a value that would not be
+/// read as it is written is [`Error::Refused`].
 ///
 /// ```
 /// use ats::DiskMap;
@@ -56,7 +58,7 @@ use std::sync::Arc;
 /// # What may wait
 /// Every function may wait for the disk, and a writer also for writers of the same keys. So
 /// asynchronous programs call them where they may block. Functions of the program are not called
-/// under a lock.
+/// under a lock, but for the decoding of keys and values.
 pub struct DiskMap<K, V> {
     store: AtomicStore,
     types: PhantomData<fn() -> (K, V)>,
@@ -129,7 +131,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         let key = key::bytes_of(&key);
         let mut value = None;
         self.store().get_with(key.as_slice(), &mut |bytes| {
-            value = Some(decode_value(bytes));
+            value = Some(decode_value(key.as_slice(), bytes));
         })?;
         value.transpose()
     }
@@ -148,7 +150,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// Those of [`DiskStore::put`].
     pub fn put(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
-        let (key, value) = (key::bytes_of(&key), value::bytes_of(&value));
+        let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.store
             .put_unread(may_block(), key.as_slice(), value.as_slice())
     }
@@ -158,9 +160,9 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// Those of [`get`](DiskMap::get) and [`put`](DiskMap::put).
     pub fn insert(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<Option<V>, Error> {
-        let value = value::bytes_of(&value).as_slice().to_vec();
-        let mut value = Some(value);
-        self.exchange(&key, |_| value.take().map_or(Change::Keep, Change::Put))
+        let (key, value) = (encode_key(&key)?, encode_value(&value)?);
+        let put = || Change::Put(value.as_slice().to_vec());
+        self.exchange(key.as_slice(), put)
     }
 
     /// Gives a key a value if it has none. Returns `true` if it had none.
@@ -168,8 +170,8 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// Those of [`get`](DiskMap::get) and [`put`](DiskMap::put).
     pub fn insert_new(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<bool, Error> {
-        let value = value::bytes_of(&value);
-        self.change_if(key::bytes_of(&key).as_slice(), None, Some(value.as_slice()))
+        let (key, value) = (encode_key(&key)?, encode_value(&value)?);
+        self.change_if(key.as_slice(), None, Some(value.as_slice()))
     }
 
     /// Removes a key, without reading it. O(log n), in memory.
@@ -187,7 +189,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// Those of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
     pub fn remove(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
-        self.exchange(&key, |_| Change::Remove)
+        self.exchange(key::bytes_of(&key).as_slice(), || Change::Remove)
     }
 
     /// Merges a value with the one of a key, without reading it: it is merged when the key is read.
@@ -253,13 +255,14 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         key: impl AsKey<K>,
         mut change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Result<Option<V>, Error> {
-        let key = key::bytes_of(&key);
+        let key = encode_key(&key)?;
         let key = key.as_slice();
         loop {
             let old = self.store().get(key)?;
-            let new = change(old.as_deref().map(decode_value).transpose()?);
-            let bytes = new.as_ref().map(value::bytes_of::<V>);
-            let bytes = bytes.as_ref().map(value::ValueBytes::as_slice);
+            let decoded = old.as_deref().map(|old| decode_value(key, old));
+            let new = change(decoded.transpose()?);
+            let bytes = new.as_ref().map(encode_value::<V>).transpose()?;
+            let bytes = bytes.as_ref().map(ValueBytes::as_slice);
             if bytes == old.as_deref() || self.change_if(key, old.as_deref(), bytes)? {
                 return Ok(new);
             }
@@ -297,8 +300,9 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     }
 
     /// The pairs of the keys in a range, from either end, as of one moment: that of the call. An
-    /// item is an error if it cannot be read, and then it is the last one of that end, unless it is
-    /// one that cannot be merged.
+    /// item is an error if it cannot be read. It is the last one of that end if the disk cannot be
+    /// read; behind bytes that are not of the types of the map, and values that cannot be merged,
+    /// the iterator goes on.
     pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
         DiskIter::new(self.store().snapshot(), keys.to_bytes())
     }
@@ -410,21 +414,23 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         self.store().close()
     }
 
-    /// Makes a change of a key, and returns the value that it had.
+    /// Makes a change of a key, and returns the value that it had. Changes nothing if that cannot
+    /// be read.
     fn exchange(
         &self,
-        key: &impl AsKey<K>,
-        mut change: impl FnMut(Option<&[u8]>) -> Change<Vec<u8>>,
+        key: &[u8],
+        change: impl Fn() -> Change<Vec<u8>>,
     ) -> Result<Option<V>, Error> {
-        let key = key::bytes_of(key);
-        let mut old = None;
+        let mut old = Ok(None);
         let mut plan = |_: usize, value: Option<&[u8]>| {
-            old = value.map(<[u8]>::to_vec);
-            change(value)
+            old = value.map(|value| decode_value(key, value)).transpose();
+            match old {
+                Ok(_) => change(),
+                Err(_) => Change::Abort,
+            }
         };
-        self.store
-            .update_keys(may_block(), &[key.as_slice()], &mut plan)?;
-        old.as_deref().map(decode_value).transpose()
+        self.store.update_keys(may_block(), &[key], &mut plan)?;
+        old
     }
 
     /// Makes a change of a key if its value has these bytes. Returns `true` if it had.
@@ -438,19 +444,17 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     }
 
     fn remove_end(&self, end: End) -> Result<Option<(K, V)>, Error> {
-        let mut removed = None;
-        self.store
-            .update_end_key(may_block(), end, &mut |record| match record {
-                Some((key, value)) => {
-                    removed = Some((key.to_vec(), value.to_vec()));
-                    Change::Remove
-                }
-                None => Change::Keep,
-            })?;
-        let Some((key, value)) = removed else {
-            return Ok(None);
+        let mut removed = Ok(None);
+        let mut decide = |record: Option<(&[u8], &[u8])>| {
+            let pair = record.map(|(key, value)| decode_pair(key, value));
+            removed = pair.transpose();
+            match removed {
+                Ok(Some(_)) => Change::Remove,
+                Ok(None) | Err(_) => Change::Keep,
+            }
         };
-        Ok(Some((decode_key(&key)?, decode_value(&value)?)))
+        self.store.update_end_key(may_block(), end, &mut decide)?;
+        removed
     }
 }
 

@@ -12,6 +12,8 @@
 //! | `Option<T>` | 0; or a 1 and the bytes of the value |
 //! | tuples, arrays | the parts, one behind the other |
 //! | `Reverse<T>` | those of the value, inverted |
+//! | `Box<T>` | those of the value |
+//! | `PhantomData<T>`, `()` | none |
 //!
 //! No encoding of a type is the beginning of another one of it, so a part tells where it ends, and
 //! keys of several parts have the order of the parts.
@@ -23,6 +25,7 @@ mod text;
 
 pub use bytes::{KeyBytes, KeyReader};
 use bytes::{NONE, SOME};
+use std::any::type_name;
 
 /// A type whose values are keys of a map.
 ///
@@ -75,12 +78,25 @@ use bytes::{NONE, SOME};
 /// assert_eq!(names.first().map(|(_, name)| name).as_deref(), Some("nine"));
 /// ```
 ///
-/// An implementation that breaks these rules gives wrong answers, or panics, and nothing worse.
+/// An implementation by hand that breaks these rules gives wrong answers. A map reads the bytes of
+/// a key before it keeps them, and refuses those that are not read as the same key: a map in memory
+/// panics, a `DiskMap` returns an error.
 pub trait Key: AsKey<Self> + Sized {
     /// Reads a key from its bytes, and goes behind it. `None` if they are not those of a key.
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self>;
 
-    /// Reads a sequence of keys: the reverse of [`encode_all`](AsKey::encode_all).
+    /// Appends the bytes of a sequence of keys. They depend on this type alone, whatever stands for
+    /// the keys. A type may have better ones than the usual.
+    #[doc(hidden)]
+    fn encode_all<Q: AsKey<Self>>(keys: &[Q], bytes: &mut KeyBytes) {
+        for key in keys {
+            bytes.push(&[SOME]);
+            key.encode(bytes);
+        }
+        bytes.push(&[NONE]);
+    }
+
+    /// Reads a sequence of keys: the reverse of [`encode_all`](Key::encode_all).
     #[doc(hidden)]
     fn decode_all(reader: &mut KeyReader<'_>) -> Option<Vec<Self>> {
         let mut keys = Vec::new();
@@ -110,17 +126,20 @@ pub trait AsKey<K> {
     /// Appends the bytes of the key.
     fn encode(&self, bytes: &mut KeyBytes);
 
-    /// Appends the bytes of a sequence of keys. A type may have better ones than the usual.
+    /// Returns the bytes of a sequence of keys, if each is one byte and they are there already.
     #[doc(hidden)]
-    fn encode_all(values: &[Self], bytes: &mut KeyBytes)
+    fn as_bytes(_keys: &[Self]) -> Option<&[u8]>
     where
         Self: Sized,
     {
-        for value in values {
-            bytes.push(&[SOME]);
-            value.encode(bytes);
-        }
-        bytes.push(&[NONE]);
+        None
+    }
+
+    /// Returns `true` if code of this crate alone makes the bytes. Those of others are read before
+    /// a map takes them.
+    #[doc(hidden)]
+    fn is_proven(&self) -> bool {
+        false
     }
 }
 
@@ -128,13 +147,45 @@ impl<K, Q: AsKey<K> + ?Sized> AsKey<K> for &Q {
     fn encode(&self, bytes: &mut KeyBytes) {
         (**self).encode(bytes);
     }
+
+    fn is_proven(&self) -> bool {
+        (**self).is_proven()
+    }
 }
 
-/// The bytes of a key.
+/// Returns the bytes of a key that a map is asked for.
 pub(crate) fn bytes_of<K>(key: &impl AsKey<K>) -> KeyBytes {
     let mut bytes = KeyBytes::default();
     key.encode(&mut bytes);
     bytes
+}
+
+/// Returns the bytes of a key that a map is to keep, or the reason to refuse it.
+#[inline]
+pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, String> {
+    let bytes = bytes_of(key);
+    let is_read = || {
+        let read = from_bytes::<K>(bytes.as_slice());
+        read.is_some_and(|read| bytes_of(&read) == bytes)
+    };
+    match key.is_proven() || is_read() {
+        true => Ok(bytes),
+        false => Err(format!(
+            "{} is not a key of type `{}`",
+            shown(bytes.as_slice()),
+            type_name::<K>()
+        )),
+    }
+}
+
+/// Shows the first bytes of a key for an error.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 64;
+    let (first, more) = match bytes.split_at_checked(MOST) {
+        Some((first, [_, ..])) => (first, "..."),
+        _ => (bytes, ""),
+    };
+    format!("\"{}{more}\"", first.escape_ascii())
 }
 
 /// The key with these bytes, if they are those of a key.

@@ -5,12 +5,13 @@
 //! value that is there reads it, lets the caller decide, and is made if the value is still the
 //! same.
 
-use super::key::{self, AsKey, Key};
+use super::key::{self, AsKey, Key, KeyBytes};
 use super::store_of_map::{MapStore, StoreOfMap};
 use super::value::{self, AsValue, Value};
 use super::words::{Words, pack, unpack};
 use ats_mem::{Backend, Busy, Change, End, Moment, Plain, Record, RecordBox, When};
 use ats_sync::pin;
+use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
@@ -30,18 +31,34 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Busy>) -> T {
     }
 }
 
-/// The key with these bytes, which a map has got from a key.
+/// Returns the key with these bytes, which were read when the map got them.
 pub(super) fn decode_key<K: Key>(bytes: &[u8]) -> K {
-    key::from_bytes(bytes).expect("a type of keys decodes what it has encoded")
+    key::from_bytes(bytes).unwrap_or_else(|| unreadable::<K>(bytes))
 }
 
-/// The value with these bytes, which a map has got from a value.
+/// Returns the value with these bytes, which were read when the map got them.
 pub(super) fn decode_value<V: Value>(bytes: &[u8]) -> V {
-    V::decode(bytes).expect("a type of values decodes what it has encoded")
+    V::decode(bytes).unwrap_or_else(|| unreadable::<V>(bytes))
+}
+
+#[cold]
+fn unreadable<T>(bytes: &[u8]) -> ! {
+    let (bytes, name) = (key::shown(bytes), type_name::<T>());
+    panic!("the type `{name}` has read {bytes} before, and does not read it now")
+}
+
+#[cold]
+fn refuse(why: String) -> ! {
+    panic!("the map does not take this: {why}")
 }
 
 fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
-    pack(value::bytes_of(value).as_slice(), V::LEN)
+    let bytes = value::bytes_of(value).unwrap_or_else(|why| refuse(why));
+    pack(bytes.as_slice(), V::LEN)
+}
+
+fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
+    key::kept_bytes_of(key).unwrap_or_else(|why| refuse(why))
 }
 
 /// The bytes of the value of a record.
@@ -89,7 +106,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        let (key, value) = (key::bytes_of(key), words_of(value));
+        let (key, value) = (kept_bytes_of(key), words_of(value));
         retry(|| {
             let record = RecordBox::new(key.as_slice(), &value, false);
             let guard = pin();
@@ -98,7 +115,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn insert(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> Option<V> {
-        let (key, value) = (key::bytes_of(key), words_of(value));
+        let (key, value) = (kept_bytes_of(key), words_of(value));
         let key = key.as_slice();
         retry(|| {
             let mut record = Some(RecordBox::new(key, &value, false));
@@ -164,7 +181,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Returns `true` if the key had no value, and has this one now.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        let (key, value) = (key::bytes_of(key), words_of(value));
+        let (key, value) = (kept_bytes_of(key), words_of(value));
         self.exchange(key.as_slice(), None, Some(&value))
     }
 
@@ -173,7 +190,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         key: &impl AsKey<K>,
         mut change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Option<V> {
-        let key = key::bytes_of(key);
+        let key = kept_bytes_of(key);
         loop {
             let old = self.words_at(key.as_slice());
             let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
@@ -186,7 +203,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn get_or_insert_with(&self, key: &impl AsKey<K>, make: impl FnOnce() -> V) -> V {
-        let (key, mut make) = (key::bytes_of(key), Some(make));
+        let (key, mut make) = (kept_bytes_of(key), Some(make));
         let mut made = None;
         loop {
             if let Some(old) = self.words_at(key.as_slice()) {
@@ -225,7 +242,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     ) -> bool {
         let pairs = pairs.into_iter();
         let mut pairs: Vec<_> = pairs
-            .map(|(key, value)| (key::bytes_of(&key), words_of(&value)))
+            .map(|(key, value)| (kept_bytes_of(&key), words_of(&value)))
             .collect();
         // The last one of a key is to stay, and the sort leaves those of a key as they came.
         pairs.reverse();

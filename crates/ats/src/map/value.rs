@@ -7,6 +7,8 @@
 //! | `String`, `Vec<u8>` | the bytes |
 //! | `Option<T>` | nothing; or a 1 and the bytes of the value |
 //! | tuples, arrays | the parts, one behind the other |
+//! | `Box<T>` | those of the value |
+//! | `PhantomData<T>`, `()` | none |
 //!
 //! A part of a type whose values differ in length stands behind its own length, which has four
 //! bytes.
@@ -20,6 +22,8 @@ mod serde;
 pub use serde::Serde;
 
 use smallvec::SmallVec;
+use std::any::type_name;
+use std::fmt;
 
 /// Bytes of a value that fit without a block of memory of their own.
 const INLINE: usize = 64;
@@ -45,8 +49,9 @@ const INLINE: usize = 64;
 /// assert_eq!(users.get(7_u64), Some(User { name: "ann".into(), logins: 2 }));
 /// ```
 ///
-/// An implementation that reads something else than it has written gives wrong answers, or panics,
-/// and nothing worse.
+/// An implementation by hand has to read what it has written. A map reads the bytes of a value
+/// before it keeps them, and refuses those that are not read: a map in memory panics, a `DiskMap`
+/// returns an error.
 pub trait Value: AsValue<Self> + Sized {
     /// The number of bytes that every value of the type has, if it is the same for all. A map needs
     /// less memory then.
@@ -61,6 +66,13 @@ pub trait Value: AsValue<Self> + Sized {
 pub trait AsValue<V> {
     /// Appends the bytes of the value.
     fn encode(&self, bytes: &mut ValueBytes);
+
+    /// Returns `true` if code of this crate alone makes the bytes. Those of others are read before
+    /// a map takes them.
+    #[doc(hidden)]
+    fn is_proven(&self) -> bool {
+        false
+    }
 }
 
 impl<V, W: AsValue<V> + ?Sized> AsValue<V> for &W {
@@ -68,17 +80,24 @@ impl<V, W: AsValue<V> + ?Sized> AsValue<V> for &W {
     fn encode(&self, bytes: &mut ValueBytes) {
         (**self).encode(bytes);
     }
+
+    fn is_proven(&self) -> bool {
+        (**self).is_proven()
+    }
 }
 
 /// The bytes of a value, to which its parts are appended: see [`AsValue`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ValueBytes(SmallVec<[u8; INLINE]>);
+pub struct ValueBytes {
+    bytes: SmallVec<[u8; INLINE]>,
+    refused: Option<Box<str>>,
+}
 
 impl ValueBytes {
     /// Appends bytes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Appends a value so that [`take_part`] finds its end.
@@ -89,23 +108,38 @@ impl ValueBytes {
         if V::LEN.is_some() {
             return part.encode(self);
         }
-        let at = self.0.len();
+        let at = self.bytes.len();
         self.push(&[0; LENGTH]);
         part.encode(self);
-        let len = u32::try_from(self.0.len() - at - LENGTH).expect("a part has less than 4 GiB");
-        self.0[at..at + LENGTH].copy_from_slice(&len.to_le_bytes());
+        let len = self.bytes.len() - at - LENGTH;
+        let len = u32::try_from(len).expect("a part has less than 4 GiB");
+        self.bytes[at..at + LENGTH].copy_from_slice(&len.to_le_bytes());
+    }
+
+    /// Refuses the value, which has no bytes: the map that is given it panics, or returns an error
+    /// if it is on disk, with the first of these reasons.
+    #[cold]
+    pub fn refuse(&mut self, why: impl fmt::Display) {
+        self.refused
+            .get_or_insert_with(|| why.to_string().into_boxed_str());
+    }
+
+    /// The reason for which the value was refused, if it was.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// The bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 }
 
 impl Extend<u8> for ValueBytes {
     fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
-        self.0.extend(bytes);
+        self.bytes.extend(bytes);
     }
 }
 
@@ -142,19 +176,24 @@ pub const fn sum_of_lengths(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// The bytes of a value.
-///
-/// # Panics
-/// If it has another length than its type says.
-pub(crate) fn bytes_of<V: Value>(value: &impl AsValue<V>) -> ValueBytes {
+/// Returns the bytes of a value that a map is to keep, or the reason to refuse it.
+#[inline]
+pub(crate) fn bytes_of<V: Value>(value: &impl AsValue<V>) -> Result<ValueBytes, String> {
     let mut bytes = ValueBytes::default();
     value.encode(&mut bytes);
-    if let Some(len) = V::LEN {
-        assert_eq!(
-            bytes.0.len(),
-            len,
-            "all values of the type have this length"
-        );
+    if let Some(why) = bytes.refused.take() {
+        return Err(why.into());
     }
-    bytes
+    let len = bytes.bytes.len();
+    if V::LEN.is_some_and(|known| known != len) {
+        let name = type_name::<V>();
+        return Err(format!(
+            "a value of type `{name}` has {len} bytes, unlike all others"
+        ));
+    }
+    if !value.is_proven() && V::decode(&bytes.bytes).is_none() {
+        let name = type_name::<V>();
+        return Err(format!("the bytes of a value are not read as `{name}`"));
+    }
+    Ok(bytes)
 }

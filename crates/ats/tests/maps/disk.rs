@@ -1,7 +1,7 @@
 //! Maps on disk.
 
 use crate::model::removed_keys;
-use ats::{DiskBatch, DiskMap};
+use ats::{AsValue, DiskBatch, DiskMap, Value, ValueBytes};
 use ats_disk::{Error, Options};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -278,9 +278,89 @@ fn bytes_of_other_types_are_corrupt() -> Result<(), Error> {
     map.store().put(&[2], &[2])?;
     map.store().put(&[3, 3], &[1])?;
     assert!(matches!(map.get(2), Err(Error::Corrupt(_))));
+    map.put(4, false)?;
+    let is_named = |item: &Result<(u8, bool), Error>, text: &str| match item {
+        Err(Error::Corrupt(what)) => what.contains(text),
+        _ => false,
+    };
+    // A walk goes on behind what it cannot read.
     let items: Vec<_> = map.iter().collect();
-    assert!(matches!(items[..], [Ok((1, true)), Err(Error::Corrupt(_))]));
+    assert!(matches!(
+        items[..],
+        [Ok((1, true)), Err(_), Err(_), Ok((4, false))]
+    ));
+    assert!(is_named(
+        &items[1],
+        r#"value of the key "\x02" is not of the type `bool`"#
+    ));
+    assert!(is_named(
+        &items[2],
+        r#"key "\x03\x03" is not of the type `u8`"#
+    ));
+    let back: Vec<_> = map.iter().rev().collect();
+    assert!(back.iter().rev().eq(&items));
+    // What cannot be read is not removed either, unless it need not be read.
+    assert_eq!(map.pop_last()?, Some((4, false)));
     assert!(matches!(map.last(), Err(Error::Corrupt(_))));
+    assert!(matches!(map.pop_last(), Err(Error::Corrupt(_))));
+    assert!(matches!(map.remove(2), Err(Error::Corrupt(_))));
+    assert!(matches!(map.insert(2, true), Err(Error::Corrupt(_))));
+    assert_eq!(map.len()?, 3);
+    map.delete(2)?;
+    map.remove_range(3..)?;
+    assert_eq!(map.pop_last()?, Some((1, true)));
+    Ok(())
+}
+
+/// A number by hand, of which 13 is not read.
+#[derive(Clone, Debug, PartialEq)]
+struct Lucky(u8);
+
+impl AsValue<Lucky> for Lucky {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        match self.0 {
+            7 => bytes.refuse("seven is enough"),
+            number => bytes.push(&[number]),
+        }
+    }
+}
+
+impl Value for Lucky {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [13] | [] | [_, _, ..] => None,
+            [number] => Some(Lucky(*number)),
+        }
+    }
+}
+
+#[test]
+fn what_would_not_be_read_is_an_error() -> Result<(), Error> {
+    let folder = Folder::new();
+    let add = |one: Lucky, other: Lucky| Lucky(one.0 + other.0);
+    let map: DiskMap<u8, Lucky> =
+        DiskMap::open_merging(folder.path(), Options::default(), "add", 1, add)?;
+    map.put(1, Lucky(1))?;
+    for unlucky in [Lucky(13), Lucky(7)] {
+        let refusals = [
+            map.put(2, &unlucky),
+            map.insert(1, &unlucky).map(drop),
+            map.insert_new(2, &unlucky).map(drop),
+            map.merge(1, &unlucky),
+            map.compute(1, |_| Some(unlucky.clone())).map(drop),
+            map.update(1, |_| unlucky.clone()).map(drop),
+            map.get_or_insert_with(2, || unlucky.clone()).map(drop),
+        ];
+        for refusal in refusals {
+            assert!(matches!(refusal, Err(Error::Refused(_))), "{refusal:?}");
+        }
+    }
+    // Those that are merged may each be read.
+    map.merge(1, Lucky(12))?;
+    assert_eq!(map.get(1), Err(Error::Merge));
+    map.merge(3, Lucky(3))?;
+    let items: Vec<_> = map.iter().collect();
+    assert_eq!(items, [Err(Error::Merge), Ok((3, Lucky(3)))]);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The bytes of keys: their order is that of the keys, and they tell the key.
 
-use ats::{AsKey, Key, KeyBytes, KeyReader, OrderedMap};
+use ats::{AsKey, AsValue, DiskBatch, Key, KeyBytes, KeyReader, OrderedMap, Value, ValueBytes};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -239,4 +239,162 @@ fn prefixes_are_ranges() {
     assert_eq!(bytes.prefix(b"a").count(), 4);
     assert_eq!(bytes.prefix([255]).count(), 2);
     assert_eq!(bytes.prefix([255, 255]).count(), 1);
+}
+
+/// A byte of another crate that stands for a byte.
+struct Byte(u8);
+
+impl AsKey<u8> for Byte {
+    fn encode(&self, bytes: &mut KeyBytes) {
+        bytes.push(&[self.0]);
+    }
+}
+
+/// Checks that everything that stands for a key and for what consists of it has the same bytes.
+fn check_forms<K: Key + Clone>(key: &K) {
+    fn same<K: Key>(key: &K, others: &[&dyn AsKey<K>]) {
+        for other in others {
+            let mut encoded = KeyBytes::default();
+            other.encode(&mut encoded);
+            assert_eq!(encoded, bytes(key));
+        }
+    }
+    let own = || key.clone();
+    same(
+        key,
+        &[&key, &&key, &Cow::Borrowed(key), &&Cow::Borrowed(key)],
+    );
+    same(
+        &vec![own(), own()],
+        &[
+            &[own(), own()],
+            &vec![key, key],
+            &[key, key],
+            &&[&key, &key][..],
+            &vec![Cow::Borrowed(key), Cow::Owned(own())],
+            &[&Cow::Borrowed(key), &Cow::Borrowed(key)],
+            &Cow::Borrowed(&vec![key, key]),
+        ],
+    );
+    same(&[own(), own()], &[&[key, key], &[&key, &key]]);
+    same(
+        &vec![vec![own()], vec![]],
+        &[&[vec![key], vec![]], &[&[key][..], &[]]],
+    );
+    same(&vec![Some(own())], &[&[Some(key)], &[Some(&key)]]);
+    same(&Some(vec![own()]), &[&Some([key]), &Some(vec![&key])]);
+    same(
+        &Reverse(vec![own()]),
+        &[&Reverse([key]), &Reverse(vec![&key])],
+    );
+    same(
+        &Box::new(vec![own()]),
+        &[&Box::new([key]), &Box::new(vec![key])],
+    );
+    same(
+        &(vec![own()], own(), [vec![own()]]),
+        &[&([key], key, [[key]]), &(vec![&key], &key, [&[key][..]])],
+    );
+}
+
+#[test]
+fn references_stand_for_keys() {
+    check_forms(&0_u8);
+    check_forms(&255_u8);
+    check_forms(&1_u16);
+    check_forms(&-1_i128);
+    check_forms(&1.5_f64);
+    check_forms(&'x');
+    check_forms(&true);
+    check_forms(&());
+    check_forms(&String::from("a\0"));
+    check_forms(&vec![0_u8, 1, 2]);
+    check_forms(&vec![vec![1_u8]]);
+    check_forms(&Some(1_u8));
+    check_forms(&[1_u8; 3]);
+    check_forms(&Reverse(1_u8));
+    check_forms(&Duration::from_nanos(1));
+    check_forms(&(1_u8, String::new()));
+    check_forms(&std::marker::PhantomData::<str>);
+
+    let map: OrderedMap<Vec<u8>, u32> = OrderedMap::new();
+    map.insert([1_u8, 0, 3], 7);
+    assert_eq!(map.get(vec![&1_u8, &0, &3]), Some(7));
+    assert_eq!(map.get([&1_u8, &0, &3]), Some(7));
+    assert_eq!(map.get([Byte(1), Byte(0), Byte(3)]), Some(7));
+    assert_eq!(map.range(&[&1_u8][..]..=&[&1_u8, &0, &3][..]).count(), 1);
+    map.insert(vec![&1_u8, &1], 8);
+    map.insert([Byte(2)], 9);
+    let keys: Vec<Vec<u8>> = map.iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [vec![1, 0, 3], vec![1, 1], vec![2]]);
+}
+
+/// A text by hand that forgets its end.
+struct Endless(&'static str);
+
+impl AsKey<String> for Endless {
+    fn encode(&self, bytes: &mut KeyBytes) {
+        bytes.push(self.0.as_bytes());
+    }
+}
+
+/// A key and a value by hand that reads even numbers only.
+#[derive(Clone, Debug, PartialEq)]
+struct Even(u8);
+
+impl AsKey<Even> for Even {
+    fn encode(&self, bytes: &mut KeyBytes) {
+        bytes.push(&[self.0]);
+    }
+}
+
+impl Key for Even {
+    fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
+        let [number] = reader.take()?;
+        number.is_multiple_of(2).then_some(Even(number))
+    }
+}
+
+impl AsValue<Even> for Even {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        bytes.push(&[self.0]);
+    }
+}
+
+impl Value for Even {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [number] => number.is_multiple_of(2).then_some(Even(*number)),
+            _ => None,
+        }
+    }
+}
+
+#[track_caller]
+fn is_refused<K: Key, V: Value>(key: impl AsKey<K>, value: impl AsValue<V>, reason: &str) {
+    let mut batch: DiskBatch<K, V> = DiskBatch::new();
+    let error = batch.put(&key, &value).expect_err("it is refused");
+    assert!(error.to_string().contains(reason), "{error}");
+    assert!(batch.is_empty());
+    let map: OrderedMap<K, V> = OrderedMap::new();
+    let insert = std::panic::AssertUnwindSafe(|| map.put(&key, &value));
+    let caught = std::panic::catch_unwind(insert).expect_err("it is refused");
+    let text = caught.downcast_ref::<String>().expect("it has a text");
+    assert!(text.contains(reason), "{text}");
+    assert!(map.is_empty());
+}
+
+#[test]
+fn what_would_not_be_read_is_refused() {
+    is_refused::<String, u8>(Endless("ab"), 1, "\"ab\" is not a key of type");
+    is_refused::<(u8, String), u8>((1_u8, Endless("ab")), 1, "is not a key of type");
+    is_refused::<Vec<String>, u8>([Endless("ab")], 1, "is not a key of type");
+    is_refused::<Even, u8>(Even(1), 1, "Even");
+    is_refused::<Option<Reverse<Even>>, u8>(Some(Reverse(Even(1))), 1, "Even");
+    is_refused::<u8, Even>(1, Even(1), "Even");
+    is_refused::<u8, Option<[(Even, u8); 1]>>(1, Some([(Even(1), 1)]), "Even");
+
+    let map: OrderedMap<Even, Even> = OrderedMap::from([(Even(2), Even(4))]);
+    assert_eq!(map.get(Even(1)), None);
+    assert_eq!(map.first(), Some((Even(2), Even(4))));
 }

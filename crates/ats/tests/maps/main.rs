@@ -1,5 +1,6 @@
 //! Tests of typed maps.
 
+mod attributes;
 mod derived;
 mod disk;
 mod keys;

@@ -1,8 +1,9 @@
 //! Changes that are made as one.
 
+use super::decode::{encode_key, encode_value};
 use crate::map::bounds::KeyBounds;
 use crate::map::key::{self, AsKey, Key};
-use crate::map::value::{self, AsValue, Value};
+use crate::map::value::{AsValue, Value};
 use ats_disk::{Batch, Error};
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,9 +32,9 @@ impl<K: Key, V: Value> DiskBatch<K, V> {
     /// Gives a key a value.
     ///
     /// # Errors
-    /// [`Error::TooLong`].
+    /// [`Error::TooLong`], [`Error::Refused`].
     pub fn put(&mut self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
-        let (key, value) = (key::bytes_of(&key), value::bytes_of(&value));
+        let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.bytes.put(key.as_slice(), value.as_slice())
     }
 
@@ -56,9 +57,9 @@ impl<K: Key, V: Value> DiskBatch<K, V> {
     /// Merges a value with the one of a key. A map that cannot merge refuses the batch.
     ///
     /// # Errors
-    /// [`Error::TooLong`].
+    /// [`Error::TooLong`], [`Error::Refused`].
     pub fn merge(&mut self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
-        let (key, value) = (key::bytes_of(&key), value::bytes_of(&value));
+        let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.bytes.merge(key.as_slice(), value.as_slice())
     }
 

@@ -1,17 +1,33 @@
-//! Keys and values from the bytes that a store has, which may be those of other types.
+//! Keys and values to the bytes that a store keeps, and from those that it has, which may be those
+//! of other types.
 
-use crate::map::key::{self, Key};
-use crate::map::value::Value;
+use crate::map::key::{self, AsKey, Key, KeyBytes, shown};
+use crate::map::value::{self, AsValue, Value, ValueBytes};
 use ats_disk::Error;
+use std::any::type_name;
 
-/// The key with these bytes.
-pub(super) fn decode_key<K: Key>(bytes: &[u8]) -> Result<K, Error> {
-    let corrupt = || Error::Corrupt("a key is not of the type that the map has".into());
-    key::from_bytes(bytes).ok_or_else(corrupt)
+/// Returns the bytes of a key that is to be kept.
+pub(super) fn encode_key<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, Error> {
+    key::kept_bytes_of(key).map_err(Error::Refused)
 }
 
-/// The value with these bytes.
-pub(super) fn decode_value<V: Value>(bytes: &[u8]) -> Result<V, Error> {
-    let corrupt = || Error::Corrupt("a value is not of the type that the map has".into());
-    V::decode(bytes).ok_or_else(corrupt)
+/// Returns the bytes of a value that is to be kept.
+pub(super) fn encode_value<V: Value>(value: &impl AsValue<V>) -> Result<ValueBytes, Error> {
+    value::bytes_of(value).map_err(Error::Refused)
+}
+
+fn corrupt<T>(what: &str, key: &[u8]) -> Error {
+    let (key, name) = (shown(key), type_name::<T>());
+    Error::Corrupt(format!("the {what} {key} is not of the type `{name}`"))
+}
+
+/// Returns the value with these bytes, which a key has.
+pub(super) fn decode_value<V: Value>(key: &[u8], value: &[u8]) -> Result<V, Error> {
+    V::decode(value).ok_or_else(|| corrupt::<V>("value of the key", key))
+}
+
+/// Returns the key and the value with these bytes.
+pub(super) fn decode_pair<K: Key, V: Value>(key: &[u8], value: &[u8]) -> Result<(K, V), Error> {
+    let decoded = key::from_bytes(key).ok_or_else(|| corrupt::<K>("key", key))?;
+    Ok((decoded, decode_value(key, value)?))
 }

@@ -1,6 +1,6 @@
 //! Walks over a map on disk, from both ends.
 
-use super::decode::{decode_key, decode_value};
+use super::decode::decode_pair;
 use crate::map::bounds::ByteBounds;
 use crate::map::key::Key;
 use crate::map::value::Value;
@@ -25,6 +25,8 @@ pub struct DiskIter<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
+type Item<K, V> = Result<(K, V), Error>;
+
 impl<K: Key, V: Value> DiskIter<K, V> {
     pub(super) fn new(snapshot: impl Into<Arc<Snapshot>>, bounds: ByteBounds) -> Self {
         let range = bounds.as_range();
@@ -38,8 +40,9 @@ impl<K: Key, V: Value> DiskIter<K, V> {
         }
     }
 
-    /// The next pair in a direction, from the end where that begins.
-    fn step(&mut self, direction: Direction) -> Result<Option<(K, V)>, Error> {
+    /// Returns the next pair in a direction, from the end where that begins, or the error that is
+    /// in its place.
+    fn step(&mut self, direction: Direction) -> Result<Option<Item<K, V>>, Error> {
         let DiskIter {
             snapshot,
             low,
@@ -75,17 +78,21 @@ impl<K: Key, V: Value> DiskIter<K, V> {
             }
             Direction::Down => key.clone_into(high.get_or_insert_default()),
         }
-        Ok(Some((decode_key(key)?, decode_value(value)?)))
+        Ok(Some(decode_pair(key, value)))
     }
 
-    fn item(&mut self, direction: Direction) -> Option<Result<(K, V), Error>> {
+    fn item(&mut self, direction: Direction) -> Option<Item<K, V>> {
         if self.is_done {
             return None;
         }
-        let item = self.step(direction);
-        // A walk goes on behind what cannot be merged, and ends at any other error.
-        self.is_done |= matches!(&item, Err(error) if *error != Error::Merge);
-        item.transpose()
+        match self.step(direction) {
+            Ok(item) => item,
+            Err(error) => {
+                // A walk goes on behind what cannot be merged, and ends at any other error.
+                self.is_done |= error != Error::Merge;
+                Some(Err(error))
+            }
+        }
     }
 }
 

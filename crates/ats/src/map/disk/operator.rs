@@ -27,6 +27,11 @@ fn decode<V: Value>(bytes: &[u8]) -> Result<V, Error> {
     V::decode(bytes).ok_or(Error::Merge)
 }
 
+fn encode<V: Value>(value: &V) -> Result<Vec<u8>, Error> {
+    let bytes = bytes_of::<V>(value).map_err(|_| Error::Merge)?;
+    Ok(bytes.as_slice().to_vec())
+}
+
 impl<V: Value, F: Fn(V, V) -> V + Send + Sync> MergeOperator for Operator<V, F> {
     fn name(&self) -> &str {
         &self.name
@@ -38,7 +43,7 @@ impl<V: Value, F: Fn(V, V) -> V + Send + Sync> MergeOperator for Operator<V, F> 
 
     fn merge(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
         let merged = (self.merge)(decode(earlier)?, decode(later)?);
-        Ok(Merged::New(bytes_of::<V>(&merged).as_slice().to_vec()))
+        Ok(Merged::New(encode(&merged)?))
     }
 
     fn merge_all(&self, _key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
@@ -49,6 +54,6 @@ impl<V: Value, F: Fn(V, V) -> V + Send + Sync> MergeOperator for Operator<V, F> 
         for value in rest {
             merged = (self.merge)(merged, decode(value)?);
         }
-        Ok(Some(bytes_of::<V>(&merged).as_slice().to_vec()))
+        encode(&merged).map(Some)
     }
 }

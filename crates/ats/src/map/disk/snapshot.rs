@@ -1,6 +1,6 @@
 //! A map as it was.
 
-use super::decode::{decode_key, decode_value};
+use super::decode::{decode_pair, decode_value};
 use super::iter::DiskIter;
 use crate::map::bounds::{KeyBounds, KeyPrefix, of_prefix};
 use crate::map::key::{self, AsKey, Key};
@@ -33,7 +33,10 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         let key = key::bytes_of(&key);
         let value = self.snapshot.get(key.as_slice())?;
-        value.as_deref().map(decode_value).transpose()
+        let value = value.as_deref();
+        value
+            .map(|value| decode_value(key.as_slice(), value))
+            .transpose()
     }
 
     /// The pairs of all keys at the moment, in their order.
@@ -149,8 +152,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
             }
         }
         let pair = scan.next()?;
-        pair.map(|(key, value)| Ok((decode_key(key)?, decode_value(value)?)))
-            .transpose()
+        pair.map(|(key, value)| decode_pair(key, value)).transpose()
     }
 }
 

@@ -10,6 +10,10 @@ macro_rules! unsigned {
             fn encode(&self, bytes: &mut KeyBytes) {
                 bytes.push(&self.to_be_bytes());
             }
+
+            fn is_proven(&self) -> bool {
+                true
+            }
         }
 
         impl Key for $type {
@@ -31,6 +35,10 @@ macro_rules! by {
             fn encode(&self, bytes: &mut KeyBytes) {
                 let to: fn($type) -> $number = $to;
                 to(*self).encode(bytes);
+            }
+
+            fn is_proven(&self) -> bool {
+                true
             }
         }
 
@@ -104,8 +112,12 @@ impl AsKey<u8> for u8 {
         bytes.push(&[*self]);
     }
 
-    fn encode_all(values: &[Self], bytes: &mut KeyBytes) {
-        bytes.push_text(values);
+    fn as_bytes(keys: &[Self]) -> Option<&[u8]> {
+        Some(keys)
+    }
+
+    fn is_proven(&self) -> bool {
+        true
     }
 }
 
@@ -113,6 +125,17 @@ impl Key for u8 {
     #[inline]
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
         reader.take().map(|[byte]| byte)
+    }
+
+    fn encode_all<Q: AsKey<Self>>(keys: &[Q], bytes: &mut KeyBytes) {
+        match Q::as_bytes(keys) {
+            Some(text) => bytes.push_text(text),
+            None => {
+                let mut text = KeyBytes::default();
+                keys.iter().for_each(|key| key.encode(&mut text));
+                bytes.push_text(text.as_slice());
+            }
+        }
     }
 
     fn decode_all(reader: &mut KeyReader<'_>) -> Option<Vec<Self>> {

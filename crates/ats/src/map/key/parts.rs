@@ -3,17 +3,26 @@
 use super::bytes::{KeyBytes, KeyReader, NONE, SOME};
 use super::{AsKey, Key};
 use std::cmp::Reverse;
+use std::marker::PhantomData;
 use std::time::Duration;
 
-impl<K, Q: AsKey<K>> AsKey<Vec<K>> for [Q] {
+impl<K: Key, Q: AsKey<K>> AsKey<Vec<K>> for [Q] {
     fn encode(&self, bytes: &mut KeyBytes) {
-        Q::encode_all(self, bytes);
+        K::encode_all(self, bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        self.iter().all(Q::is_proven)
     }
 }
 
-impl<K, Q: AsKey<K>> AsKey<Vec<K>> for Vec<Q> {
+impl<K: Key, Q: AsKey<K>> AsKey<Vec<K>> for Vec<Q> {
     fn encode(&self, bytes: &mut KeyBytes) {
-        Q::encode_all(self, bytes);
+        K::encode_all(self, bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        self.iter().all(Q::is_proven)
     }
 }
 
@@ -23,15 +32,23 @@ impl<K: Key> Key for Vec<K> {
     }
 }
 
-impl<K, Q: AsKey<K>, const N: usize> AsKey<Vec<K>> for [Q; N] {
+impl<K: Key, Q: AsKey<K>, const N: usize> AsKey<Vec<K>> for [Q; N] {
     fn encode(&self, bytes: &mut KeyBytes) {
-        Q::encode_all(self, bytes);
+        K::encode_all(self, bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        self.iter().all(Q::is_proven)
     }
 }
 
 impl<K, Q: AsKey<K>, const N: usize> AsKey<[K; N]> for [Q; N] {
     fn encode(&self, bytes: &mut KeyBytes) {
         self.iter().for_each(|value| value.encode(bytes));
+    }
+
+    fn is_proven(&self) -> bool {
+        self.iter().all(Q::is_proven)
     }
 }
 
@@ -52,6 +69,10 @@ impl<K, Q: AsKey<K>> AsKey<Option<K>> for Option<Q> {
             }
         }
     }
+
+    fn is_proven(&self) -> bool {
+        self.as_ref().is_none_or(Q::is_proven)
+    }
 }
 
 impl<K: Key> Key for Option<K> {
@@ -68,6 +89,10 @@ impl<K, Q: AsKey<K>> AsKey<Reverse<K>> for Reverse<Q> {
     fn encode(&self, bytes: &mut KeyBytes) {
         bytes.push_reversed(|bytes| self.0.encode(bytes));
     }
+
+    fn is_proven(&self) -> bool {
+        self.0.is_proven()
+    }
 }
 
 impl<K: Key> Key for Reverse<K> {
@@ -76,9 +101,43 @@ impl<K: Key> Key for Reverse<K> {
     }
 }
 
+impl<K, Q: AsKey<K> + ?Sized> AsKey<Box<K>> for Box<Q> {
+    fn encode(&self, bytes: &mut KeyBytes) {
+        (**self).encode(bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        (**self).is_proven()
+    }
+}
+
+impl<K: Key> Key for Box<K> {
+    fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
+        K::decode(reader).map(Box::new)
+    }
+}
+
+impl<T: ?Sized> AsKey<PhantomData<T>> for PhantomData<T> {
+    fn encode(&self, _bytes: &mut KeyBytes) {}
+
+    fn is_proven(&self) -> bool {
+        true
+    }
+}
+
+impl<T: ?Sized> Key for PhantomData<T> {
+    fn decode(_reader: &mut KeyReader<'_>) -> Option<Self> {
+        Some(PhantomData)
+    }
+}
+
 impl AsKey<Duration> for Duration {
     fn encode(&self, bytes: &mut KeyBytes) {
         (self.as_secs(), self.subsec_nanos()).encode(bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        true
     }
 }
 
@@ -97,6 +156,10 @@ macro_rules! tuples {
             #[inline]
             fn encode(&self, _bytes: &mut KeyBytes) {
                 $(self.$at.encode(_bytes);)*
+            }
+
+            fn is_proven(&self) -> bool {
+                true $(&& self.$at.is_proven())*
             }
         }
 

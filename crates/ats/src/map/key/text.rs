@@ -9,12 +9,20 @@ impl AsKey<String> for str {
     fn encode(&self, bytes: &mut KeyBytes) {
         bytes.push_text(self.as_bytes());
     }
+
+    fn is_proven(&self) -> bool {
+        true
+    }
 }
 
 impl AsKey<String> for String {
     #[inline]
     fn encode(&self, bytes: &mut KeyBytes) {
         self.as_str().encode(bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        true
     }
 }
 
@@ -27,5 +35,9 @@ impl Key for String {
 impl<K, Q: AsKey<K> + ToOwned + ?Sized> AsKey<K> for Cow<'_, Q> {
     fn encode(&self, bytes: &mut KeyBytes) {
         self.as_ref().encode(bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        self.as_ref().is_proven()
     }
 }

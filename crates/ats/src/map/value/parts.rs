@@ -1,6 +1,7 @@
 //! Values that consist of others.
 
 use super::{AsValue, Value, ValueBytes, sum_of_lengths, take_part};
+use std::marker::PhantomData;
 
 const SOME: u8 = 1;
 
@@ -10,6 +11,10 @@ impl<V, W: AsValue<V>> AsValue<Option<V>> for Option<W> {
             bytes.push(&[SOME]);
             value.encode(bytes);
         }
+    }
+
+    fn is_proven(&self) -> bool {
+        self.as_ref().is_none_or(W::is_proven)
     }
 }
 
@@ -27,6 +32,10 @@ impl<V: Value, W: AsValue<V>, const N: usize> AsValue<[V; N]> for [W; N] {
     fn encode(&self, bytes: &mut ValueBytes) {
         self.iter().for_each(|value| bytes.push_part(value));
     }
+
+    fn is_proven(&self) -> bool {
+        self.iter().all(W::is_proven)
+    }
 }
 
 impl<V: Value, const N: usize> Value for [V; N] {
@@ -41,11 +50,49 @@ impl<V: Value, const N: usize> Value for [V; N] {
     }
 }
 
+impl<V, W: AsValue<V> + ?Sized> AsValue<Box<V>> for Box<W> {
+    fn encode(&self, bytes: &mut ValueBytes) {
+        (**self).encode(bytes);
+    }
+
+    fn is_proven(&self) -> bool {
+        (**self).is_proven()
+    }
+}
+
+impl<V: Value> Value for Box<V> {
+    const LEN: Option<usize> = V::LEN;
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        V::decode(bytes).map(Box::new)
+    }
+}
+
+impl<T: ?Sized> AsValue<PhantomData<T>> for PhantomData<T> {
+    fn encode(&self, _bytes: &mut ValueBytes) {}
+
+    fn is_proven(&self) -> bool {
+        true
+    }
+}
+
+impl<T: ?Sized> Value for PhantomData<T> {
+    const LEN: Option<usize> = Some(0);
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        bytes.is_empty().then_some(PhantomData)
+    }
+}
+
 macro_rules! tuples {
     ($(($($part:ident $value:ident $at:tt),*))*) => {$(
         impl<$($value: Value, $part: AsValue<$value>),*> AsValue<($($value,)*)> for ($($part,)*) {
             fn encode(&self, bytes: &mut ValueBytes) {
                 $(bytes.push_part::<$value>(&self.$at);)*
+            }
+
+            fn is_proven(&self) -> bool {
+                true $(&& self.$at.is_proven())*
             }
         }
 

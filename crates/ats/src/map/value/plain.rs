@@ -11,6 +11,10 @@ macro_rules! by {
                 let to: fn($type) -> $number = $to;
                 bytes.push(&to(*self).to_le_bytes());
             }
+
+            fn is_proven(&self) -> bool {
+                true
+            }
         }
 
         impl Value for $type {
@@ -50,6 +54,10 @@ by! {
 
 impl AsValue<()> for () {
     fn encode(&self, _bytes: &mut ValueBytes) {}
+
+    fn is_proven(&self) -> bool {
+        true
+    }
 }
 
 impl Value for () {
@@ -68,12 +76,20 @@ macro_rules! texts {
                 let to: fn(&$borrowed) -> &[u8] = $to;
                 bytes.push(to(self));
             }
+
+            fn is_proven(&self) -> bool {
+                true
+            }
         }
 
         impl AsValue<$owned> for $owned {
             #[inline]
             fn encode(&self, bytes: &mut ValueBytes) {
                 bytes.push(self.as_ref());
+            }
+
+            fn is_proven(&self) -> bool {
+                true
             }
         }
 
@@ -94,5 +110,9 @@ texts! {
 impl<const N: usize> AsValue<Vec<u8>> for [u8; N] {
     fn encode(&self, bytes: &mut ValueBytes) {
         bytes.push(self);
+    }
+
+    fn is_proven(&self) -> bool {
+        true
     }
 }

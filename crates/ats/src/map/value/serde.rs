@@ -1,11 +1,23 @@
 //! Values of what can be serialised.
 
+mod error;
+mod read;
+mod tags;
+mod write;
+
 use super::{AsValue, Value, ValueBytes};
 use ::serde::Serialize;
 use ::serde::de::DeserializeOwned;
+use error::Error;
+use std::any::type_name;
+use write::Writer;
 
-/// A value that `serde` turns into bytes and back, in the format
-/// [postcard](https://postcard.jamesmunns.com).
+/// A value that `serde` turns into bytes and back.
+///
+/// The bytes describe themselves: fields and variants have their names, so all attributes of
+/// `serde` can be used, and a field with a default can be added to a type whose values are on disk.
+/// Types that ask for it are told that the format is readable for humans, since `serde` tells them
+/// so when it reads them inside of enums that are not tagged from outside.
 ///
 /// ```
 /// use ats::{OrderedMap, Serde};
@@ -16,34 +28,63 @@ use ::serde::de::DeserializeOwned;
 /// assert_eq!(tags.get("pear").map(|Serde(tags)| tags.len()), Some(2));
 /// ```
 ///
-/// # Panics
-/// A function that is given a value panics if it cannot be serialised, such as an iterator that
-/// does not tell its length.
+/// # Refused values
+/// A value is read back before a map takes it. It is refused if that fails, or if what was read has
+/// other bytes than what was written: a variant with `skip_deserializing`, a field with
+/// `skip_serializing` and without a default, an untagged variant that an earlier one hides. Also
+/// refused is what is nested more than 128 times.
+///
+/// What a type does not write cannot be compared: a field with `skip` gets its default, of untagged
+/// variants with the same fields the first one is read, and a flattened `None` may be read as an
+/// empty value.
+///
+/// A map in memory panics, and a `DiskMap` returns an error; both name the type and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serde<T>(pub T);
 
-impl<T: Serialize> AsValue<Serde<T>> for Serde<T> {
+/// Appends the bytes of a value, and reads them back.
+fn write<T: Serialize + DeserializeOwned>(value: &T, bytes: &mut ValueBytes) -> Result<(), Error> {
+    let from = bytes.bytes.len();
+    value.serialize(&mut Writer::new(bytes))?;
+    let written = &bytes.bytes[from..];
+    let same: T = read::read(written)?;
+    let mut again = ValueBytes::default();
+    same.serialize(&mut Writer::new(&mut again))?;
+    match is_permuted(written, &again.bytes) {
+        true => Ok(()),
+        false => Err(Error("another value was read".into())),
+    }
+}
+
+/// Returns `true` if the bytes are the same in some order: a set may come back in another one.
+fn is_permuted(one: &[u8], other: &[u8]) -> bool {
+    let counts = |bytes: &[u8]| {
+        let mut counts = [0_u64; 256];
+        bytes
+            .iter()
+            .for_each(|byte| counts[usize::from(*byte)] += 1);
+        counts
+    };
+    one == other || (one.len() == other.len() && counts(one) == counts(other))
+}
+
+impl<T: Serialize + DeserializeOwned> AsValue<Serde<T>> for Serde<T> {
     fn encode(&self, bytes: &mut ValueBytes) {
-        /// Bytes by reference: postcard gives back what it is given to write to.
-        struct To<'a>(&'a mut ValueBytes);
-
-        impl Extend<u8> for To<'_> {
-            fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
-                self.0.extend(bytes);
-            }
+        if let Err(error) = write(&self.0, bytes) {
+            let name = type_name::<T>();
+            bytes.refuse(format_args!(
+                "`{name}` is not read as it is written: {error}"
+            ));
         }
+    }
 
-        if let Err(error) = postcard::to_extend(&self.0, To(bytes)) {
-            panic!("the value cannot be serialised: {error}");
-        }
+    fn is_proven(&self) -> bool {
+        true
     }
 }
 
 impl<T: Serialize + DeserializeOwned> Value for Serde<T> {
     fn decode(bytes: &[u8]) -> Option<Self> {
-        match postcard::take_from_bytes(bytes) {
-            Ok((value, [])) => Some(Serde(value)),
-            _ => None,
-        }
+        read::read(bytes).ok().map(Serde)
     }
 }
