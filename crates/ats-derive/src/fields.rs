@@ -1,21 +1,26 @@
 //! Fields of structs and variants: the code that takes them apart, writes them, and reads them.
 
+use crate::attributes::Attributes;
+use crate::code::Words;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type};
 
 /// The fields of a struct or a variant.
-pub(crate) struct Fields {
+pub(crate) struct Fields<'a> {
     /// The names in the code, and the types.
     fields: Vec<(Ident, Type)>,
     /// The names in the type, if they have some.
     named: Option<Vec<Ident>>,
+    attributes: &'a Attributes,
+    is_key: bool,
 }
 
-impl Fields {
-    pub(crate) fn of(fields: &syn::Fields) -> Self {
-        let own =
-            |(at, field): (usize, &syn::Field)| (format_ident!("field_{at}"), field.ty.clone());
+impl<'a> Fields<'a> {
+    pub(crate) fn of(fields: &syn::Fields, attributes: &'a Attributes, words: &Words) -> Self {
+        let own = |(at, field): (usize, &syn::Field)| {
+            (format_ident!("__ats_field_{at}"), field.ty.clone())
+        };
         let named = matches!(fields, syn::Fields::Named(_));
         Fields {
             fields: fields.iter().enumerate().map(own).collect(),
@@ -25,15 +30,21 @@ impl Fields {
                     .filter_map(|field| field.ident.clone())
                     .collect()
             }),
+            attributes,
+            is_key: words.is_key,
         }
     }
 
     /// The length of all values that have these fields, if those of each field have one.
     pub(crate) fn length(&self) -> TokenStream {
+        let map = &self.attributes.map;
+        if self.is_key {
+            return TokenStream::new();
+        }
         let types = self.fields.iter().map(|(_, kind)| kind);
         quote! {
-            const LEN: ::core::option::Option<usize> =
-                ::ats::map::sum_of_lengths(&[#(<#types as ::ats::map::Value>::LEN),*]);
+            const LEN: ::core::option::Option<::core::primitive::usize> =
+                #map::sum_of_lengths(&[#(<#types as #map::Value>::LEN),*]);
         }
     }
 
@@ -47,40 +58,79 @@ impl Fields {
             None => quote!(( #(#names),* )),
         }
     }
-}
 
-/// The statements that write the fields.
-pub(crate) fn encode(fields: &Fields, is_key: bool) -> TokenStream {
-    let each = fields.fields.iter();
-    each.map(|(name, kind)| encode_one(&quote!(#name), kind, is_key))
-        .collect()
-}
+    /// The struct that the pattern takes apart: itself, for copies of its fields, if nothing can
+    /// refer to them.
+    pub(crate) fn whole(&self) -> TokenStream {
+        match self.attributes.is_packed {
+            true => quote!(*self),
+            false => quote!(self),
+        }
+    }
 
-/// The statement that writes what a reference leads to.
-pub(crate) fn encode_one(value: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
-    match is_key {
-        true => quote!(<#kind as ::ats::map::AsKey<#kind>>::encode(#value, bytes);),
-        false => quote!(bytes.push_part::<#kind>(#value);),
+    /// The reference to a field.
+    fn reference(&self, name: &Ident) -> TokenStream {
+        match self.attributes.is_packed {
+            true => quote!(&#name),
+            false => quote!(#name),
+        }
+    }
+
+    /// The statements that write the fields.
+    pub(crate) fn encode(&self) -> TokenStream {
+        let map = &self.attributes.map;
+        let each = self
+            .fields
+            .iter()
+            .map(|(name, kind)| encode_one(map, &self.reference(name), kind, self.is_key));
+        each.collect()
+    }
+
+    /// The expression that tells if each field is proven.
+    pub(crate) fn is_proven(&self) -> TokenStream {
+        let map = &self.attributes.map;
+        let each = self.fields.iter().map(|(name, kind)| {
+            let reference = self.reference(name);
+            match self.is_key {
+                true => quote!(<#kind as #map::AsKey<#kind>>::is_proven(#reference)),
+                false => quote!(<#kind as #map::AsValue<#kind>>::is_proven(#reference)),
+            }
+        });
+        quote!(true #(&& #each)*)
+    }
+
+    /// The expression that reads the fields, and puts them together, if they are there.
+    pub(crate) fn decode(&self, constructor: &TokenStream) -> TokenStream {
+        let map = &self.attributes.map;
+        let statements = self.fields.iter().map(|(name, kind)| {
+            let read = read_one(map, kind, self.is_key);
+            quote!(let #name = #read?;)
+        });
+        let pattern = self.pattern();
+        quote!({
+            #(#statements)*
+            ::core::option::Option::Some(#constructor #pattern)
+        })
     }
 }
 
-/// The expression that reads the fields, and puts them together.
-pub(crate) fn read(constructor: &TokenStream, fields: &Fields, is_key: bool) -> TokenStream {
-    let statements = fields.fields.iter().map(|(name, kind)| {
-        let read = read_one(kind, is_key);
-        quote!(let #name = #read?;)
-    });
-    let pattern = fields.pattern();
-    quote!({
-        #(#statements)*
-        ::core::option::Option::Some(#constructor #pattern)
-    })
+/// The statement that writes what a reference leads to.
+pub(crate) fn encode_one(
+    map: &TokenStream,
+    value: &TokenStream,
+    kind: &Type,
+    is_key: bool,
+) -> TokenStream {
+    match is_key {
+        true => quote!(<#kind as #map::AsKey<#kind>>::encode(#value, __ats_bytes);),
+        false => quote!(__ats_bytes.push_part::<#kind>(#value);),
+    }
 }
 
 /// The expression that reads a value, if it is there.
-pub(crate) fn read_one(kind: &Type, is_key: bool) -> TokenStream {
+pub(crate) fn read_one(map: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
     match is_key {
-        true => quote!(<#kind as ::ats::map::Key>::decode(reader)),
-        false => quote!(::ats::map::take_part::<#kind>(reader)),
+        true => quote!(<#kind as #map::Key>::decode(__ats_reader)),
+        false => quote!(#map::take_part::<#kind>(__ats_reader)),
     }
 }

@@ -1,0 +1,80 @@
+//! Attributes of a type that is derived for.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path};
+
+/// The attributes that the code depends on.
+pub(crate) struct Attributes {
+    /// The path of the module `map` of the crate `ats`.
+    pub(crate) map: TokenStream,
+    /// `true` if fields may lie where no reference leads to.
+    pub(crate) is_packed: bool,
+    /// The type of the numbers of variants.
+    pub(crate) number: Option<Ident>,
+}
+
+impl Attributes {
+    pub(crate) fn of(input: &DeriveInput) -> Result<Self, Error> {
+        refuse_inside(&input.data)?;
+        let mut attributes = Attributes {
+            map: quote!(::ats::map),
+            is_packed: false,
+            number: None,
+        };
+        for attribute in &input.attrs {
+            if attribute.path().is_ident("ats") {
+                attributes.read(attribute)?;
+            } else if attribute.path().is_ident("repr") {
+                attributes.read_layout(attribute)?;
+            }
+        }
+        Ok(attributes)
+    }
+
+    fn read(&mut self, attribute: &Attribute) -> Result<(), Error> {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("the attribute of a type is `crate = \"path::to::ats\"`"));
+            }
+            let path: LitStr = meta.value()?.parse()?;
+            let path: Path = path.parse_with(Path::parse_mod_style)?;
+            self.map = quote!(#path::map);
+            Ok(())
+        })
+    }
+
+    fn read_layout(&mut self, attribute: &Attribute) -> Result<(), Error> {
+        attribute.parse_nested_meta(|meta| {
+            if let Some(word) = meta.path.get_ident() {
+                match word.to_string().as_str() {
+                    "packed" => self.is_packed = true,
+                    "C" | "Rust" | "align" | "transparent" | "simd" => {}
+                    _ => self.number = Some(word.clone()),
+                }
+            }
+            if meta.input.peek(syn::token::Paren) {
+                meta.input.parse::<proc_macro2::Group>()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Refuses attributes of fields and variants, of which there are none.
+fn refuse_inside(data: &Data) -> Result<(), Error> {
+    let check = |attributes: &[Attribute]| {
+        let ours = attributes.iter().find(|it| it.path().is_ident("ats"));
+        let text = "fields and variants have no attributes of `ats`";
+        ours.map_or(Ok(()), |ours| Err(Error::new_spanned(ours, text)))
+    };
+    let check_all = |fields: &syn::Fields| fields.iter().try_for_each(|it| check(&it.attrs));
+    match data {
+        Data::Struct(data) => check_all(&data.fields),
+        Data::Union(_) => Ok(()),
+        Data::Enum(data) => data.variants.iter().try_for_each(|variant| {
+            check(&variant.attrs)?;
+            check_all(&variant.fields)
+        }),
+    }
+}
