@@ -194,8 +194,8 @@ impl<'d> Earlier<'d> {
 }
 
 /// Returns `true` if a file of two directories was written at the same time and has the same
-/// length. A store that has gone on from a copy may have written another file with this number, at
-/// another time.
+/// length. In a store that has gone on from a copy by an earlier release, another file may have
+/// this number, of another time.
 fn is_same(one: &dyn Directory, other: &dyn Directory, name: &str) -> io::Result<bool> {
     let (one, other) = (one.open(name)?, other.open(name)?);
     let modified = one.modified()?;

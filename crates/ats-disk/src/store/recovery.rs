@@ -43,7 +43,10 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     let found = Manifest::read(&*directory.directory)?;
     let is_new = found.is_none();
     let (contents, number) = match found {
-        Some(found) => found,
+        Some((mut contents, number)) => {
+            contents.next_number = contents.next_number.saturating_add(random_gap());
+            (contents, number)
+        }
         None => {
             let creates = options.create && !is_read_only;
             (new_contents(creates, &names, operator.clone())?, 0)
@@ -154,11 +157,20 @@ fn new_contents(
     if !creates {
         return Err(Error::Missing);
     }
-    // Two random numbers of the standard library; they only have to differ from those of other
-    // stores.
-    let random = || RandomState::new().build_hasher().finish();
     let store = u128::from(random()) << 64 | u128::from(random());
     Ok(Contents::empty(store, operator))
+}
+
+/// A random number of the standard library.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The numbers of files that an opening leaves out. Of a directory that was copied, or put back as
+/// it was at an earlier time, each copy goes on from the same number; so no number that one of them
+/// uses is likely to be used by another one for another content.
+fn random_gap() -> u64 {
+    random() >> 32
 }
 
 /// Files that were begun, or not needed any more, when the store was left.

@@ -7,6 +7,7 @@ use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::{Survey, verify};
 use ats_disk::{Batch, DiskStore, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange};
+use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::SystemTime;
 
 const ACCOUNTS: u8 = 20;
 const EACH: u64 = 1000;
@@ -155,6 +157,43 @@ fn only_what_is_new_is_copied() {
     assert_eq!(copy_of(&at("second")), expected);
     since("third", "first").expect("made");
     assert_eq!(copy_of(&at("third")), expected);
+}
+
+/// A copy that goes on writes other files than what it was copied from, also where all is the same
+/// that is known of them without reading them.
+#[test]
+fn two_histories_are_not_mixed() {
+    let directory = Directory::new();
+    let store = unlinkable(&directory);
+    let at = |name: &str| directory.path().join(name);
+    store.put(b"a", b"1").expect("written");
+    store.flush().expect("flushed");
+    store.checkpoint(&at("first")).expect("made");
+    let other = open(&at("first"), &Options::default());
+    for (store, value) in [(&store, b"2"), (&other, b"3")] {
+        store.put(b"b", value).expect("written");
+        store.flush().expect("flushed");
+    }
+    other.close().expect("closed");
+    for folder in ["here", "first"] {
+        for entry in fs::read_dir(at(folder)).expect("it is there").flatten() {
+            if entry.file_name().to_string_lossy().starts_with("run-") {
+                let file = fs::File::options().write(true).open(entry.path());
+                let set = file.and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH));
+                set.expect("set");
+            }
+        }
+    }
+    let earlier = StoreDirectory::open(Arc::new(RealFs), &at("first"), Sharing::Shared);
+    let target = StoreDirectory::make(Arc::new(RealFs), &at("second")).expect("made");
+    let made = store.checkpoint_in(&target, earlier.ok().as_ref(), &[]);
+    assert_eq!(made, Ok(()));
+    drop(target);
+    let of_source = [
+        (b"a".to_vec(), b"1".to_vec()),
+        (b"b".to_vec(), b"2".to_vec()),
+    ];
+    assert_eq!(copy_of(&at("second")), of_source);
 }
 
 /// The memtables of the moment become runs before the checkpoint has their journals.
