@@ -197,27 +197,19 @@ impl Worker {
     /// Returns `true` if files are open to be written.
     fn has_open_logs(&self) -> bool {
         let journal = self.core.write_state.try_lock();
-        let manifest = self.files.manifest.try_lock();
         journal.is_none_or(|write_state| write_state.journal.is_open())
-            || manifest.is_none_or(|manifest| manifest.is_open())
             || self.writer.next_journal.is_begun()
     }
 
-    /// Closes the files of the journal and the manifest. The next change opens the one again and
-    /// begins the other anew. Writes are synced before, because nobody would be told of an error
-    /// that comes later. Returns `true` if they are closed, `false` if they are in use.
+    /// Closes the file of the journal, which the next change opens again. Writes are synced before,
+    /// because nobody would be told of an error that comes later. Returns `true` if it is closed,
+    /// `false` if it is in use.
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
         self.writer.sync()?;
-        let mut is_closed =
+        let is_closed =
             (self.core.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
         if is_closed {
             self.writer.next_journal.give_up();
-            is_closed &= self
-                .files
-                .manifest
-                .try_lock()
-                .map(|mut it| it.close())
-                .is_some();
         }
         Ok(is_closed)
     }

@@ -5,7 +5,7 @@ mod lock;
 pub(crate) use lock::DirectoryLock;
 
 use crate::error::Error;
-use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, with_retries};
+use crate::fs::{Directory, File, FileSystem, Sharing, remove_if_there, with_retries};
 use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -171,13 +171,25 @@ pub(crate) fn prepare_file(
     name: &str,
     bytes: &[u8],
 ) -> Result<(), Error> {
+    let file = write_new(directory, name, bytes)?;
+    let synced = file.sync();
+    synced.map_err(|error| Error::io(&error, format_args!("writing {name}")))
+}
+
+/// Writes a file under its name with `.new` behind it. It has to be synced.
+pub(crate) fn write_new(
+    directory: &dyn Directory,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Box<dyn File>, Error> {
     let new = new_name(name);
-    let write = || -> io::Result<()> {
+    let write = || -> io::Result<Box<dyn File>> {
         // One that an earlier attempt has left, or anything else.
         remove_if_there(directory, &new)?;
         let file = directory.create(&new)?;
         file.write_at(bytes, 0)?;
-        file.sync()
+        file.will_sync();
+        Ok(file)
     };
     write().map_err(|error| Error::io(&error, format_args!("writing {name}")))
 }

@@ -17,7 +17,7 @@ use crate::operator_id::OperatorId;
 use crate::run_file::{
     BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
 };
-use manifest::{Contents, Edit, Manifest, RunMeta, WriteError};
+use manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,13 +101,19 @@ impl Files {
     /// may be added to the store before: a journal could survive a stop of the machine, and the
     /// manifest that it belongs to not.
     pub(crate) fn renew_manifest(&self) -> Result<(), Error> {
+        self.make_manifest(&[])
+    }
+
+    /// Does what [`renew_manifest`](Files::renew_manifest) does, for a store that is made with
+    /// files beside it.
+    pub(crate) fn make_manifest(&self, beside: &[NewFile<'_>]) -> Result<(), Error> {
         if self.is_manifest_durable.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut manifest = self.manifest.lock();
         if !self.is_manifest_durable.load(Ordering::Relaxed) {
             manifest
-                .renew()
+                .renew(beside)
                 .map_err(|error| self.manifest_error(error))?;
             self.is_manifest_durable.store(true, Ordering::Relaxed);
         }

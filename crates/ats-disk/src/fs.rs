@@ -165,6 +165,10 @@ pub trait File: Send + Sync {
     /// A hint that this piece of the file will be read soon. It waits for nothing.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
 
+    /// A hint that the file will be synced soon. It waits for nothing. Several files that are begun
+    /// before the first of them is synced wait for the disk together, where the system can do that.
+    fn will_sync(&self) {}
+
     /// The time since 1970 at which the content was changed last; `None` if nothing keeps that.
     fn modified(&self) -> io::Result<Option<Duration>> {
         Ok(None)

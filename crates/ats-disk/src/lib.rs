@@ -180,7 +180,7 @@
 //! | memory of what was read, indexes, buffers of compactions | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
 //! | space on disk | about twice the records, while a compaction of all runs is running three times |
 //! | threads of all stores of a process | one more than there are processors, and four with [`Durability::Interval`] |
-//! | open files of a store | the directory, and two or three more from a write until ten seconds after the last one |
+//! | open files of a store | the directory, and one or two more from a write until ten seconds after the last one |
 //! | run files that all stores of a process have open | [a quarter of the descriptors](fs::set_open_files), besides those that are read at that moment |
 //! | changes that a store ever gets | 2<sup>56</sup> |
 //!

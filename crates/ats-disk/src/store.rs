@@ -130,7 +130,21 @@ impl DiskStore {
     /// # Errors
     /// Those of [`open`](DiskStore::open).
     pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
-        let worker = recovery::open(directory, options)?;
+        DiskStore::open_with(directory, options, &[])
+    }
+
+    /// Does what [`open_in`](DiskStore::open_in) does. If it makes a store, that has files with
+    /// these names and bytes [beside](DiskStore::replace_file) its own. They get their names behind
+    /// the manifest; after a crash any part of these may be there.
+    ///
+    /// # Errors
+    /// Those of [`open`](DiskStore::open).
+    pub fn open_with(
+        directory: StoreDirectory,
+        options: Options,
+        beside: &[(&str, &[u8])],
+    ) -> Result<Self, Error> {
+        let worker = recovery::open(directory, options, beside)?;
         let core = Arc::clone(&worker.core);
         let owner = Owner { core, worker };
         // After an error, the owner ends what has begun before it lets go of the directory.
@@ -403,7 +417,7 @@ impl DiskStore {
         self.worker().writer.sync()
     }
 
-    /// Closes the files to which the store writes, which the next change opens again. All earlier
+    /// Closes the journal to which the store writes, which the next change opens again. All earlier
     /// writes are durable then. A store that is not in use needs one descriptor besides those of
     /// its files that were [read lately](crate::fs::set_open_files). The background work does that
     /// when there were no writes for ten seconds. Nothing is closed that is in use at this moment.

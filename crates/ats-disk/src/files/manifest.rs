@@ -13,8 +13,9 @@ pub(crate) use contents::Contents;
 pub(crate) use edit::Edit;
 pub(crate) use meta::{CompactionMeta, RunMeta};
 
+use crate::directory::put_files;
 use crate::error::Error;
-use crate::fs::{Directory, remove_if_there};
+use crate::fs::{Directory, File, remove_if_there};
 use crate::log::{LogIdentity, LogKind, LogReader, LogWriter, Next, Position};
 use std::io;
 use std::sync::Arc;
@@ -24,18 +25,22 @@ pub(crate) const NEW_NAME: &str = "manifest.new";
 /// A log that is longer than this, and than four times its first record, is replaced.
 const LONG_BYTES: u64 = 256 << 10;
 
+/// A file that is kept beside those of a store, under its name with `.new` behind it.
+pub(crate) type NewFile<'n> = (&'n str, Box<dyn File>);
+
 /// The manifest of an open store.
 pub(crate) struct Manifest {
     directory: Arc<dyn Directory>,
     /// Nothing before the first edit: what is there was written by an earlier opening, which it
-    /// does not go on with; and after [`close`](Manifest::close).
+    /// does not go on with.
     log: Option<Log>,
     /// The number of the last log.
     number: u64,
     contents: Contents,
 }
 
-/// The log that edits are written to.
+/// The log that edits are written to. Its file is open only while one is written: edits are rare,
+/// and a process may have many stores.
 struct Log {
     writer: LogWriter,
     /// The length after its first record.
@@ -94,13 +99,14 @@ impl Manifest {
     }
 
     /// Makes the contents durable, also if an earlier process has written them and the disk may not
-    /// have them.
+    /// have them. Syncs [new](crate::directory::write_new) files of the directory, and gives them
+    /// their names behind the manifest.
     ///
     /// # Errors
     /// Those of [`write`](Manifest::write).
-    pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
+    pub(crate) fn renew(&mut self, beside: &[NewFile<'_>]) -> Result<(), WriteError> {
         let contents = self.contents.clone();
-        self.replace(contents)
+        self.replace(contents, beside)
     }
 
     /// Writes an edit. When this returns it is durable.
@@ -112,25 +118,38 @@ impl Manifest {
         let payload = edit.encode();
         contents.apply(edit).map_err(WriteError::Refused)?;
         let is_long = |log: &Log| log.writer.position().offset > LONG_BYTES.max(4 * log.began);
-        match &mut self.log {
-            Some(log) if !is_long(log) => log.write(&payload)?,
-            _ => return self.replace(contents),
+        let Some(log) = self.log.as_mut().filter(|log| !is_long(log)) else {
+            return self.replace(contents, &[]);
+        };
+        let reopened = self
+            .directory
+            .open(NAME)
+            .and_then(|file| log.writer.reopen(Arc::from(file)));
+        reopened.map_err(|error| WriteError::Refused(Error::io(&error, "open of manifest")))?;
+        let written = log.write(&payload);
+        if written.is_ok() {
+            log.mark(contents.next_number);
+            self.contents = contents;
         }
-        self.contents = contents;
-        self.mark();
-        Ok(())
+        log.writer.close();
+        written
     }
 
     /// Puts a log with these contents in the place of what there is. The rename is what counts: an
     /// error before it leaves everything as it was.
-    fn replace(&mut self, contents: Contents) -> Result<(), WriteError> {
+    fn replace(&mut self, contents: Contents, beside: &[NewFile<'_>]) -> Result<(), WriteError> {
         let number = self.number + 1;
-        let writer = prepare(&*self.directory, number, &contents)
+        let mut writer = prepare(&*self.directory, number, &contents)
+            .and_then(|writer| {
+                beside.iter().try_for_each(|(_, file)| file.sync())?;
+                Ok(writer)
+            })
             .map_err(|error| WriteError::Refused(Error::io(&error, "writing a new manifest")))?;
         let renamed = self.directory.rename(NEW_NAME, NAME);
-        let replaced = renamed.and_then(|()| self.directory.sync());
-        replaced
-            .map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
+        renamed.map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
+        let names: Vec<_> = beside.iter().map(|(name, _)| *name).collect();
+        put_files(&*self.directory, &names).map_err(WriteError::Broken)?;
+        writer.close();
         let durable = writer.position();
         self.log = Some(Log {
             writer,
@@ -140,32 +159,6 @@ impl Manifest {
         self.number = number;
         self.contents = contents;
         Ok(())
-    }
-
-    /// Closes the log. The next edit begins another one.
-    pub(crate) fn close(&mut self) {
-        self.log = None;
-    }
-
-    /// Returns `true` if the log is open.
-    pub(crate) fn is_open(&self) -> bool {
-        self.log.is_some()
-    }
-
-    /// Writes an edit that changes nothing, and is not synced. It says that the last one is
-    /// durable: otherwise, if that is spoilt later, it would be taken for one that was never
-    /// finished.
-    fn mark(&mut self) {
-        let nothing = Edit {
-            next_number: Some(self.contents.next_number),
-            ..Edit::default()
-        };
-        if let Some(log) = &mut self.log {
-            log.durable = log.writer.position();
-            log.writer.append(&[&nothing.encode()], log.durable);
-            // Without it, all is as well as before.
-            let _ = log.writer.write();
-        }
     }
 }
 
@@ -182,6 +175,20 @@ impl Log {
         }
         let synced = self.writer.file().and_then(|file| file.sync());
         synced.map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))
+    }
+
+    /// Writes an edit that changes nothing, and is not synced. It says that the last one is
+    /// durable: otherwise, if that is spoilt later, it would be taken for one that was never
+    /// finished.
+    fn mark(&mut self, next_number: u64) {
+        let nothing = Edit {
+            next_number: Some(next_number),
+            ..Edit::default()
+        };
+        self.durable = self.writer.position();
+        self.writer.append(&[&nothing.encode()], self.durable);
+        // Without it, all is as well as before.
+        let _ = self.writer.write();
     }
 }
 

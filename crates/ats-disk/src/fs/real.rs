@@ -246,6 +246,15 @@ impl File for RealFile {
         }
     }
 
+    fn will_sync(&self) {
+        // Linux begins to write what it is told to forget.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            use rustix::fs::{Advice, fadvise};
+            let _ = fadvise(&*self.0, 0, None, Advice::DontNeed);
+        }
+    }
+
     fn modified(&self) -> io::Result<Option<Duration>> {
         let modified = self.0.metadata()?.modified()?;
         Ok(modified.duration_since(SystemTime::UNIX_EPOCH).ok())

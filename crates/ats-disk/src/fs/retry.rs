@@ -134,6 +134,10 @@ impl File for Retrying<Box<dyn File>> {
         self.0.will_read(offset, bytes);
     }
 
+    fn will_sync(&self) {
+        self.0.will_sync();
+    }
+
     fn modified(&self) -> io::Result<Option<Duration>> {
         retry(|| self.0.modified())
     }

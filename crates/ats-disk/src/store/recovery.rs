@@ -11,11 +11,11 @@
 
 use crate::background::Worker;
 use crate::core::{Core, Sealed, Version};
-use crate::directory::StoreDirectory;
+use crate::directory::{StoreDirectory, write_new};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
-use crate::files::manifest::{self, Contents, Edit, Manifest};
+use crate::files::manifest::{self, Contents, Edit, Manifest, NewFile};
 use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
@@ -31,8 +31,13 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::Arc;
 
-/// Opens the store in a directory.
-pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Worker>, Error> {
+/// Opens the store in a directory. One that is made gets files with these names and bytes beside
+/// its own.
+pub(crate) fn open(
+    directory: StoreDirectory,
+    options: Options,
+    beside: &[(&str, &[u8])],
+) -> Result<Arc<Worker>, Error> {
     options.check()?;
     // The first guard of a process makes a call of the system that is quick only while there is one
     // thread.
@@ -97,9 +102,19 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
     core.versions.exchange(|version| version.with_runs(runs));
     files.reserve.note_largest_file();
     let worker = Worker::new(files);
+    let mut new_files = Vec::new();
+    if is_new {
+        for (name, bytes) in beside {
+            new_files.push((*name, write_new(&*worker.core.directory, name, bytes)?));
+        }
+    }
     if !is_read_only && !is_left_whole {
         worker.files.set_unneeded(unneeded);
-        match worker.files.reserve.with_reserve(|| take_over(&worker)) {
+        match worker
+            .files
+            .reserve
+            .with_reserve(|| take_over(&worker, &new_files))
+        {
             // The store can still be read, and there may be room later.
             Err(error) if error.is_full() && !is_new => {}
             done => done?,
@@ -110,8 +125,8 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Wo
 
 /// Makes the manifest durable, removes files that are not needed, and writes to runs what was read
 /// from journals.
-fn take_over(worker: &Worker) -> Result<(), Error> {
-    worker.files.renew_manifest()?;
+fn take_over(worker: &Worker, new_files: &[NewFile<'_>]) -> Result<(), Error> {
+    worker.files.make_manifest(new_files)?;
     worker.files.remove_unneeded()?;
     leave_journals(worker)
 }

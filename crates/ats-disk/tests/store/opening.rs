@@ -2,7 +2,8 @@
 
 use crate::directory::Directory;
 use crate::golden::{NEWEST, check, copy, files, options};
-use ats_disk::{DiskStore, Error, Options};
+use crate::hooked::{Call, HookedFs};
+use ats_disk::{DiskStore, Error, Options, StoreDirectory};
 use ats_store::{MergeOperator, Merged};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Lines, Read, Write};
@@ -10,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -324,4 +326,39 @@ fn failed_openings_leave_nothing() {
     fs::write(directory.path().join(&run), bytes).expect("written");
     let store = open().expect("it is whole");
     assert_eq!(store.get(b"key"), Ok(Some(b"value".to_vec())));
+}
+
+/// A store and what is kept beside it are made durable together: each file, and their names.
+#[test]
+fn a_store_is_made_with_files_beside_it() {
+    let directory = Directory::new();
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&syncs);
+    let file_system = HookedFs::new(move |call, _| {
+        let is_sync = [Call::Sync, Call::SyncDir].contains(&call);
+        counted.fetch_add(usize::from(is_sync), Ordering::Relaxed);
+        Ok(())
+    });
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let with = |bytes: &[u8]| {
+        let locked =
+            StoreDirectory::open(file_system.clone(), directory.path(), Sharing::Exclusive);
+        DiskStore::open_with(
+            locked.expect("locked"),
+            options.clone(),
+            &[("table", bytes)],
+        )
+    };
+    let store = with(b"first").expect("made");
+    assert_eq!(syncs.load(Ordering::Relaxed), 3);
+    store.close().expect("closed");
+    // It is made once.
+    let store = with(b"second").expect("opened");
+    assert_eq!(syncs.load(Ordering::Relaxed), 3);
+    store.close().expect("closed");
+    let written = fs::read(directory.path().join("table"));
+    assert_eq!(written.expect("it is there"), b"first");
 }
