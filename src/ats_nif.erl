@@ -25,7 +25,8 @@
 -export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
--export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
+-export([disk_open/3, disk_close/1, disk_publish/1, disk_sync/1, disk_describe/1]).
+-export([disk_snapshot/2]).
 -export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
@@ -53,7 +54,8 @@
 -nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
--nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
+-nifs([disk_open/3, disk_close/1, disk_publish/1, disk_sync/1, disk_describe/1]).
+-nifs([disk_snapshot/2]).
 -nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
 -nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
@@ -103,6 +105,7 @@
 %% The options of opening a table in a directory. One that is `default' is as the table was made.
 -type disk_options() ::
         #{create := boolean(),
+          temporary := boolean(),
           access := read | read_write,
           type := default | ats:table_type(),
           keypos := default | pos_integer(),
@@ -469,6 +472,11 @@ disk_open(_Directory, _Options, _Owner) -> ?NOT_LOADED.
 %% Closes it for all processes, also if that fails.
 -spec disk_close(ats:tid()) -> ok | disk_failure().
 disk_close(_Table) -> ?NOT_LOADED.
+
+%% Closes a table that was made in a temporary directory, and gives it the one that it was opened
+%% with, which must not be there. If that fails, there is no table.
+-spec disk_publish(ats:tid()) -> ok | disk_failure().
+disk_publish(_Table) -> ?NOT_LOADED.
 
 %% Makes all durable that was written before.
 -spec disk_sync(ats:tid()) -> ok | disk_failure().

@@ -1,5 +1,8 @@
 %% @private
 %% @doc Checkpoints of tables in memory: a moment of a table, as a table on disk.
+%%
+%% The table is made in a temporary directory, and gets its own when it is complete. Whoever ends
+%% meanwhile leaves nothing: the process that owns the open tables closes it, which removes it.
 -module(ats_checkpoint).
 
 -export([make/2]).
@@ -11,50 +14,39 @@ make(Table, Directory) ->
 
 -spec write(ats:table(), file:name_all()) -> ok | {error, dats:reason()}.
 write(Source, Directory) ->
-    case file:read_link_info(Directory) of
-        {error, enoent} -> write_and_rename(Source, Directory, unfinished(Directory));
-        {ok, _} -> {error, {file_error, Directory, eexist}};
-        {error, badarg} -> erlang:error({ats_error, none});
-        {error, Reason} -> {error, {file_error, Directory, Reason}}
-    end.
-
-%% A machine that stops meanwhile leaves another name than that of a checkpoint.
--spec unfinished(file:name_all()) -> file:name_all().
-unfinished(Directory) when is_binary(Directory) -> <<Directory/binary, ".unfinished">>;
-unfinished(Directory) -> lists:append(filename:flatten(Directory), ".unfinished").
-
--spec write_and_rename(ats:table(), file:name_all(), file:name_all()) ->
-          ok | {error, dats:reason()}.
-write_and_rename(Source, Directory, Unfinished) ->
-    _ = dats:destroy(Unfinished),
-    Options = [{file, Unfinished},
+    Options = [{file, Directory},
                {type, ats_info:item(type, Source)},
                {keypos, ats_info:item(keypos, Source)},
                {durability, system}],
-    case dats:open_file(make_ref(), Options) of
-        {ok, Name} ->
-            Written = fill(Name, Source),
-            case then(then(Written, fun() -> dats:close(Name) end),
-                      fun() -> dats:rename_table(Unfinished, Directory) end) of
-                ok ->
-                    ok;
-                {error, _} = Failed ->
-                    _ = dats:close(Name),
-                    _ = dats:destroy(Unfinished),
-                    Failed
-            end;
+    case ats_disk_options:parse_temporary(Options) of
+        {ok, Parsed} ->
+            then(check_free(Directory, Parsed), fun() -> write_and_publish(Source, Parsed) end);
+        badarg ->
+            erlang:error({ats_error, none});
         {error, _} = Failed ->
             Failed
     end.
 
--spec fill(dats:tab_name(), ats:table()) -> ok | {error, dats:reason()}.
-fill(Name, Source) ->
-    try then(dats:from_ats(Name, Source), fun() -> dats:sync(Name) end)
-    catch
-        error:Reason:Stack ->
-            _ = dats:close(Name),
-            erlang:raise(error, Reason, Stack)
+%% Finds out before all is written.
+-spec check_free(file:name_all(), ats_disk_options:parsed()) -> ok | {error, dats:reason()}.
+check_free(Directory, #{directory := Path}) ->
+    case file:read_link_info(Path, [raw]) of
+        {error, enoent} -> ok;
+        {ok, _} -> {error, {file_error, Directory, eexist}};
+        {error, Reason} -> {error, {file_error, Directory, Reason}}
     end.
+
+-spec write_and_publish(ats:table(), ats_disk_options:parsed()) -> ok | {error, dats:reason()}.
+write_and_publish(Source, Options) ->
+    Name = make_ref(),
+    then(then(ats_disk_tables:ensure_started(), fun() -> ats_disk_tables:open(Name, Options) end),
+         fun() ->
+                 try then(dats:from_ats(Name, Source), fun() -> ats_disk_tables:publish(Name) end)
+                 after
+                     %% It is closed already if it was published.
+                     _ = dats:close(Name)
+                 end
+         end).
 
 -spec then(ok | {error, Reason}, fun(() -> ok | {error, Reason})) -> ok | {error, Reason}.
 then(ok, Next) -> Next();

@@ -9,7 +9,7 @@
 %% may be right, but not here.
 -module(ats_disk_options).
 
--export([parse/2, parse_made/1, native/1, fits/2, describe/1, check_modules/1]).
+-export([parse/2, parse_made/1, parse_temporary/1, native/1, fits/2, describe/1, check_modules/1]).
 -export([set_shared_memory/1]).
 -export([is_bag/1, of_init/1, native_directory/1, text_of_name/1, repair_hint/1]).
 
@@ -19,6 +19,7 @@
         #{file := file:filename_all(),
           directory := file:filename_all(),
           create := boolean(),
+          temporary := boolean(),
           access := read | read_write,
           repair := default | boolean() | force,
           type := default | ats:table_type(),
@@ -87,11 +88,20 @@ parse(Name, Option) ->
 parse_made(Directory) ->
     in_directory(option({file, Directory}, (defaults())#{create := false})).
 
+%% @doc Returns the options of a table that is made elsewhere until it is published.
+-spec parse_temporary([term()]) -> {ok, parsed()} | badarg | {error, term()}.
+parse_temporary(Options) ->
+    case parse(none, Options) of
+        {ok, Parsed} -> {ok, Parsed#{temporary := true}};
+        Wrong -> Wrong
+    end.
+
 -spec defaults() -> map().
 defaults() ->
     #{file => default,
       directory => default,
       create => true,
+      temporary => false,
       access => read_write,
       repair => default,
       type => default,
@@ -117,7 +127,7 @@ in_directory(#{min_slots := Least, max_slots := Most})
   when is_integer(Least), is_integer(Most), Least > Most ->
     badarg;
 in_directory(#{file := File} = Read) ->
-    Parsed = Read#{directory := filename:absname(File)},
+    Parsed = Read#{directory := directory(File)},
     {ok, without_create(maps:without([min_slots, max_slots], Parsed))};
 in_directory(Wrong) ->
     Wrong.
@@ -259,7 +269,7 @@ within(_Number, _Least, _Most, _Item, _Read) ->
 
 -spec directory(term()) -> file:filename_all() | badarg.
 directory(Name) when is_list(Name); is_binary(Name); is_atom(Name) ->
-    try filename:absname(Name) of
+    try without_dots(filename:absname(Name)) of
         Absolute ->
             case is_binary(native_name(Absolute)) of
                 true -> Absolute;
@@ -271,7 +281,13 @@ directory(Name) when is_list(Name); is_binary(Name); is_atom(Name) ->
 directory(_) ->
     badarg.
 
-%% A binary is a name as the system has it; zeros end names there.
+%% Parts that lead nowhere are no name for what is not there yet.
+-spec without_dots(file:filename_all()) -> file:filename_all().
+without_dots(Name) ->
+    filename:join([Part || Part <- filename:split(Name), Part =/= ".", Part =/= <<".">>]).
+
+%% A binary is a name as the system has it; zeros end names there. In directories of one beginning
+%% the native library makes what is not complete yet, and removes what it finds there.
 -spec native_name(file:filename_all()) -> binary() | error.
 native_name(Name) ->
     Native = case is_binary(Name) of
@@ -279,7 +295,7 @@ native_name(Name) ->
                  false -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding())
              end,
     case is_binary(Native) andalso Native =/= <<>>
-        andalso binary:match(Native, <<0>>) =:= nomatch of
+        andalso binary:match(Native, [<<0>>, <<"/.ats-temporary-">>]) =:= nomatch of
         true -> Native;
         false -> error
     end.
@@ -312,8 +328,8 @@ repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos,
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->
-    Same = maps:with([create, access, type, keypos, durability, block_size, memory, snapshot_age,
-                      snapshot_memory, compressed], Parsed),
+    Same = maps:with([create, temporary, access, type, keypos, durability, block_size, memory,
+                      snapshot_age, snapshot_memory, compressed], Parsed),
     {native_name(Directory),
      Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 

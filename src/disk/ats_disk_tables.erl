@@ -16,7 +16,8 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([start_link/0, ensure_started/0]).
--export([is_being_closed/1, open/2, close/1, set_merge/2, find/1, find_table/1, name/1]).
+-export([is_being_closed/1, open/2, close/1, publish/1]).
+-export([set_merge/2, find/1, find_table/1, name/1]).
 -export([directory/1, options/1]).
 -export([max_selects/1, names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
@@ -35,7 +36,7 @@
 -record(changing, {waiting = queue:new() :: queue:queue(request())}).
 
 -type request() :: {open, gen_server:from(), ats_disk_options:parsed()}
-                 | {close, gen_server:from()}.
+                 | {close | publish, gen_server:from()}.
 
 -record(state, {tables = #{} :: #{name() => #table{} | #changing{}},
                 %% Monitors of users.
@@ -83,6 +84,12 @@ close(Name) ->
     catch
         exit:{noproc, _} -> {error, not_owner}
     end.
+
+%% @doc Closes a table that was made elsewhere, and gives it its directory. There is no table if
+%% that fails, or if it is closed otherwise.
+-spec publish(name()) -> ok | {error, term()}.
+publish(Name) ->
+    gen_server:call(?MODULE, {publish, Name}, infinity).
 
 %% @doc Returns `true' if the table in a directory is closed at the moment.
 -spec is_being_closed(Directory :: file:name_all()) -> boolean().
@@ -203,8 +210,8 @@ init([]) ->
           {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call({open, Name, Options}, From, State) ->
     {noreply, ask(Name, {open, From, Options}, State)};
-handle_call({close, Name}, From, State) ->
-    {noreply, ask(Name, {close, From}, State)};
+handle_call({Ending, Name}, From, State) when Ending =:= close; Ending =:= publish ->
+    {noreply, ask(Name, {Ending, From}, State)};
 handle_call({is_being_closed, Place}, _From, State) ->
     {reply, is_being_closed(Place, State), State};
 handle_call({set_merge, Name, Merge}, _From, #state{tables = Tables} = State) ->
@@ -282,7 +289,7 @@ answer_request(Name, {close, From}, #table{users = Users} = Table, State) ->
     User = caller(From),
     case Users of
         #{User := 1} when map_size(Users) =:= 1 ->
-            close_table(Name, Table, From, forget_user(User, Name, State));
+            end_table(closer(Table#table.id), Name, Table, From, forget_user(User, Name, State));
         #{User := 1} ->
             gen_server:reply(From, ok),
             Left = put_table(Name, Table#table{users = maps:remove(User, Users)}, State),
@@ -293,7 +300,9 @@ answer_request(Name, {close, From}, #table{users = Users} = Table, State) ->
         #{} ->
             gen_server:reply(From, {error, not_owner}),
             State
-    end.
+    end;
+answer_request(Name, {publish, From}, #table{id = Id} = Table, State) ->
+    end_table(publisher(Id), Name, Table, From, forget_user(caller(From), Name, State)).
 
 %% The options that are asked for, with the directory as it was spelled when the table was opened,
 %% if it is that one.
@@ -307,7 +316,7 @@ use_spelling(#table{place = Place, options = #{directory := Directory}}, Asked) 
     end.
 
 -spec answer_unopened(name(), request(), #state{}) -> #state{}.
-answer_unopened(_Name, {close, From}, State) ->
+answer_unopened(_Name, {Ending, From}, State) when Ending =:= close; Ending =:= publish ->
     gen_server:reply(From, {error, not_owner}),
     State;
 answer_unopened(Name, {open, _From, _Options} = Request, State) ->
@@ -338,10 +347,12 @@ place(#{directory := Directory}) ->
         {error, _} -> unknown
     end.
 
--spec close_table(name(), #table{}, gen_server:from() | none, #state{}) -> #state{}.
-close_table(Name, #table{id = Id} = Table, From, State) ->
+%% A process closes a table.
+-spec end_table({pid(), reference()}, name(), #table{}, gen_server:from() | none, #state{}) ->
+          #state{}.
+end_table(Worker, Name, Table, From, State) ->
     true = ets:delete(?NAMES, Name),
-    work(Name, #changing{}, {closing, Name, From, Table}, closer(Id), State).
+    work(Name, #changing{}, {closing, Name, From, Table}, Worker, State).
 
 -spec work(name(), #changing{}, work(), {pid(), reference()}, #state{}) -> #state{}.
 work(Name, Changing, Work, {_Pid, Monitor}, #state{tables = Tables, workers = Workers} = State) ->
@@ -351,6 +362,10 @@ work(Name, Changing, Work, {_Pid, Monitor}, #state{tables = Tables, workers = Wo
 -spec closer(ats:tid()) -> {pid(), reference()}.
 closer(Id) ->
     worker(fun() -> ats_nif:disk_close(Id) end).
+
+-spec publisher(ats:tid()) -> {pid(), reference()}.
+publisher(Id) ->
+    worker(fun() -> ats_nif:disk_publish(Id) end).
 
 -spec worker(fun(() -> term())) -> {pid(), reference()}.
 worker(Work) ->
@@ -468,7 +483,8 @@ user_ended(Pid, #state{tables = Tables, users = Users} = State) ->
     Left = State#state{users = maps:remove(Pid, Users)},
     maps:fold(fun(Name, #table{users = #{Pid := _} = Counts} = Table, Before) ->
                       case maps:remove(Pid, Counts) of
-                          None when map_size(None) =:= 0 -> close_table(Name, Table, none, Before);
+                          None when map_size(None) =:= 0 ->
+                              end_table(closer(Table#table.id), Name, Table, none, Before);
                           Others -> put_table(Name, Table#table{users = Others}, Before)
                       end;
                  (_Name, _Other, Before) ->

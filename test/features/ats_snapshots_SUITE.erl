@@ -12,7 +12,8 @@
          folds_do_not_meet_what_they_change/1, folds_of_few_and_more/1, transfers_beside_chunks/1,
          how_a_snapshot_ends/1, memory_is_bound/1, owners_that_are_killed/1,
          tables_that_are_deleted/1, tables_that_are_cleared/1, counters_and_merges/1,
-         continuations_that_are_dropped/1, checkpoints/1, wrong_arguments/1]).
+         continuations_that_are_dropped/1, checkpoints/1, checkpoints_leave_others_alone/1,
+         checkpoints_by_any_spelling/1, checkpoints_of_killed_callers/1, wrong_arguments/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 -define(ALL, [{'_', [], ['$_']}]).
@@ -25,7 +26,8 @@ all() ->
      folds_do_not_meet_what_they_change, folds_of_few_and_more, transfers_beside_chunks,
      how_a_snapshot_ends, memory_is_bound, owners_that_are_killed, tables_that_are_deleted,
      tables_that_are_cleared, counters_and_merges, continuations_that_are_dropped, checkpoints,
-     wrong_arguments].
+     checkpoints_leave_others_alone, checkpoints_by_any_spelling,
+     checkpoints_of_killed_callers, wrong_arguments].
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -640,10 +642,120 @@ checkpoints(Config) ->
          ?assertEqual(2000, dats:info(Again, size)),
          ok = dats:close(Again),
          {error, _} = ats:checkpoint(T, filename:join([Directory, "no", "way"])),
-         ?assertEqual([], filelib:wildcard(Directory ++ "*.unfinished")),
+         ?assertEqual([], temporary(?config(priv_dir, Config))),
          true = ats:delete(T)
      end || Type <- ?TYPES],
     ok.
+
+%% The names in a folder that are not those of its tables.
+temporary(Folder) ->
+    {ok, Names} = file:list_dir(Folder),
+    [Name || "." ++ _ = Name <- Names].
+
+%% No name is taken that a program may use.
+checkpoints_leave_others_alone(Config) ->
+    Folder = filename:join(?config(priv_dir, Config), "alone"),
+    ok = file:make_dir(Folder),
+    At = fun(Name) -> filename:join(Folder, Name) end,
+    Others = ["bar.unfinished", "bar.repair", "bar.new", ".bar"],
+    [begin
+         {ok, U} = dats:open_file(u, [{file, At(Name)}]),
+         ok = dats:insert(U, {precious, Name}),
+         ok = dats:close(U)
+     end || Name <- Others],
+    T = ats:new(t, []),
+    true = ats:insert(T, {k, 1}),
+    ?assertEqual(ok, ats:checkpoint(T, At("bar"))),
+    ok = file:delete(filename:join(At("bar"), "manifest")),
+    {ok, bar} = dats:open_file(bar, [{file, At("bar")}, {repair, true}]),
+    ok = dats:close(bar),
+    [begin
+         {ok, U} = dats:open_file(u, [{file, At(Name)}]),
+         ?assertEqual([{precious, Name}], dats:tab2list(U)),
+         ok = dats:close(U)
+     end || Name <- Others],
+    {ok, Names} = file:list_dir(Folder),
+    ?assertEqual(lists:sort(["bar", "bar.damaged" | Others]), lists:sort(Names)),
+    %% Temporary names are for nobody else.
+    Reserved = filename:join(At(".ats-temporary-0"), "x"),
+    ?assertError(badarg, ats:checkpoint(T, Reserved)),
+    ?assertError(badarg, dats:open_file(u, [{file, Reserved}])),
+    ?assertError(badarg, dats:copy_table(At("bar"), Reserved)),
+    true = ats:delete(T).
+
+checkpoints_by_any_spelling(Config) ->
+    Folder = filename:join(?config(priv_dir, Config), "spelled"),
+    ok = file:make_dir(Folder),
+    {ok, Before} = file:get_cwd(),
+    ok = file:set_cwd(Folder),
+    T = ats:new(t, []),
+    true = ats:insert(T, {k, 1}),
+    {ok, u} = dats:open_file(u, [{file, "u"}]),
+    try
+        [begin
+             ?assertEqual({Spelling, ok}, {Spelling, Make(Spelling)}),
+             ?assertEqual({Spelling, {error, {file_error, Spelling, eexist}}},
+                          {Spelling, Make(Spelling)}),
+             ?assertEqual(true, dats:is_dats_file(Spelling)),
+             {ok, S} = dats:open_file(s, [{file, Spelling}, {repair, force}]),
+             ok = dats:close(S),
+             ?assertEqual(ok, dats:copy_table(Spelling, "copy/")),
+             ?assertEqual(ok, dats:rename_table("./copy//", Spelling)),
+             ?assertEqual(ok, dats:rename_table(Spelling, "renamed/.")),
+             ?assertEqual(ok, dats:destroy("renamed/")),
+             ?assertEqual(["u"], element(2, file:list_dir(".")))
+         end || Make <- [fun(To) -> ats:checkpoint(T, To) end,
+                         fun(To) -> dats:checkpoint(u, To) end],
+                Spelling <- ["a", "a/", "a//", "./a", "a/.", "./././a/./", <<"a/">>, <<"./a">>,
+                             ["a", "/"], [$a, [$/, [$.]]], a, filename:absname("a") ++ "//",
+                             filename:join(Folder, "/") ++ Folder ++ "/./a/"]]
+    after
+        ok = dats:close(u),
+        ok = file:set_cwd(Before)
+    end,
+    true = ats:delete(T).
+
+%% Nothing stays of what a process has begun that was killed, nor of what a virtual machine has.
+checkpoints_of_killed_callers(Config) ->
+    Folder = filename:join(?config(priv_dir, Config), "killed"),
+    ok = file:make_dir(Folder),
+    To = filename:join(Folder, "table"),
+    T = ats:new(t, [public]),
+    true = ats:insert(T, [{K, binary:copy(<<K:64>>, 100)} || K <- lists:seq(1, 50000)]),
+    [begin
+         {Pid, Monitor} = spawn_monitor(fun() -> ats:checkpoint(T, To) end),
+         ok = ats_test_lib:until(fun() -> temporary(Folder) =/= [] end, 5000),
+         timer:sleep(Wait),
+         true = exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+         ok = ats_test_lib:until(fun() -> temporary(Folder) =:= [] end, 5000),
+         %% Unless it was done before.
+         _ = dats:destroy(To),
+         ?assertEqual({ok, []}, file:list_dir(Folder))
+     end || Wait <- [0, 10, 30]],
+    {ok, Vm, _} = ats_test_lib:start_vm([]),
+    Begin = fun() ->
+                    Of = ats:new(t, [public]),
+                    true = ats:insert(Of, [{K, binary:copy(<<K:64>>, 100)}
+                                           || K <- lists:seq(1, 50000)]),
+                    ats:checkpoint(Of, To)
+            end,
+    Kill = ats_test_lib:killer_of(Vm),
+    _ = spawn(fun() -> peer:call(Vm, erlang, apply, [Begin, []]) end),
+    ok = ats_test_lib:until(fun() -> temporary(Folder) =/= [] end, 10000),
+    %% What is in use stays.
+    Other = [{file, filename:join(Folder, "u")}],
+    {ok, u} = dats:open_file(u, Other),
+    ?assertMatch([_], temporary(Folder)),
+    ok = dats:close(u),
+    ok = Kill(),
+    ok = ats_test_lib:until(fun() ->
+                                    {ok, u} = dats:open_file(u, Other),
+                                    ok = dats:close(u),
+                                    temporary(Folder) =:= []
+                            end, 5000),
+    ?assertEqual({ok, ["u"]}, file:list_dir(Folder)),
+    true = ats:delete(T).
 
 wrong_arguments(_Config) ->
     T = ats:new(t, [set]),

@@ -19,6 +19,7 @@
 //! | `live` | the files of a store that another program has open for writing |
 //! | `verify` | checking |
 //! | `salvage` | reading all layers as one, and writing a new store |
+//! | `temporary` | the places of stores that are not complete yet |
 //! | `whole` | all files of a store: removing, copying, and exchanging directories |
 
 mod journal;
@@ -27,13 +28,15 @@ mod live;
 mod run;
 mod salvage;
 mod survey;
+mod temporary;
 mod verify;
 mod whole;
 
 pub use salvage::{KeepOperands, Salvage, Salvaged, SalvagedRecord, salvage};
 pub use survey::{FileSurvey, JournalSurvey, RunSurvey, Survey};
+pub use temporary::{TEMPORARY_PREFIX, Temporary, sweep_beside};
 pub use verify::{Report, verify};
-pub use whole::{exchange, is_of_store, is_within, remove_dir, rename};
+pub use whole::{exchange, is_of_store, is_within, remove_dir, rename, sync_name};
 
 use std::fmt;
 use std::ops::Bound;

@@ -105,6 +105,8 @@ known_atoms! {
     Part = "part",
     /// `create`
     Create = "create",
+    /// `temporary`
+    Temporary = "temporary",
     /// `read`
     Read = "read",
     /// `read_write`

@@ -101,6 +101,40 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     sync_parents(from, to)
 }
 
+/// Gives a directory another name, which nothing has. Both names are durable when this returns.
+///
+/// # Errors
+/// [`Error::Io`], of the kind [`AlreadyExists`](ErrorKind::AlreadyExists) if something has the
+/// name; then the directory has the name that it had.
+pub(super) fn rename_new(from: &Path, to: &Path) -> Result<(), Error> {
+    give_name(from, to).map_err(|error| Error::io(&error, "renaming the directory"))?;
+    sync_parents(from, to)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn give_name(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => give_name_unless_there(from, to),
+        renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn give_name(from: &Path, to: &Path) -> io::Result<()> {
+    give_name_unless_there(from, to)
+}
+
+/// Renames where the system cannot do both in one step. Of what gets the name meanwhile, only an
+/// empty directory is replaced.
+fn give_name_unless_there(from: &Path, to: &Path) -> io::Result<()> {
+    match to.symlink_metadata() {
+        Ok(_) => Err(rustix::io::Errno::EXIST.into()),
+        Err(_) => std::fs::rename(from, to),
+    }
+}
+
 /// Exchanges the names of two directories, which is one step. They are durable when this returns.
 ///
 /// # Errors
@@ -129,6 +163,14 @@ fn exchange_names(_one: &Path, _other: &Path) -> io::Result<()> {
 /// [`Error::Io`].
 pub fn remove_dir(path: &Path) -> Result<(), Error> {
     std::fs::remove_dir(path).map_err(|error| Error::io(&error, "removing the directory"))?;
+    sync_parents(path, path)
+}
+
+/// Makes the name of a directory durable.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn sync_name(path: &Path) -> Result<(), Error> {
     sync_parents(path, path)
 }
 

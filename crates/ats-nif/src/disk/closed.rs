@@ -11,9 +11,11 @@ use crate::atoms::KnownAtom;
 use ats::salvage::{self, Evidence, merge_of_operator};
 use ats::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
-use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey};
+use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey, Temporary};
 use ats_disk::{Error, Options, StoreDirectory, one_of_several};
 use ats_store::MergeOperator;
+use std::io::ErrorKind;
+use std::iter::once;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,6 +153,12 @@ pub struct RepairOutcome {
 /// # Errors
 /// [`Failure`]; then the table is what it was.
 pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<RepairOutcome, Failure> {
+    // A link stays what it is.
+    let resolved = directory
+        .is_symlink()
+        .then(|| directory.canonicalize().ok());
+    let resolved = resolved.flatten();
+    let directory = resolved.as_deref().unwrap_or(directory);
     let locked = StoreDirectory::open(Arc::new(RealFs), directory, Sharing::Exclusive);
     let locked = locked.map_err(directory_failure)?;
     if let Some(other) = list_foreign_files(&locked)?.first() {
@@ -162,8 +170,8 @@ pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<Repair
         error => directory_failure(error),
     })?;
     let description = find_description(&survey, hint)?;
-    let new = with_suffix(directory, ".repair");
-    remove_unfinished_repair(&new)?;
+    let temporary = Temporary::make(directory, &TABLE_FILES)?;
+    let new = temporary.store();
     let operator = salvage::operator(&description).map(|(name, version)| {
         let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(&name, version));
         operator
@@ -177,54 +185,38 @@ pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<Repair
     let salvaged = offline::salvage(&survey, &new, options, &files, go_on)?;
     let is_whole = salvaged.faults.is_empty() && salvaged.lost_entries == 0;
     let old = survey.into_directory();
-    offline::exchange(directory, &new)?;
-    let kept = match is_whole {
-        true => {
-            destroy_locked(&old, &new)?;
-            None
-        }
-        false => {
-            let kept = find_free_name(directory);
-            offline::rename(&new, &kept)?;
-            Some(kept)
-        }
-    };
-    Ok(RepairOutcome { salvaged, kept })
+    if is_whole {
+        offline::exchange(directory, &new)?;
+        destroy_locked(&old, &new)?;
+        return Ok(RepairOutcome {
+            salvaged,
+            kept: None,
+        });
+    }
+    // The damaged files must not be in a temporary directory at any time.
+    let kept = publish_beside(&temporary, directory)?;
+    if let Err(error) = offline::exchange(directory, &kept) {
+        destroy(&kept)?;
+        return Err(error.into());
+    }
+    Ok(RepairOutcome {
+        salvaged,
+        kept: Some(kept),
+    })
 }
 
-/// The path with an end.
-fn with_suffix(directory: &Path, end: &str) -> PathBuf {
-    let mut path = directory.as_os_str().to_owned();
-    path.push(end);
-    path.into()
-}
-
-/// A name for the damaged files.
-fn find_free_name(directory: &Path) -> PathBuf {
-    let numbered = |number: u64| with_suffix(directory, &format!(".damaged-{number}"));
-    let names = std::iter::once(with_suffix(directory, ".damaged")).chain((2..).map(numbered));
-    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
-    names
-        .into_iter()
-        .find(is_free)
-        .expect("there are fewer files")
-}
-
-/// Removes what a repair has left that was broken off.
-fn remove_unfinished_repair(new: &Path) -> Result<(), Failure> {
-    match StoreDirectory::open(Arc::new(RealFs), new, Sharing::Exclusive) {
-        Err(Error::Missing) => Ok(()),
-        locked => {
-            let locked = locked.map_err(directory_failure)?;
-            match list_foreign_files(&locked)?.is_empty() {
-                true => destroy_locked(&locked, new).map(|_none| ()),
-                false => Err(Failure::new(
-                    KnownAtom::Eexist,
-                    format!("{} has other files than those of a table", new.display()),
-                )),
-            }
+/// Gives what is in a temporary directory the name under which damaged files are kept.
+fn publish_beside(temporary: &Temporary, directory: &Path) -> Result<PathBuf, Failure> {
+    let names = once(".damaged".to_owned()).chain((2..).map(|n: u64| format!(".damaged-{n}")));
+    for end in names {
+        let mut kept = directory.as_os_str().to_owned();
+        kept.push(end);
+        match temporary.publish(Path::new(&kept)) {
+            Err(Error::Io { error, .. }) if error.kind == ErrorKind::AlreadyExists => {}
+            published => return Ok(published.map(|()| kept.into())?),
         }
     }
+    unreachable!("there are fewer files than numbers")
 }
 
 /// The description of the table: what its file says, if that fits the store; else the hint, if

@@ -1,11 +1,12 @@
 //! Opening a directory as the store of a table, and closing it.
 //!
 //! The directory is opened and locked once; all files are reached through that. The file that
-//! [describes](ats::Description) the table is written when the table is made, after the store was
-//! opened. A process that ends between the two leaves a store without records and without
-//! description: such a directory is taken for one in which nothing was made yet.
+//! [describes](ats::Description) the table gets its name with the manifest of the store. A stop of
+//! the machine between the two leaves a store without records and without description, or a
+//! description and a manifest without its name: such a directory is taken for one in which nothing
+//! was made yet.
 
-use super::description_file::{decode_description, not_a_table};
+use super::description_file::{TABLE_FILES, decode_description, not_a_table};
 use super::failure::Failure;
 use super::pending::Pending;
 use super::settings::{Access, Settings};
@@ -16,7 +17,8 @@ use crate::process;
 use crate::vm_codec::VmCodec;
 use ats::program_merge::{Program, ProgramMerge};
 use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
-use ats_disk::{DiskStore, Error, Info, Snapshot, StoreDirectory};
+use ats_disk::offline::{Temporary, sync_name};
+use ats_disk::{DiskStore, Error, Info, Snapshot};
 use ats_store::{Direction, KeyRange, Store, StoreHandle};
 use ats_sync::thread;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,8 @@ pub struct OpenTable {
     /// Others have a count of it as long as there are files of the store that are open.
     files: Arc<()>,
     directory: PathBuf,
+    /// The temporary directory that it is made in, and the directory that it shall have.
+    temporary: Option<(Temporary, PathBuf)>,
     description: Description,
     merge: TableMerge,
 }
@@ -65,27 +69,44 @@ impl OpenTable {
     /// # Errors
     /// [`Failure`]; nothing is left open then.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
-        let locked = settings.lock_directory(directory)?;
+        let temporary = match settings.temporary {
+            true => Some((
+                Temporary::make(directory, &TABLE_FILES)?,
+                directory.to_owned(),
+            )),
+            false => None,
+        };
+        let made = temporary.as_ref().map(|(temporary, _)| temporary.store());
+        let directory = made.as_deref().unwrap_or(directory);
+        let (locked, is_made) = settings.lock_directory(directory)?;
         let described = decode_description(locked.read(Description::FILE))?;
-        let is_new = described.is_none();
+        let names = locked.names()?;
+        let has_store = names.iter().any(|name| name == "manifest");
+        let is_described = described.is_some();
         let description = match described {
             Some(description) => {
                 settings.check(&description)?;
                 description
             }
             None => {
-                check_free(&locked, settings.create)?;
+                check_free(&names, settings.create)?;
                 settings.description()
             }
         };
         let merge = TableMerge::of(&description)?;
-        let options = settings.options(is_new, merge.operator());
-        let store = DiskStore::open_in(locked, options).map_err(|error| match error {
-            // The description is written after the store is made.
+        // The description can be there before the manifest has its name.
+        let is_begun = !has_store && names.iter().any(|name| name == "manifest.new");
+        let options = settings.options(!is_described || is_begun, merge.operator());
+        let beside = [(Description::FILE, &description.encode()[..])];
+        let opened = DiskStore::open_with(locked, options, &beside);
+        let store = opened.map_err(|error| match error {
             Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
             error => Failure::from(error),
         })?;
-        if is_new {
+        if is_made && temporary.is_none() {
+            sync_name(directory)?;
+        }
+        if has_store && !is_described {
             let made = has_records(&store).and_then(|has_records| match has_records {
                 true => Err(not_a_table("the directory has a store that is no table")),
                 false => Ok(store.replace_file(Description::FILE, &description.encode())?),
@@ -103,6 +124,7 @@ impl OpenTable {
             store: Some(TableStore::new(store, bag_of(&description))),
             files: Arc::new(()),
             directory: directory.to_owned(),
+            temporary,
             description,
             merge,
         })
@@ -252,6 +274,18 @@ impl OpenTable {
         Ok(self.store().files().close()?)
     }
 
+    /// Gives a table that was made in a temporary directory, and is closed, the directory that it
+    /// shall have.
+    ///
+    /// # Errors
+    /// [`Failure`], also if something has that name.
+    pub fn publish(&self) -> Result<(), Failure> {
+        match &self.temporary {
+            Some((temporary, target)) => Ok(temporary.publish(target)?),
+            None => Ok(()),
+        }
+    }
+
     /// Its open files.
     pub fn files(&self) -> OpenFiles {
         OpenFiles(Arc::downgrade(&self.files))
@@ -269,8 +303,11 @@ impl Drop for OpenTable {
     /// long for the scheduler that has come to do this.
     fn drop(&mut self) {
         let (store, files) = (self.store.take(), std::mem::take(&mut self.files));
+        let temporary = self.temporary.take();
         let drop_in_order = move || {
             drop(store);
+            // Its files can only be removed when the store does not lock them any more.
+            drop(temporary);
             drop(files);
         };
         if process::on_dirty_scheduler() && process::may_block().is_some() {
@@ -302,8 +339,7 @@ const STILL_READ: Duration = Duration::from_millis(300);
 
 /// Returns `true` if a table can be made in a directory: it has nothing but what was left of making
 /// one.
-fn check_free(locked: &StoreDirectory, create: bool) -> Result<(), Failure> {
-    let names = locked.names()?;
+fn check_free(names: &[String], create: bool) -> Result<(), Failure> {
     let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));
     if !names.iter().all(is_ours) {
         return Err(not_a_table("the directory has other files"));

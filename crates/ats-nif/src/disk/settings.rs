@@ -1,15 +1,17 @@
 //! Options of opening a table.
 
-use super::description_file::directory_failure;
-use super::failure::Failure;
+use super::description_file::{TABLE_FILES, directory_failure};
+use super::failure::{Failure, word_of};
 use super::table_merge::TableMerge;
 use crate::atoms::KnownAtom;
 use ats::program_merge::is_same;
 use ats::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
+use ats_disk::offline::sweep_beside;
 use ats_disk::{Compression, Durability, Error, Options, StoreDirectory};
-use ats_store::MergeOperator;
+use ats_store::{MergeOperator, SystemError};
 use ats_term::Zeros;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,8 @@ pub enum Access {
 pub struct Settings {
     /// `true` if a table is made if there is none.
     pub create: bool,
+    /// `true` if a table is made in a temporary directory, until it is published.
+    pub temporary: bool,
     /// The use of it.
     pub access: Access,
     /// Its type.
@@ -60,12 +64,20 @@ pub struct Settings {
 
 impl Settings {
     /// Opens and locks the directory, which is made if that is wanted, in one that is there.
-    pub(super) fn lock_directory(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
+    /// Returns `true` with it if it was made; its name is not durable then.
+    pub(super) fn lock_directory(
+        &self,
+        directory: &Path,
+    ) -> Result<(StoreDirectory, bool), Failure> {
         let sharing = match self.access {
             Access::Read => Sharing::Shared,
             Access::ReadWrite => Sharing::Exclusive,
         };
-        let locked = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
+        if self.access == Access::ReadWrite {
+            sweep_beside(directory, &TABLE_FILES);
+        }
+        let open = || StoreDirectory::open(Arc::new(RealFs), directory, sharing);
+        match open() {
             Err(Error::Missing) if self.create => {
                 TableMerge::of(&self.description())?;
                 // A name with a slip of the pen must not make directories.
@@ -73,11 +85,16 @@ impl Settings {
                     let text = "the directory in which it shall be is not there";
                     return Err(Failure::new(KnownAtom::Enoent, text));
                 }
-                StoreDirectory::make(Arc::new(RealFs), directory)
+                let made = std::fs::create_dir(directory);
+                made.or_else(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => Ok(()),
+                    _ => Err(Failure::new(word_of(SystemError::of(&error)), error)),
+                })?;
+                open().map(|locked| (locked, true))
             }
-            locked => locked,
-        };
-        locked.map_err(directory_failure)
+            locked => locked.map(|locked| (locked, false)),
+        }
+        .map_err(directory_failure)
     }
 
     /// The description of a table that is made.

@@ -4,15 +4,17 @@ use super::description_file::{TABLE_FILES, directory_failure};
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
 use ats_disk::fs::RealFs;
-use ats_disk::{Error, StoreDirectory, offline};
+use ats_disk::offline::{self, Temporary};
+use ats_disk::{Error, StoreDirectory};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An empty directory for a copy of a table, which is locked.
+/// An empty directory for a copy of a table, which is locked: the one that was given if it is
+/// there, else a temporary one.
 pub(super) struct Target<'p> {
     directory: StoreDirectory,
     path: &'p Path,
-    was_there: bool,
+    temporary: Option<Temporary>,
 }
 
 impl<'p> Target<'p> {
@@ -29,8 +31,12 @@ impl<'p> Target<'p> {
             let text = "a table cannot be copied into its own directory";
             return Err(Failure::new(KnownAtom::Einval, text));
         }
-        let was_there = path.is_dir();
-        let made = StoreDirectory::make(Arc::new(RealFs), path);
+        let temporary = match path.symlink_metadata() {
+            Err(_) => Some(Temporary::make(path, &TABLE_FILES)?),
+            Ok(_) => None,
+        };
+        let made = temporary.as_ref().map(Temporary::store);
+        let made = StoreDirectory::make(Arc::new(RealFs), made.as_deref().unwrap_or(path));
         let directory = made.map_err(directory_failure)?;
         if !directory.names()?.is_empty() {
             let text = "there are files in the directory";
@@ -39,7 +45,7 @@ impl<'p> Target<'p> {
         Ok(Target {
             directory,
             path,
-            was_there,
+            temporary,
         })
     }
 
@@ -51,12 +57,15 @@ impl<'p> Target<'p> {
         self,
         fill: impl FnOnce(&StoreDirectory) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        fill(&self.directory).inspect_err(|_| {
-            // A directory that cannot be removed is no table: the file that describes it is last.
-            let _left = self.directory.remove_store(&TABLE_FILES);
-            if !self.was_there {
-                let _left = offline::remove_dir(self.path);
-            }
-        })
+        let Some(temporary) = self.temporary else {
+            return fill(&self.directory).inspect_err(|_| {
+                // What cannot be removed is no table: the file that describes it is last.
+                let _left = self.directory.remove_store(&TABLE_FILES);
+            });
+        };
+        let filled = fill(&self.directory);
+        // Its files can only be removed when they are not locked any more.
+        drop(self.directory);
+        filled.and_then(|()| temporary.publish(self.path))
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("disk_open", disk_open, 3),
         nif!("disk_close", disk_close, 1),
+        nif!("disk_publish", disk_publish, 1),
         nif!("disk_describe", disk_describe, 1),
     ]
 }
@@ -58,6 +59,7 @@ impl<'e> Options<'e> {
         let milliseconds = |value: VmTerm<'e>| value.as_unsigned().map(Duration::from_millis);
         Ok(Settings {
             create: self.get(KnownAtom::Create, boolean)?,
+            temporary: self.get(KnownAtom::Temporary, boolean)?,
             access: self.get(KnownAtom::Access, |access| {
                 let accesses = [
                     (KnownAtom::Read, Access::Read),
@@ -176,6 +178,21 @@ pub(super) fn recipe(
 /// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after
 /// which it is closed, too.
 fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    close(env, table, |_| Ok(()))
+}
+
+/// `disk_publish(Table)`: closes a table that was made in a temporary directory, and gives it the
+/// one that it was opened with: `ok`, or `{error, Cause, Text}`, after which there is no table.
+fn disk_publish<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    close(env, table, OpenTable::publish)
+}
+
+/// Closes a table for all processes, and does something with its files if that went well.
+fn close<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    finish: impl FnOnce(&OpenTable) -> Result<(), Failure>,
+) -> NifResult<'e> {
     on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -185,7 +202,8 @@ fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     }
     end_moments(&opened, &guard);
     drop(guard);
-    let (closed, files) = (opened.close(), opened.files());
+    let closed = opened.close().and_then(|()| finish(&opened));
+    let files = opened.files();
     drop(opened);
     files.wait();
     Ok(result_term(env, closed))
