@@ -12,14 +12,14 @@
 %% twice, or is that of another row. The content of objects is the external term format of a list.
 -module(ats_disk_bchunk).
 
--export([format/2, is_compatible/3, first/1, next/2, is_position/1, decode_objects/3]).
+-export([format/2, is_compatible/3, first/1, next/2, decode_objects/3]).
 
 -export_type([data/0, position/0]).
 
 -type data() :: binary() | tuple() | [binary()].
 %% Some pieces.
--opaque position() :: {start | (Key :: binary()), Number :: pos_integer(),
-                       Objects :: non_neg_integer()} | eof.
+-opaque position() :: {ats:tid(), start | eof | (Key :: binary()), Number :: pos_integer(),
+                       Objects :: non_neg_integer()}.
 
 -define(MAGIC, "ats bchunk").
 -define(VERSION, 1).
@@ -48,28 +48,28 @@ is_compatible(Format, Type, KeyPos) ->
 -spec first(ats:tid()) -> {position(), [binary()]}.
 first(Table) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
-    {{start, 1, 0}, [format(Type, KeyPos)]}.
+    {{Table, start, 1, 0}, [format(Type, KeyPos)]}.
 
-%% @doc The next pieces, as they are at the moment.
--spec next(ats:tid(), position()) -> {position(), [binary()]} | '$end_of_table'.
-next(_Table, eof) ->
+%% @doc The next pieces, as they are at the moment. The position must be one of this opening of the
+%% table.
+-spec next(ats:tid(), position() | term()) -> {position(), [binary()]} | '$end_of_table'.
+next(Table, {Table, eof, _Number, _Before}) ->
     '$end_of_table';
-next(Table, {Last, Number, Before}) ->
+next(Table, {Table, Last, Number, Before})
+  when Last =:= start orelse is_binary(Last), is_integer(Number), Number > 0,
+       is_integer(Before), Before >= 0 ->
     {Tag, <<_Version, _List, Count:32, _/binary>> = Objects, Next} =
         ats_disk_walk:chunk(Table, up, Last),
     Piece = piece(objects, Number, Objects),
     case Tag of
-        more -> {{Next, Number + 1, Before + Count}, [Piece]};
-        done -> {eof, [Piece, piece('end', Number + 1, <<(Before + Count):64>>)]}
-    end.
-
-%% @doc Returns `true' if {@link next/2} can go on at a term.
--spec is_position(term()) -> boolean().
-is_position({Last, Number, Before}) ->
-    (Last =:= start orelse is_binary(Last)) andalso is_integer(Number) andalso Number > 0
-        andalso is_integer(Before) andalso Before >= 0;
-is_position(Other) ->
-    Other =:= eof.
+        more ->
+            {{Table, Next, Number + 1, Before + Count}, [Piece]};
+        done ->
+            End = piece('end', Number + 1, <<(Before + Count):64>>),
+            {{Table, eof, Number + 1, Before + Count}, [Piece, End]}
+    end;
+next(_Table, _NoPosition) ->
+    erlang:error({ats_error, none}).
 
 -spec piece(kind(), non_neg_integer(), binary()) -> binary().
 piece(Kind, Number, Content) ->

@@ -1591,7 +1591,8 @@ unless_fixed(_Name, Done) -> Done.
 
 %% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
 %% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
-%% moment of its own.
+%% moment of its own; those of a {@link snapshot()} are of one moment. A continuation is `badarg'
+%% when the table was closed since, also if it is open again.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1615,7 +1616,6 @@ unless_fixed(_Name, Done) -> Done.
 bchunk(Name, start = Continuation) ->
     ?ANSWER(name_chunk(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
 bchunk(Name, {Name, bchunk, Position} = Continuation) ->
-    _ = ats_disk_bchunk:is_position(Position) orelse erlang:error(badarg, [Name, Continuation]),
     ?ANSWER(name_chunk(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
             Name, [Name, Continuation]);
 bchunk(Name, Other) ->

@@ -458,8 +458,11 @@ wrong_chunks(Config) ->
                  dats:init_table(Copy, fun(_) -> foo end, {format, bchunk})),
     Improper = fun(read) -> {[Format | First], fun(_) -> end_of_input end} end,
     ?assertMatch({error, {init_fun, _}}, dats:init_table(Copy, Improper, {format, bchunk})),
+    {{T, bchunk, Position}, _} = dats:bchunk(T, start),
     [?assertError(badarg, dats:bchunk(T, {T, bchunk, Wrong}))
-     || Wrong <- [foo, {}, {start, 0, 0}, {start, 1, -1}, {1, 1, 1}, {<<>>, a, 0}]],
+     || Wrong <- [foo, {}, setelement(2, Position, 1), setelement(3, Position, 0),
+                  setelement(3, Position, a), setelement(4, Position, -1),
+                  erlang:append_element(Position, 1)]],
     ?assertEqual(true, dats:is_compatible_bchunk_format(Copy, Format)),
     [?assertEqual(false, dats:is_compatible_bchunk_format(Copy, Wrong))
      || Wrong <- [foo, <<>>, First, Flip(Format, 25), dats:info(Bag, bchunk_format),
@@ -467,4 +470,12 @@ wrong_chunks(Config) ->
     {Continuation, _} = dats:bchunk(T, start),
     [?assertError(badarg, dats:bchunk(Name, Wrong))
      || {Name, Wrong} <- [{none, start}, {Copy, Continuation}, {T, foo}, {T, '$end_of_table'}]],
-    ?assertError(badarg, dats:is_compatible_bchunk_format(none, Format)).
+    ?assertError(badarg, dats:is_compatible_bchunk_format(none, Format)),
+    %% A continuation is one of an opening of a table.
+    {Last, _} = dats:bchunk(T, Continuation),
+    ?assertEqual('$end_of_table', dats:bchunk(T, Last)),
+    File = dats:info(T, filename),
+    ok = dats:close(T),
+    [?assertError(badarg, dats:bchunk(T, Old)) || Old <- [Continuation, Last]],
+    {ok, T} = dats:open_file(T, [{file, File}]),
+    [?assertError(badarg, dats:bchunk(T, Old)) || Old <- [Continuation, Last]].
