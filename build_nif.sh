@@ -49,12 +49,15 @@ fail() {
 }
 
 # Another build may be running, in another container, too, so what is made here has a folder with a
-# name of its own, which is gone at the end.
+# name of its own, which is gone at the end. Those of builds that were killed go after a day.
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 make_work() {
+    [ -z "$work" ] || return 0
     mkdir -p "$priv"
-    [ -n "$work" ] || work=$(mktemp -d "$priv/.ats_nif.XXXXXX")
+    find "$priv" -name '.ats_nif.*' -prune -mtime +0 -exec rm -rf {} +
+    work=$(mktemp -d "$priv/.ats_nif.XXXXXX")
 }
 
 # A running virtual machine has the old library mapped into its memory, so the old file must

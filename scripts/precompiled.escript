@@ -174,16 +174,27 @@ keep(_, none, _) ->
     say("it is not kept, because HOME is not set: ATS_PRECOMPILED_CACHE names a folder for it", []);
 keep(Name, Folder, Archive) ->
     File = filename:join(Folder, Name),
-    Temporary = File ++ "." ++ lists:flatten(io_lib:format("~.36b", [rand:uniform(1 bsl 60)])),
+    Names = filelib:wildcard(Name ++ ".*.tmp", Folder),
+    [file:delete(Left) || Made <- Names, Left <- [filename:join(Folder, Made)], is_old(Left)],
+    Random = binary:decode_unsigned(crypto:strong_rand_bytes(8)),
+    Temporary = lists:concat([File, ".", Random, ".tmp"]),
     try
         ok = filelib:ensure_dir(File),
         ok = file:write_file(Temporary, Archive, [exclusive]),
         ok = file:rename(Temporary, File)
     catch
         error:{badmatch, {error, Reason}} ->
-            _ = file:delete(Temporary),
             say("it is not kept: ~ts: ~ts (ATS_PRECOMPILED_CACHE names another folder)",
                 [Folder, file:format_error(Reason)])
+    after
+        file:delete(Temporary)
+    end.
+
+%% A build that writes it has ended long ago.
+is_old(File) ->
+    case file:read_file_info(File, [{time, posix}]) of
+        {ok, Info} -> element(6, Info) + 24 * 60 * 60 < os:system_time(second);
+        {error, _} -> false
     end.
 
 download("file://" ++ Path = Url, _) ->
