@@ -37,6 +37,18 @@
 //! one, so the second takes its version over: a key has one version for each moment that queries
 //! have begun at most.
 //!
+//! # Histories
+//! A query that is older than many others would walk over the records of all of them. So each 64th
+//! version of a key leads to the *history* of the key as well: the records before it and their
+//! times, in an array of pages which is searched (see [`record::history`](crate::record)). A query
+//! comes to such a version after 63 others at most, and finds there the record that it sees, and no
+//! other: O(log queries). Between two of these, and while no key is written so often, there is
+//! nothing but the chain, of which writers of the present and their readers know as before.
+//!
+//! What a query sees of a key does not change any more when it has begun. So a history needs no
+//! care when a record is cut, or passed over: it tells of it, but to no query. When a version is
+//! passed over that leads to the history, the version above takes the history over.
+//!
 //! # Changes that a query makes
 //! A query that changes what it finds goes through the keys once, and does not look at what it has
 //! changed again. So its own changes keep nothing if no other query runs: a record without stamp
@@ -74,17 +86,33 @@
 //!   or null; or, marked as an heir, a record that is about to bear it, and until it does the
 //!   version is not cut. A record is detached from its version before it is retired, so a thread
 //!   that pins and then reads `record` has a record that lives as long as its guard.
+//! - MOMENTS-6. A page of a history knows the records of the moments between its ends: for each of
+//!   them that a query read when the page was made, the record that this query sees, which is not
+//!   retired before the query ends (MOMENTS-2). The others of its records were not retired when
+//!   it was made. So a thread that reads for a query that has ended meanwhile finds, in a page that
+//!   was made before the end, what the query saw; and in one that was made later, a record that was
+//!   not retired when this thread was pinned, since the query ran then.
+//! - MOMENTS-7. The pages of a history are exchanged by one thread at a time, that which writes the
+//!   key, and retired then. The history of a version is set before the version is published, or by
+//!   the thread that cuts; it ends with the last version that has a count of it.
 
+mod active;
+mod cutting;
+mod histories;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
+use self::active::Active;
+use self::cutting::{Cutting, Stack};
 use crate::lazy::Lazy;
 use crate::prefetch::{prefetch, prefetch_to_write};
 pub use crate::record::version::When;
-use crate::record::version::{HEIR, MOVED, Version};
+use crate::record::version::{Distance, HEIR, MOVED, Version};
 use crate::record::{self, Old, Record, RecordBox, Release};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::shim::thread;
 use ats_sync::{CachePadded, Guard};
-use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
@@ -175,9 +203,6 @@ pub struct Moments<R: Release> {
 /// Stacks to which writers push versions that have met at one: so that they do not share a line.
 const STACKS: usize = 16;
 
-/// Versions of which the last one leads to those before.
-type Stack<R> = AtomicPtr<Version<Record<R>>>;
-
 struct Shared<R: Release> {
     active: Mutex<Active>,
     cutting: Mutex<Cutting<R>>,
@@ -205,128 +230,6 @@ impl<R: Release> Shared<R> {
     }
 }
 
-/// The moments that queries read.
-#[derive(Default)]
-struct Active {
-    /// The number of queries that read each.
-    moments: BTreeMap<u64, usize>,
-    /// Queries that have begun.
-    begun: u64,
-    /// The sum of the numbers of those that run.
-    numbers: u64,
-    /// Queries that begin.
-    beginning: usize,
-    /// `true` if one has prepared, and queries have run since.
-    is_prepared: bool,
-    /// While some do: what the clock was when the first of them began. None of them gets an older
-    /// moment.
-    first_beginning: u64,
-    /// Moments that no query reads any more, while one reads an older one.
-    ended: Vec<u64>,
-    /// Records of times from here on were kept only because queries began.
-    unsure: Option<u64>,
-}
-
-impl Active {
-    fn add(&mut self, moment: u64) {
-        *self.moments.entry(moment).or_default() += 1;
-    }
-
-    fn remove(&mut self, moment: u64) {
-        let count = self.moments.get_mut(&moment);
-        let count = count.expect("each moment is ended once");
-        *count -= 1;
-        if *count > 0 {
-            return;
-        }
-        self.moments.remove(&moment);
-        self.is_prepared &= !self.moments.is_empty();
-        match self.oldest() < moment {
-            true => self.ended.push(moment),
-            false if self.moments.is_empty() => self.ended.clear(),
-            false => {}
-        }
-    }
-
-    /// Returns `true` if a query reads a moment of this range, or may come to.
-    fn has(&mut self, range: Range<u64>) -> bool {
-        if range.is_empty() || self.moments.range(range.clone()).next().is_some() {
-            return !range.is_empty();
-        }
-        let may_come = self.beginning > 0 && self.first_beginning < range.end;
-        if may_come {
-            let unsure = self.unsure.get_or_insert(self.first_beginning);
-            *unsure = self.first_beginning.min(*unsure);
-        }
-        may_come
-    }
-
-    /// The times of versions that an ended query was the last to need, if any was: those above the
-    /// first number, up to the second.
-    fn take_ended(&mut self) -> Vec<(u64, u64)> {
-        let next = |moment: u64| {
-            let above = (Bound::Excluded(moment), Bound::Unbounded);
-            let next = self.moments.range(above).next();
-            next.map_or(u64::MAX, |(next, _)| *next)
-        };
-        let ended = std::mem::take(&mut self.ended).into_iter();
-        let mut times: Vec<_> = ended.map(|moment| (moment, next(moment))).collect();
-        if self.beginning == 0 {
-            times.extend(self.unsure.take().map(|low| (low, u64::MAX)));
-        }
-        times
-    }
-
-    fn newest(&self) -> u64 {
-        match self.beginning {
-            0 => self
-                .moments
-                .last_key_value()
-                .map_or(0, |(moment, _)| *moment),
-            _ => u64::MAX,
-        }
-    }
-
-    /// Adds a query of a moment. Returns its number.
-    fn add_query(&mut self, moment: u64) -> u64 {
-        self.add(moment);
-        self.begun += 1;
-        self.numbers = self.numbers.wrapping_add(self.begun);
-        self.begun
-    }
-
-    fn remove_query(&mut self, query: Query) {
-        self.remove(query.when.0);
-        self.numbers = self.numbers.wrapping_sub(query.number);
-    }
-
-    /// The number of the only query; 0 if there are several, or one begins.
-    fn alone(&self) -> u64 {
-        match self.moments.first_key_value() {
-            Some((_, 1)) if self.moments.len() == 1 && self.beginning == 0 => self.numbers,
-            _ => 0,
-        }
-    }
-
-    fn oldest(&self) -> u64 {
-        self.moments
-            .first_key_value()
-            .map_or(u64::MAX, |(moment, _)| *moment)
-    }
-}
-
-/// Versions on their way out. Used by one thread at a time.
-struct Cutting<R: Release> {
-    /// The rest of stacks that were taken.
-    rest: Vec<*mut Version<Record<R>>>,
-    /// Those that a query needed that has ended.
-    doubtful: Vec<NonNull<Version<Record<R>>>>,
-    /// Those that queries need, by their times.
-    kept: BTreeMap<u64, Kept<R>>,
-    /// Bytes of all of these but the rest, and of what they lead to.
-    held: usize,
-}
-
 /// The number of versions that are taken out together before they are cut, one after the other.
 /// Each leads to two records that are rarely in a cache, so these are fetched at the same time.
 const GROUP: usize = 16;
@@ -337,110 +240,11 @@ fn prefetch_to_cut<R: Release>(version: &Version<Record<R>>) {
     prefetch::<1, _>(version.owned_before());
 }
 
-/// Bytes of a version, and of the record that goes with it.
-fn bytes_held<R: Release>(version: &Version<Record<R>>) -> usize {
-    // SAFETY: a version that is in the list leads to a record that is not retired (MOMENTS-2).
-    let before = unsafe { version.owned_before().as_ref() };
-    size_of::<Version<Record<R>>>() + before.map_or(0, Record::bytes)
-}
-
-/// Versions of one time.
-struct Kept<R: Release> {
-    versions: Vec<NonNull<Version<Record<R>>>>,
-    /// About how many of them were [passed over](Moments::pass_over).
-    passed_over: usize,
-}
-
-impl<R: Release> Default for Kept<R> {
-    fn default() -> Self {
-        let (versions, passed_over) = (Vec::new(), 0);
-        Kept {
-            versions,
-            passed_over,
-        }
-    }
-}
-
-impl<R: Release> Cutting<R> {
-    fn keep(&mut self, time: u64, version: NonNull<Version<Record<R>>>) {
-        self.kept.entry(time).or_default().versions.push(version);
-    }
-
-    /// Takes what writers have pushed.
-    fn take_stacks(&mut self, shared: &Shared<R>) {
-        for stack in shared.stacks() {
-            if !stack.load(Ordering::Relaxed).is_null() {
-                let top = stack.swap(ptr::null_mut(), Ordering::Acquire);
-                self.rest.push(top);
-            }
-        }
-    }
-
-    /// Takes the next version out of the stacks that were taken.
-    fn next_of_rest(&mut self) -> Option<NonNull<Version<Record<R>>>> {
-        loop {
-            let Some(version) = NonNull::new(self.rest.pop()?) else {
-                continue;
-            };
-            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
-            let found = unsafe { version.as_ref() };
-            self.rest.push(found.next.load(Ordering::Relaxed));
-            self.held = self.held.saturating_add(bytes_held(found));
-            return Some(version);
-        }
-    }
-
-    /// Takes a version out that was kept for queries up to this moment.
-    fn take_up_to(&mut self, oldest: u64) -> Option<NonNull<Version<Record<R>>>> {
-        loop {
-            let mut first = self.kept.first_entry()?;
-            if *first.key() > oldest {
-                return None;
-            }
-            match first.get_mut().versions.pop() {
-                Some(version) => return Some(version),
-                None => first.remove(),
-            };
-        }
-    }
-
-    /// Doubts that versions of these times are still needed.
-    fn doubt(&mut self, (above, until): (u64, u64)) {
-        let times = (Bound::Excluded(above), Bound::Included(until));
-        let times: Vec<u64> = self.kept.range(times).map(|(time, _)| *time).collect();
-        for kept in times.iter().filter_map(|time| self.kept.remove(time)) {
-            self.doubtful.extend(kept.versions);
-        }
-    }
-
-    /// Notes that the record of a version of this time was passed over. When those of half of them
-    /// are, they are looked at again, since such a version is of no use.
-    fn note_passed_over(&mut self, time: u64) {
-        let Some(kept) = self.kept.get_mut(&time) else {
-            return;
-        };
-        kept.passed_over += 1;
-        if 2 * kept.passed_over >= kept.versions.len() {
-            self.doubtful.append(&mut kept.versions);
-            self.kept.remove(&time);
-        }
-    }
-}
-
-// SAFETY: versions and the records that they lead to may be used and freed by any thread; what
-// holds pointers to them is behind a mutex.
-unsafe impl<R: Release> Send for Cutting<R> {}
-
 impl<R: Release> Default for Shared<R> {
     fn default() -> Self {
         Shared {
             active: Mutex::default(),
-            cutting: Mutex::new(Cutting {
-                rest: Vec::new(),
-                doubtful: Vec::new(),
-                kept: BTreeMap::new(),
-                held: 0,
-            }),
+            cutting: Mutex::default(),
             held: AtomicUsize::new(0),
             alone: AtomicU64::new(0),
             stack: AtomicPtr::new(ptr::null_mut()),
@@ -534,7 +338,7 @@ impl<R: Release> Moments<R> {
     /// Ends a query.
     pub(crate) fn end(&self, moment: Moment) {
         self.change(self.shared.get_or_make(), |active| {
-            active.remove_query(moment.query);
+            active.remove_query(moment.query.when.0, moment.query.number);
         });
     }
 
@@ -630,13 +434,15 @@ impl<R: Release> Moments<R> {
             return (Fresh::NONE, old);
         }
         let before = old.as_ref().map_or(ptr::null_mut(), Old::pointer);
-        let version = Version {
-            time: tick.time,
-            before: AtomicPtr::new(before),
-            record: AtomicPtr::new(ptr::from_ref(new).cast_mut()),
-            next: AtomicPtr::new(ptr::null_mut()),
+        let last = match &old {
+            Some(Old::Seen(record)) => record.version(guard),
+            _ => None,
         };
-        let version = version.into_block();
+        let history = match last {
+            Some(last) => self.history_above(last, before, tick.time, guard),
+            None => Err(Distance(0)),
+        };
+        let version = Version::new(tick.time, before, new, history).into_block();
         // SAFETY: the version has just been made, and is freed only after it was put into the list.
         new.set_version(unsafe { version.as_ref() });
         (Fresh(Some(version)), None)
@@ -724,7 +530,7 @@ impl<R: Release> Moments<R> {
             // Another thread is about it.
             Err(TryLockError::WouldBlock) => return false,
         };
-        cutting.take_stacks(shared);
+        cutting.take_stacks(shared.stacks());
         // Not before: a query that begins after this look has a moment that is not below the time
         // of any version that was in the list before it.
         let (oldest, ended) = {
@@ -765,7 +571,10 @@ impl<R: Release> Moments<R> {
         guard: &Guard,
     ) -> Option<NonNull<Version<Record<R>>>> {
         while *left > 0 {
-            let Some(version) = cutting.next_of_rest().or_else(|| cutting.doubtful.pop()) else {
+            let Some(version) = cutting
+                .next_of_rest(guard)
+                .or_else(|| cutting.doubtful.pop())
+            else {
                 break;
             };
             // SAFETY: the version is in the list, so it is freed by who takes it out of there.
@@ -803,13 +612,16 @@ impl<R: Release> Moments<R> {
         if lock(&shared.active).has(other.time..version.time) {
             return false;
         }
+        version.take_over_history(other, guard);
         let next = other.before.load(Ordering::Acquire);
-        // SAFETY: the version leads to the record, so it is not retired (MOMENTS-2).
-        let bytes = unsafe { &*before }.bytes();
-        cutting.held = cutting.held.saturating_sub(bytes);
         version.before.store(next, Ordering::Release);
         let moved = next.map_addr(|address| address | MOVED);
         other.before.store(moved, Ordering::Release);
+        // What it was counted with is kept by the version now.
+        cutting.count(version, guard);
+        if other.counted().is_some() {
+            cutting.count(other, guard);
+        }
         // SAFETY: the version was the only one that led to the record, which is in no slot
         // (MOMENTS-4), so no thread that pins from now on finds it.
         unsafe { record::retire(before, guard) };
@@ -855,7 +667,7 @@ impl<R: Release> Moments<R> {
                 return self.keep(cutting, taken);
             }
         }
-        cutting.held = cutting.held.saturating_sub(bytes_held(version));
+        cutting.uncount(version);
         let before = version.owned_before();
         if !before.is_null() {
             // SAFETY: the record before was taken out of its slot before the version was put into
@@ -887,7 +699,7 @@ impl<R: Release> Moments<R> {
     pub fn changed<'g>(
         &self,
         (from, to): (When, When),
-        _guard: &'g Guard,
+        guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>),
     ) {
         let (Some(shared), true) = (self.shared.get(), from < to) else {
@@ -897,15 +709,12 @@ impl<R: Release> Moments<R> {
             if version.time <= from.0 || version.time > to.0 {
                 return;
             }
-            let record = version.record.load(Ordering::Acquire);
-            // SAFETY: a record is detached before it is retired, and this thread was pinned before
-            // it read that it is not (MOMENTS-5).
-            if let Some(record) = unsafe { record.map_addr(|bits| bits & !HEIR).as_ref() } {
+            if let Some(record) = version.borne_by(guard) {
                 visit(record);
             }
         };
         let mut cutting = lock(&shared.cutting);
-        cutting.take_stacks(shared);
+        cutting.take_stacks(shared.stacks());
         for top in &cutting.rest {
             let mut next = NonNull::new(*top);
             while let Some(version) = next {

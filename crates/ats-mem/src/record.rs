@@ -39,6 +39,7 @@
 mod boxed;
 pub(crate) mod entry;
 mod header;
+pub(crate) mod history;
 mod published;
 mod release;
 mod simple;

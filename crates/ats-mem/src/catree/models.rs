@@ -5,6 +5,8 @@
 //! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
 //! links.
 
+mod histories;
+
 use super::split_graft::SplitPoint;
 use super::{Backend, CaTree};
 use crate::When;

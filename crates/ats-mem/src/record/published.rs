@@ -101,7 +101,8 @@ impl<R> Record<R> {
     /// Returns the record that a query of this moment sees which found this one in the store.
     ///
     /// For [`NOW`](When::NOW), that which a reader sees. Another moment is one that a query has
-    /// [begun](crate::Backend::begin) and not ended.
+    /// [begun](crate::Backend::begin) and not ended. O(log queries): see
+    /// [`moments`](crate::moments).
     #[cold]
     pub fn resolve_at<'g>(&'g self, when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut record = self;
@@ -111,14 +112,14 @@ impl<R> Record<R> {
         (!record.is_empty()).then_some(record)
     }
 
-    /// The record before this one, if a query of this moment does not see this one; it may be that
-    /// there was none.
+    /// The record before this one, or one before that, if a query of this moment does not see this
+    /// one; it may be that there was none.
     #[inline(always)]
     fn look_through<'g>(&'g self, when: When, guard: &'g Guard) -> Option<Option<&'g Record<R>>> {
         let entry = self.header.stamp();
         if entry.is_null() {
             let version = self.version(guard)?;
-            return (!when.sees(version.time)).then(|| version.before(guard));
+            return (!when.sees(version.time)).then(|| version.before_at(when, guard));
         }
         // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4),
         // so an entry read from a stamp under a guard lives as long as the guard.

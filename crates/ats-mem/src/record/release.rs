@@ -26,6 +26,18 @@ pub trait Release: Send + Sync + 'static {
         0
     }
 
+    /// About how many bytes of memory what the words own keeps from being used, besides the words,
+    /// and the words of the `later` value of the same key do not. As much as
+    /// [`kept_bytes`](Self::kept_bytes) says, unless the owner of the values tells them apart.
+    ///
+    /// # Safety
+    /// Both are those of owning values, as for `kept_bytes`.
+    unsafe fn held_bytes(value: (*const u64, usize), later: Option<(*const u64, usize)>) -> usize {
+        let _ = later;
+        // SAFETY: what is asked of the words is asked of our caller.
+        unsafe { Self::kept_bytes(value.0, value.1) }
+    }
+
     /// The weight of a record: one object and its own bytes, unless the owner of the values says
     /// otherwise. The same from before it is put into a store until it is retired. Called under
     /// locks, so it must be quick.
@@ -56,6 +68,18 @@ impl<R: Release> Record<R> {
             true => Weight::NONE,
             false => R::weight(self),
         }
+    }
+
+    /// About how many bytes of memory are held back by this record, and not by a later one of its
+    /// key.
+    pub(crate) fn held_bytes(&self, later: Option<&Self>) -> usize {
+        if !self.owns() {
+            return self.bytes();
+        }
+        let later = later.filter(|later| later.owns());
+        // SAFETY: the values are those of records that own, as their headers say.
+        let held = unsafe { R::held_bytes(self.value_words(), later.map(Self::value_words)) };
+        self.bytes().saturating_add(held)
     }
 
     /// The number of objects that it stands for in its place. One that only holds its key stands

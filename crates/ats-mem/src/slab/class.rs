@@ -16,7 +16,7 @@ pub(super) const CLASSES: usize = LASTING + 1;
 /// The number of those for what stays: one for each size.
 const LASTING: usize = FINE + MIDDLE + COARSE.len();
 /// The size of blocks for what passes.
-pub(super) const PASSING_BYTES: usize = 32;
+pub(super) const PASSING_BYTES: usize = 40;
 /// The class of blocks for what is there for a while only. They lie in chunks of their own.
 pub(super) const PASSING: Class = Class::new(LASTING);
 

@@ -533,6 +533,12 @@ fn a_query_goes_back_a_long_way() {
             reader.join().expect("the reader")
         });
         assert_eq!(found, Content::from([(1, 0)]));
+        // Each finds its own, without a walk over all the others.
+        for (moment, value) in moments.iter().zip(1..) {
+            let guard = pin();
+            let found = store.get_at(&1u64.to_be_bytes(), moment.when(), &guard);
+            assert_eq!(found.map(|record| record.value()[0]), Some(value));
+        }
         moments.into_iter().for_each(|moment| store.end(moment));
         store.end(first);
         cut_all(store);

@@ -110,6 +110,61 @@ fn queries_of_a_hash_table_that_adapts() {
     queries_against_writers::<HashTable<Plain>>(hash::FULL, 2, 3);
 }
 
+/// One key is written again and again, beside queries that look at it as often as they like, begin
+/// and end in any order, and threads that cut: so its history grows, moves, and is looked through.
+fn queries_of_one_key<S: MemoryStore<Plain> + Default + 'static>() {
+    explore(|| {
+        let store = fill::<S>(evens(2));
+        let see = |store: &S, moment: &Moment| {
+            let guard = pin();
+            let seen = store.get_at(&key(2), moment.when(), &guard);
+            seen.map(|record| record.value()[0])
+        };
+        let query = move |store: &S, order: [usize; 4]| {
+            let mut queries = Vec::new();
+            for _ in 0..5 {
+                let moment = begin(store);
+                let seen = see(store, &moment);
+                queries.push((moment, seen));
+            }
+            for at in order {
+                for (moment, seen) in &queries {
+                    assert_eq!(see(store, moment), *seen);
+                }
+                store.end(queries.remove(at).0);
+                store.cut(3, &pin());
+            }
+            let (moment, seen) = queries.pop().expect("one is left");
+            assert_eq!(see(store, &moment), seen);
+            store.end(moment);
+        };
+        together! {
+            store => {
+                for value in 0..14 {
+                    match value % 5 {
+                        4 => remove(&*store, 2),
+                        _ => put(&*store, 2, value),
+                    }
+                }
+            }
+            store => query(&*store, [1, 1, 0, 0]),
+            store => query(&*store, [4, 3, 2, 1]),
+        }
+        cut_all(&*store);
+        assert_eq!(store.moments().expect("it has moments").held_bytes(), 0);
+    });
+}
+
+#[test]
+fn queries_of_one_key_of_a_tree() {
+    queries_of_one_key::<CaTree<Plain>>();
+}
+
+#[test]
+fn queries_of_one_key_of_a_hash_table() {
+    queries_of_one_key::<HashTable<Plain>>();
+}
+
 /// A writer goes on to write one key while the last query ends, and what was kept for it is cut.
 fn the_last_query_ends<S: MemoryStore<Plain> + Default + 'static>() {
     explore(|| {

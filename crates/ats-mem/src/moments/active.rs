@@ -1,0 +1,131 @@
+//! The moments that the queries of a store read.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+
+/// The moments that queries read.
+#[derive(Default)]
+pub(super) struct Active {
+    /// The number of queries that read each.
+    pub(super) moments: BTreeMap<u64, usize>,
+    /// Queries that have begun.
+    begun: u64,
+    /// The sum of the numbers of those that run.
+    numbers: u64,
+    /// Queries that begin.
+    pub(super) beginning: usize,
+    /// `true` if one has prepared, and queries have run since.
+    pub(super) is_prepared: bool,
+    /// While some do: what the clock was when the first of them began. None of them gets an older
+    /// moment.
+    pub(super) first_beginning: u64,
+    /// Moments that no query reads any more, while one reads an older one.
+    ended: Vec<u64>,
+    /// Records of times from here on were kept only because queries began.
+    unsure: Option<u64>,
+}
+
+impl Active {
+    /// Adds a query of a moment, without a number.
+    pub(super) fn add(&mut self, moment: u64) {
+        *self.moments.entry(moment).or_default() += 1;
+    }
+
+    /// Removes one of the queries of a moment.
+    pub(super) fn remove(&mut self, moment: u64) {
+        let count = self.moments.get_mut(&moment);
+        let count = count.expect("each moment is ended once");
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.moments.remove(&moment);
+        self.is_prepared &= !self.moments.is_empty();
+        match self.oldest() < moment {
+            true => self.ended.push(moment),
+            false if self.moments.is_empty() => self.ended.clear(),
+            false => {}
+        }
+    }
+
+    /// Returns `true` if a query reads a moment of this range, or may come to.
+    pub(super) fn has(&mut self, range: Range<u64>) -> bool {
+        let is_sure = self.reads(range.clone());
+        let may_come = !is_sure && self.may_come(range);
+        if may_come {
+            let unsure = self.unsure.get_or_insert(self.first_beginning);
+            *unsure = self.first_beginning.min(*unsure);
+        }
+        is_sure || may_come
+    }
+
+    /// Returns `true` if a query reads a moment of this range, or may come to: as
+    /// [`has`](Self::has) does, for a caller that looks again.
+    pub(super) fn may_read(&self, range: Range<u64>) -> bool {
+        self.reads(range.clone()) || self.may_come(range)
+    }
+
+    fn reads(&self, range: Range<u64>) -> bool {
+        !range.is_empty() && self.moments.range(range).next().is_some()
+    }
+
+    fn may_come(&self, range: Range<u64>) -> bool {
+        !range.is_empty() && self.beginning > 0 && self.first_beginning < range.end
+    }
+
+    /// The times of versions that an ended query was the last to need, if any was: those above the
+    /// first number, up to the second.
+    pub(super) fn take_ended(&mut self) -> Vec<(u64, u64)> {
+        let next = |moment: u64| {
+            let above = (Bound::Excluded(moment), Bound::Unbounded);
+            let next = self.moments.range(above).next();
+            next.map_or(u64::MAX, |(next, _)| *next)
+        };
+        let ended = std::mem::take(&mut self.ended).into_iter();
+        let mut times: Vec<_> = ended.map(|moment| (moment, next(moment))).collect();
+        if self.beginning == 0 {
+            times.extend(self.unsure.take().map(|low| (low, u64::MAX)));
+        }
+        times
+    }
+
+    /// The newest moment that a query reads; the largest number while one begins.
+    pub(super) fn newest(&self) -> u64 {
+        match self.beginning {
+            0 => self
+                .moments
+                .last_key_value()
+                .map_or(0, |(moment, _)| *moment),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Adds a query of a moment. Returns its number.
+    pub(super) fn add_query(&mut self, moment: u64) -> u64 {
+        self.add(moment);
+        self.begun += 1;
+        self.numbers = self.numbers.wrapping_add(self.begun);
+        self.begun
+    }
+
+    /// Removes a query of a moment, by its number.
+    pub(super) fn remove_query(&mut self, moment: u64, number: u64) {
+        self.remove(moment);
+        self.numbers = self.numbers.wrapping_sub(number);
+    }
+
+    /// The number of the only query; 0 if there are several, or one begins.
+    pub(super) fn alone(&self) -> u64 {
+        match self.moments.first_key_value() {
+            Some((_, 1)) if self.moments.len() == 1 && self.beginning == 0 => self.numbers,
+            _ => 0,
+        }
+    }
+
+    /// The oldest moment that a query reads; the largest number if there is none.
+    pub(super) fn oldest(&self) -> u64 {
+        self.moments
+            .first_key_value()
+            .map_or(u64::MAX, |(moment, _)| *moment)
+    }
+}

@@ -1,0 +1,142 @@
+//! Versions on their way out of the list of a store.
+//!
+//! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
+
+use crate::record::version::Version;
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::ptr::{self, NonNull};
+
+/// Versions of which the last one leads to those before.
+pub(super) type Stack<R> = AtomicPtr<Version<Record<R>>>;
+
+/// Versions on their way out. Used by one thread at a time.
+pub(super) struct Cutting<R: Release> {
+    /// The rest of stacks that were taken.
+    pub(super) rest: Vec<*mut Version<Record<R>>>,
+    /// Those that a query needed that has ended.
+    pub(super) doubtful: Vec<NonNull<Version<Record<R>>>>,
+    /// Those that queries need, by their times.
+    pub(super) kept: BTreeMap<u64, Kept<R>>,
+    /// Bytes of all of these but the rest, and of what they keep.
+    pub(super) held: usize,
+}
+
+/// Versions of one time.
+pub(super) struct Kept<R: Release> {
+    pub(super) versions: Vec<NonNull<Version<Record<R>>>>,
+    /// About how many of them were [passed over](Moments::pass_over).
+    passed_over: usize,
+}
+
+impl<R: Release> Default for Kept<R> {
+    fn default() -> Self {
+        let (versions, passed_over) = (Vec::new(), 0);
+        Kept {
+            versions,
+            passed_over,
+        }
+    }
+}
+
+impl<R: Release> Cutting<R> {
+    pub(super) fn keep(&mut self, time: u64, version: NonNull<Version<Record<R>>>) {
+        self.kept.entry(time).or_default().versions.push(version);
+    }
+
+    /// Takes what writers have pushed.
+    pub(super) fn take_stacks<'a>(&mut self, stacks: impl Iterator<Item = &'a Stack<R>>) {
+        for stack in stacks {
+            if !stack.load(Ordering::Relaxed).is_null() {
+                let top = stack.swap(ptr::null_mut(), Ordering::Acquire);
+                self.rest.push(top);
+            }
+        }
+    }
+
+    /// Takes the next version out of the stacks that were taken.
+    pub(super) fn next_of_rest(&mut self, guard: &Guard) -> Option<NonNull<Version<Record<R>>>> {
+        loop {
+            let Some(version) = NonNull::new(self.rest.pop()?) else {
+                continue;
+            };
+            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
+            let found = unsafe { version.as_ref() };
+            self.rest.push(found.next.load(Ordering::Relaxed));
+            self.count(found, guard);
+            return Some(version);
+        }
+    }
+
+    /// Counts a version that was taken out of the stacks, with what it keeps. If it was counted
+    /// before, that does not count any more.
+    pub(super) fn count(&mut self, version: &Version<Record<R>>, guard: &Guard) {
+        // SAFETY: a version that is in the list leads to a record that is not retired (MOMENTS-2).
+        let before = unsafe { version.owned_before().as_ref() };
+        let held = before.map_or(0, |before| before.held_bytes(version.borne_by(guard)));
+        self.uncount(version);
+        let bytes = version.bytes().saturating_add(held).min(usize::MAX >> 1);
+        version.set_counted(bytes);
+        self.held = self.held.saturating_add(bytes);
+    }
+
+    /// Counts a version no more.
+    pub(super) fn uncount(&mut self, version: &Version<Record<R>>) {
+        let counted = version.counted().unwrap_or(0);
+        self.held = self.held.saturating_sub(counted);
+    }
+
+    /// Takes a version out that was kept for queries up to this moment.
+    pub(super) fn take_up_to(&mut self, oldest: u64) -> Option<NonNull<Version<Record<R>>>> {
+        loop {
+            let mut first = self.kept.first_entry()?;
+            if *first.key() > oldest {
+                return None;
+            }
+            match first.get_mut().versions.pop() {
+                Some(version) => return Some(version),
+                None => first.remove(),
+            };
+        }
+    }
+
+    /// Doubts that versions of these times are still needed.
+    pub(super) fn doubt(&mut self, (above, until): (u64, u64)) {
+        let times = (Bound::Excluded(above), Bound::Included(until));
+        let times: Vec<u64> = self.kept.range(times).map(|(time, _)| *time).collect();
+        for kept in times.iter().filter_map(|time| self.kept.remove(time)) {
+            self.doubtful.extend(kept.versions);
+        }
+    }
+
+    /// Notes that the record of a version of this time was passed over. When those of half of them
+    /// are, they are looked at again, since such a version is of no use.
+    pub(super) fn note_passed_over(&mut self, time: u64) {
+        let Some(kept) = self.kept.get_mut(&time) else {
+            return;
+        };
+        kept.passed_over += 1;
+        if 2 * kept.passed_over >= kept.versions.len() {
+            self.doubtful.append(&mut kept.versions);
+            self.kept.remove(&time);
+        }
+    }
+}
+
+// SAFETY: versions and the records that they lead to may be used and freed by any thread; what
+// holds pointers to them is behind a mutex.
+unsafe impl<R: Release> Send for Cutting<R> {}
+
+impl<R: Release> Default for Cutting<R> {
+    fn default() -> Self {
+        Cutting {
+            rest: Vec::new(),
+            doubtful: Vec::new(),
+            kept: BTreeMap::new(),
+            held: 0,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The writers' part of [histories](crate::record): which versions lead to one, and its pages.
+//!
+//! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
+
+use super::{Moments, lock};
+use crate::record::history::{History, PAGE, Page};
+use crate::record::version::{Distance, Version};
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+use std::ptr;
+use std::sync::Arc;
+
+impl<R: Release> Moments<R> {
+    /// The history of a version of this time that is put above another, the last one of its key; or
+    /// the distance to the next.
+    pub(super) fn history_above(
+        &self,
+        last: &Version<Record<R>>,
+        before: *mut Record<R>,
+        time: u64,
+        guard: &Guard,
+    ) -> Result<Arc<History<Record<R>>>, Distance> {
+        let distance = match last.history(guard) {
+            Ok(_) => 1,
+            Err(Distance(distance)) => distance + 1,
+        };
+        match distance < PAGE {
+            true => Err(Distance(distance)),
+            false => self.append_page(before, time, guard),
+        }
+    }
+
+    /// Appends a page to the history of a key: that of the records before one that is about to be
+    /// put with this time, from this one down to that of the next version with a history. If there
+    /// are few, since others were passed over, there is no page yet.
+    #[cold]
+    fn append_page(
+        &self,
+        before: *mut Record<R>,
+        time: u64,
+        guard: &Guard,
+    ) -> Result<Arc<History<Record<R>>>, Distance> {
+        let mut records = Vec::with_capacity(PAGE);
+        // SAFETY: the record is in its slot, or was taken out of there by this thread.
+        let mut next = unsafe { before.as_ref() };
+        let history = loop {
+            let pointer = next.map_or(ptr::null_mut(), |record| ptr::from_ref(record).cast_mut());
+            let Some(version) = next.and_then(|record| record.version(guard)) else {
+                records.push((0, pointer));
+                break None;
+            };
+            records.push((version.time, pointer));
+            if let Ok(history) = version.share_history(guard) {
+                break Some(history);
+            }
+            next = version.before(guard);
+        };
+        if records.len() < PAGE.div_ceil(2) {
+            return Err(Distance(records.len()));
+        }
+        let page = Page::new(records, time);
+        let Some(history) = history else {
+            return Ok(Arc::new(History::new(page)));
+        };
+        let active = lock(&self.shared.get_or_make().active);
+        let is_read = |moments| active.may_read(moments);
+        let has_many = history.records(guard) > 2 * (active.moments.len() + PAGE);
+        history.append(page, has_many.then_some(&is_read), guard);
+        Ok(history)
+    }
+}

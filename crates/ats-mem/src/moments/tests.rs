@@ -1,0 +1,204 @@
+//! Histories: what they find, how soon, and that they end.
+
+use super::*;
+use crate::{Backend, CaTree, HashTable, MemoryStore, Plain};
+use std::collections::BTreeMap;
+
+const KEY: [u8; 8] = [7; 8];
+
+fn put(store: &impl Backend<Plain>, value: u64) {
+    let record = RecordBox::new(&KEY, &[value], false);
+    assert!(store.put(&KEY, record, &ats_sync::pin()).is_ok());
+}
+
+fn remove(store: &impl Backend<Plain>) {
+    assert!(store.remove(&KEY, &ats_sync::pin()).is_ok());
+}
+
+fn begin(store: &impl Backend<Plain>) -> Moment {
+    let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
+    moment.expect("the store has moments")
+}
+
+fn cut_all(store: &impl Backend<Plain>) {
+    while !store.cut(7, &ats_sync::pin()) {}
+}
+
+fn value_at(store: &impl Backend<Plain>, when: When) -> Option<u64> {
+    let guard = ats_sync::pin();
+    let found = store.get_at(&KEY, when, &guard);
+    found.map(|record| record.value()[0])
+}
+
+/// The number of records that a query of a moment comes to that it does not see, if the key is
+/// there now.
+fn steps(store: &impl Backend<Plain>, when: When) -> usize {
+    let guard = ats_sync::pin();
+    let mut next = store.get(&KEY, &guard);
+    let mut steps = 0;
+    while let Some(version) = next.and_then(|record| record.version(&guard)) {
+        if when.sees(version.time) {
+            break;
+        }
+        steps += 1;
+        next = version.before_at(when, &guard);
+    }
+    steps
+}
+
+/// The number of records in the history of the key, if it is there now.
+fn records(store: &impl Backend<Plain>) -> usize {
+    let guard = ats_sync::pin();
+    let mut next = store.get(&KEY, &guard);
+    while let Some(version) = next.and_then(|record| record.version(&guard)) {
+        if let Ok(history) = version.history(&guard) {
+            return history.records(&guard);
+        }
+        next = version.before(&guard);
+    }
+    0
+}
+
+fn held_bytes(store: &impl Backend<Plain>) -> usize {
+    cut_all(store);
+    store.moments().map_or(0, Moments::held_bytes)
+}
+
+/// Random, and the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// Writes of one key and queries that begin and end, at both ends and in the middle, one and many
+/// at once; each sees what was there.
+fn queries_find_what_was_there(store: &impl MemoryStore<Plain>, seed: u64) {
+    let mut random = Random(seed);
+    let mut queries: Vec<(Moment, Option<u64>)> = Vec::new();
+    let mut now = None;
+    for round in 0..6000u64 {
+        // So that there are many for a while, and then few.
+        let most = [2, 20, 200][(round / 500 % 3) as usize];
+        match random.below(16) {
+            0..6 => {
+                now = Some(round);
+                put(store, round);
+            }
+            6 => {
+                now = None;
+                remove(store);
+            }
+            7..11 if queries.len() < most => queries.push((begin(store), now)),
+            7..13 if !queries.is_empty() => {
+                let newest = queries.len() - 1;
+                let at = [0, newest, random.below(newest + 1)][random.below(3)];
+                store.end(queries.remove(at).0);
+            }
+            13 => {
+                let some = random.below(queries.len() + 1);
+                queries
+                    .drain(some..)
+                    .for_each(|(query, _)| store.end(query));
+            }
+            _ => {
+                store.cut(random.below(30), &ats_sync::pin());
+            }
+        }
+        if let Some((query, then)) = queries.get(random.below(queries.len().max(1))) {
+            assert_eq!(value_at(store, query.when()), *then);
+            assert!(steps(store, query.when()) <= PAGE + 1);
+        }
+        assert_eq!(value_at(store, When::NOW), now);
+        if round % 64 == 0 {
+            for (query, then) in &queries {
+                assert_eq!(value_at(store, query.when()), *then);
+            }
+        }
+    }
+    queries.into_iter().for_each(|(query, _)| store.end(query));
+    assert_eq!(held_bytes(store), 0);
+}
+
+#[test]
+fn queries_find_what_was_there_in_a_tree() {
+    (0..6).for_each(|seed| queries_find_what_was_there(&CaTree::new(), seed));
+}
+
+#[test]
+fn queries_find_what_was_there_in_a_hash_table() {
+    (6..12).for_each(|seed| queries_find_what_was_there(&HashTable::new(), seed));
+}
+
+/// Queries come and go for ever, so that there are never more than a few: as a window that moves
+/// on, and in waves beside one that stays.
+#[test]
+fn a_history_does_not_grow_for_ever() {
+    let store = CaTree::new();
+    let mut window = BTreeMap::new();
+    for round in 0..20_000u64 {
+        put(&store, round);
+        window.insert(round, begin(&store));
+        if window.len() > 100 {
+            store.end(window.pop_first().expect("some").1);
+        }
+        if round % 50 == 0 {
+            cut_all(&store);
+            assert!(records(&store) < 1000, "{}", records(&store));
+        }
+    }
+    let (oldest, moment) = window.first_key_value().expect("some");
+    assert_eq!(value_at(&store, moment.when()), Some(*oldest));
+    for round in 0..20_000u64 {
+        put(&store, round);
+        window.insert(20_000 + round, begin(&store));
+        if window.len() > 200 {
+            window
+                .split_off(&20_000)
+                .into_values()
+                .for_each(|query| store.end(query));
+            cut_all(&store);
+            assert!(records(&store) < 1000, "{}", records(&store));
+        }
+    }
+    assert!(steps(&store, window.first_key_value().expect("some").1.when()) <= PAGE);
+    for (value, query) in window {
+        assert_eq!(value_at(&store, query.when()), Some(value % 20_000));
+        store.end(query);
+    }
+    assert_eq!(held_bytes(&store), 0);
+}
+
+/// The bytes held back are those of the versions that are left, in whichever order they went.
+#[test]
+fn bytes_that_are_held_back_are_counted_until_they_go() {
+    for order in 0..3 {
+        let store = CaTree::new();
+        put(&store, 0);
+        let mut queries: Vec<_> = (1..=30)
+            .map(|value| {
+                let query = begin(&store);
+                put(&store, value);
+                query
+            })
+            .collect();
+        let all = held_bytes(&store);
+        let mut random = Random(order);
+        while !queries.is_empty() {
+            let at = [0, queries.len() - 1, random.below(queries.len())][order as usize];
+            store.end(queries.remove(at));
+            // Those that were passed over may be left for a while.
+            let (least, most) = (all * queries.len() / 60, all * (queries.len() + 4) / 15);
+            let held = held_bytes(&store);
+            assert!(
+                (least..=most).contains(&held),
+                "{held} of {all}: {}",
+                queries.len()
+            );
+        }
+        assert_eq!(held_bytes(&store), 0);
+    }
+}

@@ -1,0 +1,186 @@
+//! The records before a version by their times, so that an old query does not walk over those of
+//! newer ones.
+//!
+//! ```text
+//!   version ---> before ---> ... (less than PAGE versions) ... ---> version ---> before ---> ...
+//!                                                                       |
+//!                                                                       v
+//!                                               history: page | page | ... | page (newest)
+//!                                                        each of times and records
+//! ```
+//!
+//! The writer that puts a version so many steps above the last one with a history appends a page of
+//! the records between the two, and the new version leads to the same history. A page never
+//! changes: pages are exchanged, as a whole, for others. When most records are such that no query
+//! reads them any more, each writer that appends a page looks through two others.
+//!
+//! The invariants (MOMENTS-1 and so on) are those of [`moments`](crate::moments).
+
+use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+/// The number of versions from one with a history to the next, and the most records of a page.
+/// Small in explored runs, so that they come to it. No memory begins at such an address.
+pub(crate) const PAGE: usize = match cfg!(any(test, loom, shuttle)) {
+    true => 3,
+    false => 64,
+};
+
+/// The records of one key before a version that bears this.
+pub(crate) struct History<T> {
+    pages: AtomicPtr<Pages<T>>,
+}
+
+/// The pages of a history at one time.
+struct Pages<T> {
+    /// Ascending. No two have a moment in common.
+    list: Vec<Arc<Page<T>>>,
+    /// The number of their records.
+    records: usize,
+    /// The index of the page that is looked through next.
+    next: usize,
+}
+
+/// Records by the times from which on queries see them.
+pub(crate) struct Page<T> {
+    /// The moments of which it knows the records.
+    moments: Range<u64>,
+    /// Ascending. The record of a time is null if the key was not there.
+    records: Vec<(u64, *mut T)>,
+}
+
+impl<T> Page<T> {
+    /// A page of records, the newest first, of moments below `until`.
+    pub(crate) fn new(mut records: Vec<(u64, *mut T)>, until: u64) -> Self {
+        records.reverse();
+        let from = records.first().map_or(until, |(time, _)| *time);
+        Page {
+            moments: from..until,
+            records,
+        }
+    }
+
+    /// The record that queries of a moment see.
+    fn find(&self, moment: u64) -> *mut T {
+        let newer = self.records.partition_point(|(time, _)| *time <= moment);
+        let found = newer.checked_sub(1).filter(|_| moment < self.moments.end);
+        found.map_or(ptr::null_mut(), |at| self.records[at].1)
+    }
+
+    /// The records of which a query reads one of the moments.
+    fn read_records<'a>(
+        &'a self,
+        is_read: &'a impl Fn(Range<u64>) -> bool,
+    ) -> impl Iterator<Item = (u64, *mut T)> + 'a {
+        let ends = self.records.iter().skip(1).map(|(time, _)| *time);
+        let ends = ends.chain([self.moments.end]);
+        let records = self.records.iter().zip(ends);
+        records.filter_map(move |(record, end)| is_read(record.0..end).then_some(*record))
+    }
+}
+
+impl<T> Pages<T> {
+    /// Looks through two pages next to each other: what no query reads is left out, and the two
+    /// become one if there is room.
+    fn look_through(&mut self, is_read: &impl Fn(Range<u64>) -> bool) {
+        let at = self.next % self.list.len();
+        let end = self.list.len().min(at + 2);
+        let pages: Vec<_> = self.list.drain(at..end).collect();
+        let read = |page: &Page<T>| page.read_records(is_read).collect::<Vec<_>>();
+        let mut left: Vec<Page<T>> = Vec::with_capacity(2);
+        for page in &pages {
+            let (moments, mut records) = (page.moments.clone(), read(page));
+            match left.last_mut() {
+                Some(last) if last.records.len() + records.len() <= PAGE => {
+                    last.moments.end = moments.end;
+                    last.records.append(&mut records);
+                }
+                _ => left.push(Page { moments, records }),
+            }
+        }
+        left.retain(|page| !page.records.is_empty());
+        self.records -= pages.iter().map(|page| page.records.len()).sum::<usize>();
+        self.records += left.iter().map(|page| page.records.len()).sum::<usize>();
+        // One that has room for more is looked through again, with the one after it.
+        self.next = at + left.len().saturating_sub(1);
+        self.list.splice(at..at, left.into_iter().map(Arc::new));
+    }
+}
+
+impl<T> History<T> {
+    /// A history of one page.
+    pub(crate) fn new(page: Page<T>) -> Self {
+        let pages = Pages {
+            records: page.records.len(),
+            list: vec![Arc::new(page)],
+            next: 0,
+        };
+        History {
+            pages: AtomicPtr::new(Box::into_raw(Box::new(pages))),
+        }
+    }
+
+    fn pages<'g>(&'g self, _guard: &'g Guard) -> &'g Pages<T> {
+        // SAFETY: pages are retired when others have taken their place, so those that are found
+        // under a guard live as long (MOMENTS-7).
+        unsafe { &*self.pages.load(Ordering::Acquire) }
+    }
+
+    /// The record that queries of a moment see, or null if the key was not there. O(log records).
+    pub(crate) fn find(&self, moment: u64, guard: &Guard) -> *mut T {
+        let list = &self.pages(guard).list;
+        let newer = list.partition_point(|page| page.moments.start <= moment);
+        let page = newer.checked_sub(1).map(|at| &list[at]);
+        page.map_or(ptr::null_mut(), |page| page.find(moment))
+    }
+
+    /// The number of records.
+    pub(crate) fn records(&self, guard: &Guard) -> usize {
+        self.pages(guard).records
+    }
+
+    /// Appends a page of newer records. Looks through others if `is_read` is given, which says
+    /// whether a query reads one of these moments.
+    ///
+    /// For the one thread that writes the key (MOMENTS-7).
+    pub(crate) fn append(
+        &self,
+        page: Page<T>,
+        is_read: Option<&impl Fn(Range<u64>) -> bool>,
+        guard: &Guard,
+    ) {
+        let old = self.pages(guard);
+        let mut new = Pages {
+            list: Vec::with_capacity(old.list.len() + 1),
+            records: old.records,
+            next: old.next,
+        };
+        new.list.extend(old.list.iter().cloned());
+        if let Some(is_read) = is_read.filter(|_| !new.list.is_empty()) {
+            new.look_through(is_read);
+        }
+        let newest = new.list.last().map_or(0, |page| page.moments.end);
+        debug_assert!(newest <= page.moments.start, "pages ascend");
+        new.records += page.records.len();
+        new.list.push(Arc::new(page));
+        let new = Box::into_raw(Box::new(new));
+        let old = self.pages.swap(new, Ordering::AcqRel);
+        unsafe fn free<T>(raw: *mut u8) {
+            // SAFETY: `append` hands over what was boxed, once, after its grace period.
+            drop(unsafe { Box::from_raw(raw.cast::<Pages<T>>()) });
+        }
+        // SAFETY: others have taken their place, so no thread that pins from now on finds them.
+        unsafe { guard.retire(old.cast(), size_of::<Pages<T>>(), free::<T>) };
+    }
+}
+
+impl<T> Drop for History<T> {
+    fn drop(&mut self) {
+        // SAFETY: the last version that led to the history is being freed, so no thread reads it;
+        // the pages are those that nothing has retired.
+        drop(unsafe { Box::from_raw(self.pages.load(Ordering::Acquire)) });
+    }
+}
