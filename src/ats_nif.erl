@@ -422,8 +422,9 @@ explain(_Table, _MatchSpec) -> ?NOT_LOADED.
 clear(_Table) -> ?NOT_LOADED.
 
 %% Takes all objects out of a table, as one step. They are read by take_all_more/4, which begins at
-%% `start', and says `wait' as long as others may still be writing to them.
--spec take_all_start(ats:table()) -> taken().
+%% `start', and says `wait' as long as others may still be writing to them. The first call says so
+%% as long as a long list is being written, and has taken nothing then.
+-spec take_all_start(ats:table()) -> wait | taken().
 take_all_start(_Table) -> ?NOT_LOADED.
 
 -spec take_all_more(taken(), ats:match_spec(), start | place(), [tuple()]) -> wait | taken_slice().

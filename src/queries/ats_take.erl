@@ -17,21 +17,23 @@ select_take(Table, MatchSpec) ->
 %% @doc Takes all objects at one moment.
 -spec take_all(ats:table()) -> [tuple()].
 take_all(Table) ->
-    Taken = ats_nif:take_all_start(Table),
+    Taken = await(fun() -> ats_nif:take_all_start(Table) end, ?YIELDS),
     More = fun(_, Compiled, Place, SoFar) ->
                    ats_nif:take_all_more(Taken, Compiled, Place, SoFar)
            end,
-    ats_collect:list(More, unknown, await_rest(Taken, ?YIELDS)).
+    First = fun() -> ats_nif:take_all_more(Taken, ?OBJECTS, start, []) end,
+    ats_collect:list(More, unknown, await(First, ?YIELDS)).
 
-%% The first objects, as soon as no process writes to them any more.
--spec await_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
-await_rest(Taken, Yields) ->
-    case ats_nif:take_all_more(Taken, ?OBJECTS, start, []) of
+%% The result of a call, as soon as no process writes what it takes any more: at first lists, before
+%% anything is taken, then single objects.
+-spec await(fun(() -> wait | Result), non_neg_integer()) -> Result.
+await(Call, Yields) ->
+    case Call() of
         wait when Yields > 0 ->
             erlang:yield(),
-            await_rest(Taken, Yields - 1);
+            await(Call, Yields - 1);
         wait ->
-            receive after 1 -> await_rest(Taken, 0) end;
-        Slice ->
-            Slice
+            receive after 1 -> await(Call, 0) end;
+        Result ->
+            Result
     end.

@@ -33,10 +33,12 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot be cleared; the table is as it was then.
+    /// [`Error::Busy`] if a long list is being written: the table is as it was, and no further long
+    /// list begins for a tenth of a second, so that the call can be made again. [`Error::Storage`]
+    /// of a store of bytes that cannot be cleared; the table is as it was then.
     pub fn take_all(&self) -> Result<DrainedTable<H>, Error> {
         let guard = ats_sync::pin();
-        let store = self.store.take_out(&guard)?;
+        let store = self.store.take_out_whole(&guard)?;
         Ok(DrainedTable {
             grace: guard.grace(),
             table: self.with_store(store.into_current()),
@@ -47,9 +49,9 @@ impl<H: Host> Table<H> {
 /// The objects of a table that was [taken](Table::take_all).
 ///
 /// Writers that had begun before may still be writing to them, and so they cannot be read at once.
-/// Those writers count as done before the call. All but long lists write under one guard; so it is
-/// waited for the guards that there were, and then for the long lists, which are counted. When this
-/// is dropped, so are the objects.
+/// Those writers count as done before the call. They write under one guard, for long lists had
+/// ended before; so it is waited for the guards that there were. Snapshots and other queries of a
+/// moment go on beside it: nobody waits for those. When this is dropped, so are the objects.
 pub struct DrainedTable<H: Host> {
     table: Table<H>,
     grace: Grace,
@@ -60,9 +62,14 @@ impl<H: Host> DrainedTable<H> {
     /// asked for again after a moment. Not before all guards are gone that were there when the
     /// table was taken, and not while the caller has one.
     pub fn when_at_rest(&self) -> Option<&Table<H>> {
-        let settled =
-            self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_references();
-        settled.then_some(&self.table)
+        if !self.grace.is_over() {
+            return None;
+        }
+        // It is a table like others now, which nobody finds but by this.
+        self.table
+            .store(&ats_sync::pin())
+            .set_open_to_long_batches();
+        Some(&self.table)
     }
 }
 
@@ -74,5 +81,58 @@ impl<H: Host> Drop for DrainedTable<H> {
             // (CURRENT_STORE-2).
             unsafe { self.table.store.retire(&guard) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Table, TableType, TermHost, Workspace};
+    use ats_term::Term;
+
+    /// A process that is killed while it waits for a long list has taken nothing.
+    #[test]
+    fn nothing_is_taken_while_a_long_list_is_written() -> Result<(), Error> {
+        let table = Table::<TermHost>::new(TableType::Set, 1);
+        table.insert(&Term::from((1, 2)), &mut Workspace::new())?;
+        let running = table.store.long_batch()?;
+        assert_eq!(table.take_all().err(), Some(Error::Busy));
+        assert_eq!(table.len()?, 1);
+        assert_eq!(
+            table.store.long_batch().err(),
+            Some(Error::Busy),
+            "a taker waits"
+        );
+        assert_eq!(
+            table.insert(&Term::from((3, 4)), &mut Workspace::new()),
+            Ok(())
+        );
+        drop(running);
+        let taken = table.take_all()?;
+        assert!(table.is_empty()?);
+        assert!(
+            table.store.long_batch().is_ok(),
+            "it begins in the new store"
+        );
+        assert!(taken.table.store.long_batch().is_err(), "it is not at rest");
+        let taken = taken.when_at_rest().expect("nobody is in it");
+        assert_eq!(taken.len()?, 2);
+        assert!(
+            taken.store.long_batch().is_ok(),
+            "it is a table like others"
+        );
+        Ok(())
+    }
+
+    /// A taker that does not come again is not waited for.
+    #[test]
+    fn long_lists_go_on_after_a_while() -> Result<(), Error> {
+        let table = Table::<TermHost>::new(TableType::Set, 1);
+        let running = table.store.long_batch()?;
+        assert_eq!(table.take_all().err(), Some(Error::Busy));
+        while table.store.long_batch().is_err() {
+            std::thread::yield_now();
+        }
+        drop(running);
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ use ats_mem::{
 };
 use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
-use ats_sync::count::atomic::{AtomicBool, AtomicUsize, Ordering};
+use ats_sync::count::atomic::{AtomicBool, Ordering};
 use ats_term::image::Host;
 use byte_store::ByteStore;
 use idle_joiner::{JoinIdle, Listed};
@@ -99,8 +99,6 @@ pub(crate) struct Store<H: Host> {
     records: Records<H>,
     listed: Listed,
     reported: Mutex<Reported>,
-    /// The number of [references](store_ref::StoreRef).
-    references: AtomicUsize,
     /// `true` if it was taken out of its table, and is there for queries only.
     is_taken_out: AtomicBool,
     long_batches: LongBatches,
@@ -165,7 +163,6 @@ impl<H: Host> Store<H> {
             records,
             reported: Mutex::default(),
             listed: Listed::new(),
-            references: AtomicUsize::new(0),
             is_taken_out: AtomicBool::new(false),
             long_batches: LongBatches::default(),
         };
@@ -459,14 +456,13 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
     }
 
-    /// See [`Backend::update_long_batch`]. For a [reference](store_ref::StoreRef), since the caller
-    /// is not pinned.
-    pub(crate) fn update_long_batch(
+    /// See [`Backend::update_long_batch`]. For a [`LongBatch`](store_ref::LongBatch), since the
+    /// caller is not pinned.
+    fn update_long_batch(
         &self,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
-        let _running = self.long_batches.begin();
         each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
     }
 
@@ -610,13 +606,6 @@ impl<H: Host> Store<H> {
     /// Returns `true` if queries of the store can read one moment.
     pub(crate) fn has_moments(&self) -> bool {
         in_memory!(&self.records, backend => backend.moments().is_some(), false)
-    }
-
-    /// Returns `true` if there is no [reference](store_ref::StoreRef). For a store that was taken
-    /// out of its table, when all guards are gone under which it could be found there: then it
-    /// stays so.
-    pub(crate) fn has_no_references(&self) -> bool {
-        self.references.load(Ordering::Acquire) == 0
     }
 
     /// Number of objects, at one moment: see [`Backend::totals`].

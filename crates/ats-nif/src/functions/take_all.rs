@@ -1,8 +1,8 @@
 //! Taking all objects out of a table.
 //!
 //! A table whose objects are taken leaves a resource with its objects, to which only the process
-//! refers that took them. If that is killed the objects go with it, whether writers have finished
-//! or not.
+//! refers that took them. If that is killed the objects go with it. So nothing is taken before all
+//! long lists have ended; then it takes no longer than the native calls that are in the table.
 
 use super::access::find_writable;
 use super::moment::AtMoment;
@@ -14,7 +14,7 @@ use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
-use ats::{Direction, DrainedTable};
+use ats::{Direction, DrainedTable, Error};
 use std::ffi::CStr;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -36,15 +36,19 @@ impl Resource for TakenObjects {
     }
 }
 
-/// `take_all_start(Table) -> Taken`: takes all objects out of a table, as one step.
+/// `take_all_start(Table) -> Taken | wait`: takes all objects out of a table, as one step. Nothing
+/// has been taken if it is `wait`: a long list is being written.
 fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let taken = find_writable(env, table, &guard)?.table.take_all()?;
-    Ok(ResourceRef::new(TakenObjects(taken)).term(env))
+    match find_writable(env, table, &guard)?.table.take_all() {
+        Err(Error::Busy) => Ok(KnownAtom::Wait.word()),
+        taken => Ok(ResourceRef::new(TakenObjects(taken?)).term(env)),
+    }
 }
 
 /// `take_all_more(Taken, MatchSpec, Position, Result)`: goes on to make a list of the objects, as
-/// `select_more` does, from `start` on. Returns `wait` if writers have not finished yet.
+/// `select_more` does, from `start` on. Returns `wait` as long as native calls are in the
+/// table that have begun before.
 fn take_all_more<'e>(
     env: Env<'e>,
     [taken_term, spec, position, so_far]: [VmTerm<'e>; 4],

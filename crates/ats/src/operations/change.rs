@@ -118,8 +118,8 @@ impl<H: Host> Table<H> {
         };
         if is_long {
             self.store
-                .reference()
-                .update_long_batch(&[key], &mut Alone(decide))?;
+                .long_batch()?
+                .update(&[key], &mut Alone(decide))?;
         }
         Ok(())
     }

@@ -261,7 +261,7 @@ impl<H: Host> Table<H> {
                 return Ok(true);
             }
             drop(guard);
-            let store = self.store.reference();
+            let batch = self.store.long_batch()?;
             let mut deleting = Deleting {
                 rules: self.bag_rules(true),
                 key,
@@ -270,7 +270,7 @@ impl<H: Host> Table<H> {
                 buffers: bag,
                 done: true,
             };
-            store.update_long_batch(&[&key[..]], &mut deleting)?;
+            batch.update(&[&key[..]], &mut deleting)?;
             return Ok(deleting.done);
         }
         drop(guard);

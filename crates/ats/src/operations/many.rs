@@ -172,7 +172,7 @@ impl<H: Host> Table<H> {
             existing,
         };
         if is_long {
-            return self.store.reference().update_long_batch(keys, &mut writing);
+            return self.store.long_batch()?.update(keys, &mut writing);
         }
         let guard = ats_sync::pin();
         let store = self.store(&guard);

@@ -2,16 +2,15 @@
 
 use super::Store;
 use super::idle_joiner::{self, JoinIdle};
+use crate::error::Error;
+use crate::value::Values;
+use ats_mem::BatchPlan;
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// A reference to a store, by which a call works on it beyond one guard.
-///
-/// A store that was taken out of its table is at rest when all guards are gone under which it could
-/// be found, and then all references: a reference is made under such a guard, so none is
-/// overlooked.
+/// A reference to a store, by which a call reads it beyond one guard. Nobody waits for it: what
+/// writes beyond one guard is a [`LongBatch`].
 pub(crate) struct StoreRef<H: Host> {
     /// Until the end.
     store: Option<Arc<Store<H>>>,
@@ -28,8 +27,6 @@ impl<H: Host> StoreRef<H> {
             Arc::increment_strong_count(store);
             Arc::from_raw(store)
         };
-        // The end of the guard publishes this.
-        store.references.fetch_add(1, Ordering::Relaxed);
         StoreRef { store: Some(store) }
     }
 }
@@ -37,7 +34,6 @@ impl<H: Host> StoreRef<H> {
 impl<H: Host> StoreRef<H> {
     /// Another reference to the same store.
     pub(crate) fn another(&self) -> Self {
-        self.references.fetch_add(1, Ordering::Relaxed);
         StoreRef {
             store: self.store.clone(),
         }
@@ -64,9 +60,57 @@ impl<H: Host> std::ops::Deref for StoreRef<H> {
 impl<H: Host> Drop for StoreRef<H> {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
-            // Release: a thread that finds no reference finds all that was done by one.
-            store.references.fetch_sub(1, Ordering::Release);
             store.release();
+        }
+    }
+}
+
+/// A batch that changes a store beyond one guard. It is counted in the store as long as it lives.
+pub(crate) struct LongBatch<H: Host> {
+    store: StoreRef<H>,
+    number: u64,
+}
+
+impl<H: Host> LongBatch<H> {
+    /// Begins one, under the guard under which the store was found, unless somebody waits for those
+    /// that run, or the store was taken out of its table.
+    pub(crate) fn begin(store: StoreRef<H>, _guard: &Guard) -> Option<Self> {
+        let number = store.long_batches.begin()?;
+        Some(LongBatch { store, number })
+    }
+
+    /// See [`Backend::update_long_batch`](ats_mem::Backend::update_long_batch). The thread is not
+    /// pinned.
+    pub(crate) fn update(
+        self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<Values<H>>,
+    ) -> Result<bool, Error> {
+        self.store.update_long_batch(keys, plan)
+    }
+}
+
+impl<H: Host> Drop for LongBatch<H> {
+    fn drop(&mut self) {
+        self.store.long_batches.end(self.number);
+    }
+}
+
+impl<H: Host> Store<H> {
+    /// Lets long batches begin again, in a store that nobody finds any more in the table from which
+    /// it was taken.
+    pub(crate) fn set_open_to_long_batches(&self) {
+        self.long_batches.open();
+    }
+
+    /// Lets no [`LongBatch`] begin any more.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if one runs. Then none begins for a while.
+    pub(crate) fn close_to_long_batches(&self) -> Result<(), Error> {
+        match self.long_batches.close() {
+            true => Ok(()),
+            false => Err(Error::Busy),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::store::idle_joiner::JoinIdle;
-use crate::store::store_ref::StoreRef;
+use crate::store::store_ref::{LongBatch, StoreRef};
 use crate::store::{Cleared, Store};
+use ats_mem::batch::HeldKeyWait;
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
 use ats_term::image::Host;
@@ -64,13 +65,30 @@ impl<H: Host> CurrentStore<H> {
         unsafe { &*self.store.load(Ordering::Acquire) }
     }
 
-    /// The store, for a call that works on it beyond one guard.
+    /// The store, for a call that reads it beyond one guard.
     pub(crate) fn reference(&self) -> StoreRef<H> {
         let guard = ats_sync::pin();
         // SAFETY: the pointer is one of `Arc::into_raw` (CURRENT_STORE-1), and its reference is
         // given up by retiring it after it was exchanged, or when this, which is borrowed, is
         // dropped (CURRENT_STORE-2).
         unsafe { StoreRef::new(self.store.load(Ordering::Acquire), &guard) }
+    }
+
+    /// Begins a batch that changes the store beyond one guard.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if somebody waits for those that run.
+    pub(crate) fn long_batch(&self) -> Result<LongBatch<H>, Error> {
+        let mut wait = HeldKeyWait::new();
+        loop {
+            // One guard for both, so that a store that was taken is open again only after this.
+            let guard = ats_sync::pin();
+            if let Some(batch) = LongBatch::begin(self.reference(), &guard) {
+                return Ok(batch);
+            }
+            drop(guard);
+            wait.wait()?;
+        }
     }
 
     /// Begins a fixation.
@@ -119,9 +137,31 @@ impl<H: Host> CurrentStore<H> {
     /// which they were in: an empty one is put in its place, and operations that found the old one
     /// under a guard may still be in it.
     pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<DrainedStore<'g, H>, Error> {
+        self.take_out_if(guard, |_| Ok(()))
+    }
+
+    /// Does what [`take_out`](Self::take_out) does when no long batch is in the store, so that it
+    /// changes only as long as there are guards under which it was found before.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if one is. Then none begins for a while, and nothing has been taken.
+    pub(crate) fn take_out_whole<'g>(
+        &self,
+        guard: &'g Guard,
+    ) -> Result<DrainedStore<'g, H>, Error> {
+        self.take_out_if(guard, Store::close_to_long_batches)
+    }
+
+    /// `allow` is asked about the store that is to be exchanged.
+    fn take_out_if<'g>(
+        &self,
+        guard: &'g Guard,
+        allow: impl FnOnce(&Store<H>) -> Result<(), Error>,
+    ) -> Result<DrainedStore<'g, H>, Error> {
         let mut fixations = self.fixations();
         let store = match self.get(guard).make_cleared()? {
             Cleared::Fresh(fresh) => {
+                allow(self.get(guard))?;
                 if fixations.number > 0 {
                     fresh.fix();
                 }

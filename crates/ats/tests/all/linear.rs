@@ -90,7 +90,7 @@ fn values(objects: &[Term]) -> Vec<i64> {
 
 /// Takes all objects out of a table.
 fn take_all_objects(table: &TermTable) -> State {
-    let taken = table.take_all().expect("memory does not fail");
+    let taken = patiently(|| table.take_all());
     let settled = loop {
         match taken.when_at_rest() {
             Some(settled) => break settled,

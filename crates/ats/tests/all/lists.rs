@@ -236,7 +236,7 @@ fn look_up(table: &TermTable, clock: &Clock, index: usize) -> Event<What> {
 
 /// Takes all objects out of a table.
 fn take_all_objects(table: &TermTable) -> State {
-    let taken = table.take_all().expect("memory does not fail");
+    let taken = patiently(|| table.take_all());
     let settled = loop {
         match taken.when_at_rest() {
             Some(settled) => break settled,

@@ -1,10 +1,13 @@
 //! Snapshots show what a table was, whatever is written meanwhile, and end when they are told to.
 
-use crate::common::ALL_TYPES;
-use ats::{Ending, Error, Table, TableType, TermHost, Workspace};
+use crate::common::{ALL_TYPES, patiently};
+use ats::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 /// All objects, as text, in order.
@@ -159,5 +162,44 @@ fn readers_of_a_snapshot_that_ends() -> Result<(), Error> {
             });
         }
     }
+    Ok(())
+}
+
+thread_local! {
+    static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The begin waits for threads that may be changing a counter in place, and it cannot be told
+/// whether one that is pinned does.
+#[test]
+fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
+    ats_sync::lock::set_may_wait(|| !MUST_NOT_WAIT.get());
+    let table = Table::<TermHost>::new(TableType::Set, 1);
+    let op = CounterOp {
+        position: 2,
+        increment: 1.into(),
+        wrap: None,
+    };
+    let (key, zero) = (Term::from(1), Term::from((1, 0)));
+    let mut count = || table.update_one_counter(&key, &op, Some(&zero), &mut Workspace::new());
+    for _ in 0..2 {
+        patiently(&mut count);
+    }
+    thread::scope(|scope| {
+        let (send, is_pinned) = mpsc::channel();
+        let (unpin, receive) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let _guard = ats::pin();
+            send.send(()).expect("the test waits");
+            receive.recv().expect("the test says when");
+        });
+        is_pinned.recv().expect("it is pinned");
+        MUST_NOT_WAIT.set(true);
+        let begun = table.begin().map(|moment| moment.is_some());
+        MUST_NOT_WAIT.set(false);
+        unpin.send(()).expect("it waits");
+        assert_eq!(begun, Err(Error::Busy));
+    });
+    assert!(table.begin()?.is_some());
     Ok(())
 }

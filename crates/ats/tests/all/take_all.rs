@@ -1,7 +1,7 @@
 //! Taking all objects out of tables that others write to: everything comes out once.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently};
-use ats::{CounterOp, DrainedTable, Table, TableType, TermHost, Workspace};
+use ats::{CounterOp, DrainedTable, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ fn await_rest(taken: &DrainedTable<TermHost>) -> &Table<TermHost> {
 }
 
 fn take_all(table: &TermTable) -> Vec<Term> {
-    everything(await_rest(&table.take_all().expect("memory does not fail")))
+    everything(await_rest(&patiently(|| table.take_all())))
 }
 
 fn int(term: &Term, index: usize) -> i64 {
@@ -145,6 +145,28 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     drop(guard);
     assert_eq!(everything(await_rest(&taken)), [old]);
     assert!(table.is_empty().unwrap());
+}
+
+/// Whoever reads a moment of the table may do so for ever.
+#[test]
+fn taking_waits_for_no_moment() -> Result<(), Error> {
+    for kind in ALL_TYPES {
+        let table = TermTable::new(kind, 1);
+        let mut work = Workspace::new();
+        for key in 0..100 {
+            table.insert(&Term::from((key, key)), &mut work)?;
+        }
+        let all = everything(&table);
+        let (moment, snapshot) = (table.begin()?, table.snapshot()?);
+        assert!(moment.is_some());
+        let taken = table.take_all()?;
+        assert_eq!(everything(await_rest(&taken)), all, "{kind:?}");
+        assert_eq!(everything(&snapshot), all, "{kind:?}");
+        drop(taken);
+        assert_eq!(everything(&snapshot), all, "{kind:?}");
+        assert!(table.is_empty()?);
+    }
+    Ok(())
 }
 
 /// A long list does not keep one guard, so taking counts it.
