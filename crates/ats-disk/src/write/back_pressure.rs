@@ -124,3 +124,21 @@ pub(crate) fn most_runs(fan_in: usize) -> usize {
 pub(crate) fn debt(runs: usize, fan_in: usize) -> usize {
     runs.saturating_sub(most_runs(fan_in.max(2)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::RealFs;
+
+    #[test]
+    fn memtables_that_are_never_written_delay_a_write_for_a_bounded_time() {
+        let back_pressure = BackPressure::new(Arc::new(RealFs));
+        back_pressure.set(1_000, 1_000);
+        let delay = back_pressure.delay.load(Ordering::Relaxed);
+        let wait = || back_pressure.share(delay, 1 << 30, |_| true).0;
+        assert!((0..100).all(|_| wait() <= LONGEST));
+        assert!(wait() > SHORTEST, "there is debt");
+        back_pressure.set(0, 0);
+        assert!(back_pressure.lets_through(1 << 30));
+    }
+}

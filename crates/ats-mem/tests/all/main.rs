@@ -13,3 +13,4 @@ mod order_statistics;
 mod pop;
 #[path = "../stores/mod.rs"]
 mod stores;
+mod waits;
