@@ -181,8 +181,11 @@ of_alias(Alias, Types) ->
 
 %% @private
 -spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
-check_definition(Alias, _Tab, _Nodes, Properties) ->
-    ats_mnesia_tables:check_options(Alias, Properties).
+check_definition(Alias, Tab, _Nodes, Properties) ->
+    case ats_mnesia_indexes:check_plugins(Tab, Properties) of
+        ok -> ats_mnesia_tables:check_options(Alias, Properties);
+        {error, _} = Failed -> Failed
+    end.
 
 %% @private
 -spec real_suffixes() -> [string()].
@@ -205,19 +208,29 @@ create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Prope
 %% @private
 -spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
 load_table(Alias, Tab, Reason, Properties) ->
-    Reason =:= {dumper, change_table_copy_type} andalso forget_indexes(Tab),
+    is_atom(Tab) andalso is_made_anew(Reason) andalso ats_mnesia_indexes:forget(Tab),
     Alias =:= ats_ram andalso done(ats_mnesia_order:check(Tab, Reason), Tab),
-    Reason =:= {dumper, create_table} andalso remove_ets_table(Tab),
+    Reason =:= {dumper, create_table} andalso remove_own_table(Tab),
     done(ats_mnesia_tables:load(Alias, Tab, Reason, Properties), Tab).
 
+%% Mnesia makes the indexes when it has loaded the table, unless it only replays its log.
+-spec is_made_anew(Reason :: term()) -> boolean().
+is_made_anew(Reason) -> Reason =/= startup andalso Reason =/= restore.
+
 %% Where a backup makes a table in memory anew, Mnesia makes one of `ets' for it, whatever its type
-%% is. It would fail to do so the next time, and stop.
--spec remove_ets_table(atom()) -> ok.
-remove_ets_table(Tab) ->
+%% is. It would fail to do so the next time, and stop. Where the table was of a type of Mnesia it
+%% also leaves the files, which a later change of type would take for those of the table.
+-spec remove_own_table(atom()) -> ok.
+remove_own_table(Tab) ->
     Monitor = erlang:whereis(mnesia_monitor),
-    case ets:info(Tab, owner) of
-        Monitor when is_pid(Monitor) -> true = ets:delete(Tab), ok;
-        _ -> ok
+    _ = ets:info(Tab, owner) =:= Monitor andalso ets:delete(Tab),
+    case mnesia_monitor:use_dir() of
+        true ->
+            _ = mnesia_monitor:unsafe_close_dets(Tab),
+            _ = [file:delete(mnesia_lib:Name(Tab)) || Name <- [tab2dat, tab2dcd, tab2dcl]],
+            ok;
+        false ->
+            ok
     end.
 
 -spec done(ok | {error, term()}, tab()) -> ok.
@@ -243,11 +256,16 @@ delete_table(Alias, Tab) ->
         true ->
             done(ats_mnesia_tables:stop_loading(Tab), Tab);
         false ->
-            is_atom(Tab) andalso forget_indexes(Tab),
+            ok = forget_index(Tab),
             done(ats_mnesia_tables:delete(Alias, Tab), Tab),
             becomes_disc_copies(Tab) andalso ats_mnesia_log:write_dump(Tab),
             ok
     end.
+
+-spec forget_index(tab()) -> ok.
+forget_index({Tab, index, _}) -> ats_mnesia_indexes:prepare_deletion(Tab);
+forget_index({_, retainer, _}) -> ok;
+forget_index(Tab) -> ats_mnesia_indexes:forget(Tab).
 
 %% Returns `true' if Mnesia is changing the type of a table. It has noted the new one then.
 -spec becomes_disc_copies(tab()) -> boolean().
@@ -261,23 +279,6 @@ becomes_disc_copies(Tab) ->
 is_receiving(Tab) ->
     lists:any(fun(Note) -> is_tuple(Note) andalso element(1, Note) =:= Tab end,
               [get(mnesia_table_sender_node), get(mnesia_table_receiver)]).
-
-%% When a table changes its type Mnesia makes its indexes anew, but goes on with some of the old
-%% ones, too. It would drop each write for which it cannot change them.
--spec forget_indexes(atom()) -> ok.
-forget_indexes(Tab) ->
-    case mnesia_lib:is_running() =/= no andalso ets:lookup(mnesia_gvar, {Tab, index_info}) of
-        [{_, {index, _SetOrBag, Indexes}}] ->
-            [mnesia_index:del_transient(Tab, [Position], storage_of_index(Where))
-             || {{Position, _Type}, Where} <- Indexes, is_integer(Position)],
-            ok;
-        _ ->
-            ok
-    end.
-
-storage_of_index({ram, _Table}) -> ram_copies;
-storage_of_index({dets, _Name}) -> disc_only_copies;
-storage_of_index({Storage, _Tab}) -> Storage.
 
 %% @private
 -spec is_index_consistent(alias(), tab()) -> boolean().

@@ -44,6 +44,7 @@
                properties :: properties(),
                store :: store(),
                filled = false :: boolean(),
+               replayed = false :: boolean(),
                built = no :: boolean() | no}).
 
 -record(state, {open = #{} :: #{tab() => #open{}},
@@ -81,8 +82,7 @@ load(Alias, Tab, Reason, Properties) ->
         {ok, {net_load, _Node}} ->
             call({begin_loading, Tab});
         {ok, startup} ->
-            %% Only what the log of Mnesia has for the disk.
-            call({delete_indexes, Tab});
+            call({begin_replay, Tab});
         {ok, Reason} when Reason =:= init_index; Reason =:= restore ->
             ok;
         {ok, _} ->
@@ -354,8 +354,8 @@ handle_call({close, Tab}, _From, State) ->
     try_change(fun() -> {ok, close_if_open(Tab, State)} end, State);
 handle_call({delete, Alias, Tab}, _From, State) ->
     try_change(fun() -> {ok, remove(Alias, Tab, State)} end, State);
-handle_call({delete_indexes, Tab}, _From, State) ->
-    try_change(fun() -> {ok, remove_indexes(Tab, State)} end, State);
+handle_call({begin_replay, Tab}, _From, State) ->
+    try_change(fun() -> {ok, begin_replay(Tab, State)} end, State);
 handle_call({begin_filling, Tab}, _From, #state{open = Open} = State) ->
     case Open of
         #{Tab := #open{filled = true}} ->
@@ -370,7 +370,8 @@ handle_call({stop_loading, Tab}, _From, State) ->
 handle_call({finish_loading, Tab}, _From, State) ->
     try_change(fun() -> {ok, replace(Tab, State)} end, State);
 handle_call({is_built, Tab}, _From, #state{open = Open} = State) ->
-    {reply, (maps:get(Tab, Open))#open.built =:= true, State};
+    #{Tab := #open{built = IsBuilt}} = Open,
+    {reply, IsBuilt =:= true orelse is_replayed(element(1, Tab), State), State};
 handle_call({set_built, Tab, IsBuilt}, _From, #state{open = Open} = State) ->
     case Open of
         #{Tab := #open{built = no}} ->
@@ -474,11 +475,15 @@ take_built(_Tab, _Store) ->
 -spec close_if_open(tab(), #state{}) -> #state{}.
 close_if_open(Tab, #state{open = Open} = State) ->
     case maps:take(Tab, Open) of
-        {#open{store = Store, built = Built}, Others} ->
+        {#open{store = Store, built = Built, replayed = IsReplayed}, Others} ->
             true = ats:delete(?STORES, Tab),
             Built =:= true andalso done(dats:insert(element(2, Store), ?BUILT)),
             close_store(Store),
-            State#state{open = Others};
+            Closed = State#state{open = Others},
+            case IsReplayed of
+                true -> remove_indexes(Tab, Closed);
+                false -> Closed
+            end;
         error ->
             State
     end.
@@ -524,6 +529,20 @@ remove_indexes(Tab, #state{open = Open} = State) when is_atom(Tab) ->
     Closed;
 remove_indexes(_Tab, State) ->
     State.
+
+%% Mnesia replays its log into the table, and not into indexes, not even into one that the log adds.
+%% So none is kept, and none is built until the table is closed.
+-spec begin_replay(tab(), #state{}) -> #state{}.
+begin_replay(Tab, State) ->
+    #state{open = #{Tab := Table} = Open} = Removed = remove_indexes(Tab, State),
+    Removed#state{open = Open#{Tab := Table#open{replayed = true}}}.
+
+-spec is_replayed(atom(), #state{}) -> boolean().
+is_replayed(Tab, #state{open = Open}) ->
+    case Open of
+        #{Tab := #open{replayed = IsReplayed}} -> IsReplayed;
+        #{} -> false
+    end.
 
 -spec remove_directories([file:filename()]) -> ok.
 remove_directories(Directories) ->
