@@ -10,7 +10,8 @@
 //! Most often they have the same keys, and are shown in the same order. So the keys are first
 //! compared as they are shown, and a difference there says only that they must be put in order.
 //! That is done by their order keys, for the outermost map whose keys were being compared, so that
-//! a term is not walked once for each map around it.
+//! a term is not walked once for each map around it. Of immediates, the least that only one map has
+//! decides, and is found without an order of the others.
 
 use super::bounds::Class;
 use super::format::Order;
@@ -130,6 +131,15 @@ struct Maps {
 struct Entry<T> {
     keys: (T, T),
     values: (T, T),
+}
+
+impl<T> Entry<T> {
+    fn of(a: (T, T), b: (T, T)) -> Self {
+        Entry {
+            keys: (a.0, b.0),
+            values: (a.1, b.1),
+        }
+    }
 }
 
 struct Walk<'a, T> {
@@ -332,13 +342,18 @@ impl<T: TermRef> Walk<'_, T> {
         if !self.wants_order() || count == 1 {
             return self.values(a, b, 0, count);
         }
+        // Only values that may differ need to be in the order of their keys.
+        let start = self.entries.len();
         for i in 0..count {
             self.spend(1)?;
-            if !are_same_immediate(a.map_pair(i).1, b.map_pair(i).1) {
-                let map = self.list_entries(a, b, count)?;
-                self.begin_values(map)?;
-                break;
+            let (x, y) = (a.map_pair(i), b.map_pair(i));
+            if !are_same_immediate(x.1, y.1) {
+                self.entries.push(Entry::of(x, y));
             }
+        }
+        if start < self.entries.len() {
+            let map = self.add_maps(start);
+            self.begin_values(map)?;
         }
         Some(None)
     }
@@ -367,16 +382,17 @@ impl<T: TermRef> Walk<'_, T> {
         b.map_pairs(&mut b_pairs);
         let start = self.entries.len();
         let pairs = a_pairs.into_iter().zip(b_pairs);
-        self.entries.extend(pairs.map(|(a, b)| Entry {
-            keys: (a.0, b.0),
-            values: (a.1, b.1),
-        }));
-        let entries = start..self.entries.len();
+        self.entries.extend(pairs.map(|(a, b)| Entry::of(a, b)));
+        Some(self.add_maps(start))
+    }
+
+    /// Adds two maps with the entries from `start` on, and returns their number.
+    fn add_maps(&mut self, start: usize) -> usize {
         self.maps.push(Maps {
-            next: entries.start,
-            entries,
+            entries: start..self.entries.len(),
+            next: start,
         });
-        Some(self.maps.len() - 1)
+        self.maps.len() - 1
     }
 
     /// Forgets the entries of two maps.
@@ -434,7 +450,12 @@ impl<T: TermRef> Walk<'_, T> {
             self.stack.pop();
         }
         let map = match maps {
-            Some(Frame::Keys { a, b, count, .. }) => self.list_entries(a, b, count)?,
+            Some(Frame::Keys { a, b, count, .. }) => {
+                if let Some(order) = self.immediate_keys(a, b, count)? {
+                    return Some(Some(order));
+                }
+                self.list_entries(a, b, count)?
+            }
             Some(Frame::ListedKeys(map)) => map,
             _ => return Some(Some(order)),
         };
@@ -458,6 +479,48 @@ impl<T: TermRef> Walk<'_, T> {
         self.maps[map].next = range.start;
         self.stack.push(Frame::ListedValues(map));
         Some(None)
+    }
+
+    /// Returns the order of the keys of two maps in canonical order that differ in some, if all are
+    /// immediates. The least key that only one of the maps has decides: in its place, the other has
+    /// a greater one.
+    fn immediate_keys(&mut self, a: T, b: T, count: usize) -> Option<Option<Ordering>> {
+        let is_immediate = |map: T| map.map_pair(count - 1).0.immediate().is_some();
+        if !is_immediate(a) || !is_immediate(b) {
+            return Some(None);
+        }
+        let key = |map: T, i: usize| (i < count).then(|| map.map_pair(i).0);
+        // No key is behind all keys.
+        let place = |key: Option<T>| (key.is_none(), key.and_then(T::immediate));
+        let (mut i, mut j, mut least) = (0, 0, None);
+        while i < count || j < count {
+            self.spend(1)?;
+            let (x, y) = (key(a, i), key(b, j));
+            let order = place(x).cmp(&place(y));
+            i += usize::from(order.is_le());
+            j += usize::from(order.is_ge());
+            let (alone, decides) = match order {
+                Ordering::Less => (x, Ordering::Less),
+                Ordering::Greater => (y, Ordering::Greater),
+                Ordering::Equal => continue,
+            };
+            let Some(alone) = alone else { continue };
+            least = match least {
+                Some((other, decided)) if self.immediates(other, alone)?.is_lt() => {
+                    Some((other, decided))
+                }
+                _ => Some((alone, decides)),
+            };
+        }
+        Some(least.map(|(_, decides)| decides))
+    }
+
+    /// Returns the order of two immediates.
+    fn immediates(&mut self, a: T, b: T) -> Option<Ordering> {
+        match (a.immediate(), b.immediate()) {
+            (Some(x), Some(y)) if are_small(x, y) => Some((x as i64).cmp(&(y as i64))),
+            _ => self.scalars((a, a.kind()), (b, b.kind())),
+        }
     }
 
     /// Returns the numbers of the keys of a map in order.

@@ -55,6 +55,36 @@ fn check_walks(a: &Term, b: &Term, zeros: Zeros) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn maps_of_immediate_keys_are_compared_by_the_least_that_differs() {
+    let immediates = [-2, -1, 0, 3].map(Term::from);
+    let atoms = ["", "a", "b"].map(|text| Term::atom(text).unwrap());
+    let keys: Vec<Term> = immediates
+        .into_iter()
+        .chain(atoms)
+        .chain([Term::Nil])
+        .collect();
+    let subsets = (1u32..1 << keys.len()).map(|bits| {
+        let chosen = keys.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+        let pairs = chosen.map(|(_, key)| (key.clone(), Term::from(bits % 3)));
+        Term::Map(ats_term::term::Map::new(pairs.collect()).unwrap())
+    });
+    let maps: Vec<_> = subsets.step_by(3).collect();
+    let mut builder = ImageBuilder::new(Zeros::Same);
+    let all = Term::Tuple(Tuple::new(maps.clone()));
+    builder.encode_object(&all).unwrap();
+    for (i, a) in maps.iter().enumerate() {
+        for (j, b) in maps.iter().enumerate() {
+            let (x, y) = (builder.object().element(i), builder.object().element(j));
+            assert_eq!(
+                order::compare(x, y, Zeros::Same),
+                a.compare(b),
+                "{a} and {b}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
