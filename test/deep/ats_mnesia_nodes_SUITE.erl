@@ -12,7 +12,8 @@
     copies_on_disk_are_loaded_first/1,
     a_node_without_disk_takes_nothing_away/1,
     a_broken_copy_leaves_the_old_one/1,
-    selects_of_other_nodes/1
+    selects_of_other_nodes/1,
+    many_programs/1
 ]).
 
 -import(ats_mnesia_lib, [on_nodes/3, call/2, call/4, directories/1]).
@@ -32,7 +33,8 @@ all() ->
         copies_on_disk_are_loaded_first,
         a_node_without_disk_takes_nothing_away,
         a_broken_copy_leaves_the_old_one,
-        selects_of_other_nodes
+        selects_of_other_nodes,
+        many_programs
     ].
 
 init_per_testcase(Case, Config) ->
@@ -227,3 +229,7 @@ selects_of_other_nodes(Config) ->
              {atomic, ok} = call(First, mnesia, delete_table, [t])
          end || Alias <- aliases()]
     end).
+
+%% Of schemas, indexes and restarts, beside `disc_copies'.
+many_programs(Config) ->
+    ats_mnesia_lib:run_programs(Config, 1001, 60).

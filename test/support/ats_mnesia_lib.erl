@@ -7,6 +7,7 @@
 -export([begin_case/2, on_one_node/2, on_nodes/3, on_bare_nodes/3, start/1, call/2, call/4,
          directories/1]).
 -export([aliases/0, types/0, tables/0, names/0, definition/3, create/4, create_all/1]).
+-export([run_programs/3]).
 -export([object/1, objects/1, fill/2, transaction/1, contents/1, chunks/1, restart/0, wait/1]).
 
 -define(WAIT, 30000).
@@ -62,6 +63,17 @@ call(Node, Function) when is_function(Function) ->
 
 call({Cluster, Name}, Module, Function, Arguments) ->
     ats_cluster:call(Cluster, Name, Module, Function, Arguments).
+
+%% Random programs of `ats_mnesia_program' in one node. ATS_MNESIA_SEED names the first of them, and
+%% ATS_MNESIA_PROGRAMS says how many they are.
+run_programs(Config, Seed, Count) ->
+    First = list_to_integer(os:getenv("ATS_MNESIA_SEED", integer_to_list(Seed))),
+    Last = First + list_to_integer(os:getenv("ATS_MNESIA_PROGRAMS", integer_to_list(Count))) - 1,
+    Directory = filename:join(proplists:get_value(directory, Config), "program"),
+    on_bare_nodes(Config, 1, fun([Node]) ->
+        [?assertEqual(ok, call(Node, ats_mnesia_program, run, [Directory, Program, 18]))
+         || Program <- lists:seq(First, Last)]
+    end).
 
 %% ----- tables -----
 
