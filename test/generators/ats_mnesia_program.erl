@@ -159,17 +159,19 @@ restore(#state{saved = Saved} = State) ->
     {restore, [{Tab, pick(restore_modes(Tab, Table, State))}
                || {Tab, Table} <- maps:to_list(Saved)]}.
 
-%% A table that has other attributes, or is gone, can only be made anew. Mnesia does not tell ours
-%% when it makes one of its own types in their place.
+%% A table that has other attributes, or is gone, can only be made anew. Only ours are made anew in
+%% the place of ours: `disc_copies' that are lose what is written until the log is dumped, Mnesia
+%% does not tell our types when it makes one of its own in their place, and it stops where `ats_ram'
+%% follows one of its own in memory.
 restore_modes(Tab, #table{attributes = Attributes, storage = Storage}, #state{tables = Tables}) ->
     case Tables of
         #{Tab := #table{mode = read_only}} ->
             [skip_tables];
         #{Tab := #table{attributes = Now, storage = From}} ->
             [skip_tables | [Mode || Mode <- [clear_tables, keep_tables], Now =:= Attributes]]
-                ++ [recreate_tables || is_ours(Storage) orelse not is_ours(From)];
+                ++ [recreate_tables || is_ours(Storage) andalso is_ours(From)];
         #{} ->
-            [skip_tables, recreate_tables]
+            [skip_tables | [recreate_tables || is_ours(Storage)]]
     end.
 
 fallback(#state{saved = none}) -> none;
