@@ -64,7 +64,7 @@ another_spelling_waits(Config) ->
     ok = file:make_symlink(Directory, Link),
     Spellings = [
         Link,
-        list_to_binary(Directory),
+        unicode:characters_to_binary(Directory),
         filename:join([Directory, "..", "t"]),
         filename:join(Link, ".")
     ],

@@ -182,7 +182,7 @@ paths_are_spelled_differently(Config) ->
             ?assertEqual({ok, t}, dats:open_file(t, [{file, Path}])),
             ?assertEqual({error, {in_use, Path}}, dats:open_file(u, [{file, Path}]))
         end,
-        [list_to_binary(Directory), filename:join([Directory, "..", Base]), Link]
+        [unicode:characters_to_binary(Directory), filename:join([Directory, "..", Base]), Link]
     ),
     Other = ats_disk_lib:file(Config, other),
     ?assertEqual({error, incompatible_arguments}, dats:open_file(t, [{file, Other}])),
@@ -291,4 +291,4 @@ call(read_all, Directory) ->
         [Directory]
     );
 call(Function, Directory) ->
-    io_lib:format("~s:~s(~p)", [?MODULE, Function, Directory]).
+    io_lib:format("~s:~s(~tp)", [?MODULE, Function, Directory]).

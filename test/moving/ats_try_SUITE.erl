@@ -234,7 +234,7 @@ no_files(Config) ->
     ok = gen_udp:close(Socket),
     [?assertEqual({ok, Content}, file:read_file(filename:join(Copy, File)))
      || {File, Content} <- Files],
-    ?assertEqual([list_to_binary(filename:join(real(Folder), File))
+    ?assertEqual([unicode:characters_to_binary(filename:join(real(Folder), File))
                   || File <- ["ebin/b.beam", "out", "priv/pipe", "priv/socket"]],
                  maps:get(left_out, Report)),
     ?assertEqual([filename:join([Copy, "ebin", File])
