@@ -20,6 +20,9 @@
 -define(REDIRECTIONS, 10).
 
 main([Url, Library]) ->
+    %% Names of files are written as the system has them.
+    _ = [io:setopts(standard_error, [{encoding, unicode}])
+         || file:native_name_encoding() =:= utf8],
     try
         ok = start(crypto),
         {Name, Sum} = find(version(), target(), checksums()),

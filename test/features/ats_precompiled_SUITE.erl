@@ -24,7 +24,8 @@ all() ->
      made_by_the_script].
 
 init_per_suite(Config) ->
-    Folder = filename:join(proplists:get_value(priv_dir, Config), "served"),
+    %% `httpd' serves no folder with an accent in its path.
+    Folder = filename:join("/tmp", "ats-served-" ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Folder, "x")),
     {ok, _} = application:ensure_all_started(inets),
     {ok, Server} = inets:start(httpd, [{port, 0}, {server_name, "ats"}, {server_root, Folder},
@@ -38,7 +39,8 @@ init_per_suite(Config) ->
      {url, "http://127.0.0.1:" ++ integer_to_list(Port)} | Config].
 
 end_per_suite(Config) ->
-    inets:stop(httpd, proplists:get_value(server, Config)).
+    inets:stop(httpd, proplists:get_value(server, Config)),
+    ok = file:del_dir_r(proplists:get_value(served, Config)).
 
 %% Each case has a package of its own, with the archive that fits this machine.
 init_per_testcase(Case, Config) ->
