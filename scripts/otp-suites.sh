@@ -6,8 +6,7 @@
 #   scripts/otp-suites.sh quick          qlc_SUITE: two minutes at most
 #
 # In qlc_SUITE and ets_SUITE each `ets' is replaced by `ats'; in dets_SUITE `dets' by `dats', too.
-# Without a suite named, all three run, which takes half an hour. The project has to be built (`make
-# build').
+# Without a suite named, all three run. The project has to be built (`make build').
 #
 # apt checks the signature of what is downloaded; nothing is installed on this machine. Nodes listen
 # on 127.0.0.1 only, have an epmd of their own, and end when the script ends.
