@@ -323,8 +323,8 @@ pub struct OpenFiles(Weak<()>);
 
 impl OpenFiles {
     /// Waits until they are closed, which they are when nothing refers to the table any more:
-    /// epochs must have ended, and calls that read it. A process may read a snapshot for as long as
-    /// it likes, so the time is limited.
+    /// epochs must have ended, and calls that read it. A call may take long, so the time is
+    /// limited.
     pub fn wait(&self) {
         let begun = Instant::now();
         while self.0.strong_count() > 0 && begun.elapsed() < STILL_READ {
@@ -334,7 +334,7 @@ impl OpenFiles {
     }
 }
 
-/// A call that still reads a table so long after it was closed may do so for long.
+/// A native call that still reads a table so long after it was closed may do so for long.
 const STILL_READ: Duration = Duration::from_millis(300);
 
 /// Returns `true` if a table can be made in a directory: it has nothing but what was left of making

@@ -2,6 +2,7 @@
 
 use crate::atoms::KnownAtom;
 use crate::disk::OpenTable;
+use crate::env::Env;
 use crate::functions::snapshot::find_ending;
 use crate::handle::Shared;
 use crate::{lifetime, registry};
@@ -15,12 +16,19 @@ pub(super) fn end_moment(moment: &Shared, guard: &Guard) {
     lifetime::delete(moment, guard);
 }
 
-/// Ends all snapshots of a table that is closed.
-pub(super) fn end_moments(opened: &Arc<OpenTable>, guard: &Guard) {
+/// Ends all snapshots of a table that is closed. Returns `true` if a process still goes through the
+/// table.
+pub(super) fn end_moments(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) -> bool {
+    let mut has_walks = false;
     for (shared, _name) in registry::list_all(guard) {
         let disk = shared.disk.as_ref();
-        if shared.moment.is_some() && disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
-            end_moment(shared, guard);
+        if !disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
+            continue;
+        }
+        match shared.moment.is_some() {
+            true => end_moment(shared, guard),
+            false => has_walks |= shared.has_living_owner(env),
         }
     }
+    has_walks
 }

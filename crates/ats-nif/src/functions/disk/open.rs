@@ -200,12 +200,15 @@ fn close<'e>(
     if !lifetime::delete(shared, &guard) {
         return Err(KnownAtom::Id.into());
     }
-    end_moments(&opened, &guard);
+    let has_walks = end_moments(env, &opened, &guard);
     drop(guard);
     let closed = opened.close().and_then(|()| finish(&opened));
     let files = opened.files();
     drop(opened);
-    files.wait();
+    // A process goes through a table for as long as it likes. The last one closes the files.
+    if !has_walks {
+        files.wait();
+    }
     Ok(result_term(env, closed))
 }
 
