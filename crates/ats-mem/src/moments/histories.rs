@@ -7,6 +7,7 @@ use crate::record::history::{History, PAGE, Page};
 use crate::record::version::{Distance, Version};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
@@ -62,10 +63,16 @@ impl<R: Release> Moments<R> {
         let Some(history) = history else {
             return Ok(Arc::new(History::new(page)));
         };
-        let active = lock(&self.shared.get_or_make().active);
-        let is_read = |moments| active.may_read(moments);
-        let has_many = history.records(guard) > 2 * (active.moments.len() + PAGE);
-        history.append(page, has_many.then_some(&is_read), guard);
+        let active = &self.shared.get_or_make().active;
+        let moments = lock(active).moments.len();
+        // Those that no query reads are looked for only if there are many.
+        match history.records(guard) > 2 * (moments + PAGE) {
+            true => {
+                let active = lock(active);
+                history.append(page, Some(&|moments| active.may_read(moments)), guard);
+            }
+            false => history.append(page, None::<&fn(Range<u64>) -> bool>, guard),
+        }
         Ok(history)
     }
 }

@@ -167,13 +167,14 @@ impl<T> History<T> {
         new.records += page.records.len();
         new.list.push(Arc::new(page));
         let new = Box::into_raw(Box::new(new));
+        let bytes = size_of::<Pages<T>>() + size_of_val(&*old.list);
         let old = self.pages.swap(new, Ordering::AcqRel);
         unsafe fn free<T>(raw: *mut u8) {
             // SAFETY: `append` hands over what was boxed, once, after its grace period.
             drop(unsafe { Box::from_raw(raw.cast::<Pages<T>>()) });
         }
         // SAFETY: others have taken their place, so no thread that pins from now on finds them.
-        unsafe { guard.retire(old.cast(), size_of::<Pages<T>>(), free::<T>) };
+        unsafe { guard.retire(old.cast(), bytes, free::<T>) };
     }
 }
 
