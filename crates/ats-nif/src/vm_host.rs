@@ -287,6 +287,14 @@ impl Host for VmHost {
         }
     }
 
+    fn resource(host_box: HostBox<'_, Self>) -> u64 {
+        match host_box.tag() {
+            // Each write of a binary holds it anew.
+            SHARED_BINARY => shared_binary(host_box).bytes().as_ptr().addr() as u64,
+            _ => host_box.words()[0],
+        }
+    }
+
     unsafe fn release(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says

@@ -1,8 +1,9 @@
 //! The snapshots of a table, so that they can end and be counted.
 
 use crate::kept_moment::{Ending, KeptMoment, Reader};
+use crate::store::SLICE;
 use crate::store::idle_joiner::{self, JoinIdle, Listed};
-use crate::store::{SLICE, Store};
+use crate::store::store_ref::StoreRef;
 use ats_term::image::Host;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,8 +19,8 @@ pub struct KeptSnapshots {
     pub queries: usize,
     /// The age of the oldest of both.
     pub oldest: Duration,
-    /// About how many bytes of memory are held back for them, and for queries that run: as it was
-    /// found a tenth of a second ago at most.
+    /// About how many bytes of memory are held back for them, and for queries that run, with the
+    /// binaries that records share with others: as it was found a tenth of a second ago at most.
     pub bytes: usize,
     /// The number of snapshots of programs that have ended because they were too old, or held back
     /// too much.
@@ -77,18 +78,22 @@ impl<H: Host> SnapshotList<H> {
         live.filter(|moment| moment.ending().is_none()).collect()
     }
 
-    pub(crate) fn figures(&self) -> KeptSnapshots {
-        let live = self.live();
+    /// The figures of those whose holders live.
+    pub(crate) fn figures(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
+        let mut live = self.live();
+        live.retain(|moment| moment.holder().is_none_or(lives));
+        let stores = stores(&live);
+        let held = |store: &StoreRef<H>| {
+            let _all = store.cut(SLICE);
+            store.held_bytes()
+        };
         let is_snapshot = |moment: &&Arc<KeptMoment<H>>| moment.reader() == Reader::Program;
         let count = live.iter().filter(is_snapshot).count();
         KeptSnapshots {
             count,
             queries: live.len() - count,
             oldest: live.first().map_or(Duration::ZERO, |moment| moment.age()),
-            bytes: held_bytes(&live, |store| {
-                let _all = store.cut(SLICE);
-                store.held_bytes()
-            }),
+            bytes: stores.iter().map(held).sum(),
             evicted: self.evicted.load(Ordering::Relaxed),
         }
     }
@@ -103,35 +108,34 @@ impl<H: Host> SnapshotList<H> {
     /// Lets the oldest end until the others hold back no more memory than there may be.
     fn bound_memory(&self, live: &[Arc<KeptMoment<H>>]) {
         let most = self.most_bytes.load(Ordering::Relaxed);
-        let cut = |store: &Store<H>| {
-            let _all = store.cut_idle();
-            store.held_bytes()
+        let stores = stores(live);
+        let held = || {
+            stores.iter().map(|store| {
+                let _all = store.cut_idle();
+                store.held_bytes()
+            })
         };
-        let mut live = live.to_vec();
-        while held_bytes(&live, cut) > most {
-            let mut readers = live.iter().map(|moment| moment.reader());
-            let Some(oldest) = readers.position(|reader| reader != Reader::Query) else {
+        let mut oldest = live
+            .iter()
+            .filter(|moment| moment.reader() != Reader::Query);
+        while held().sum::<usize>() > most {
+            let Some(oldest) = oldest.next() else {
                 return;
             };
-            self.evict(&live.remove(oldest), Ending::Memory);
+            self.evict(oldest, Ending::Memory);
         }
     }
 }
 
-/// The sum of what the stores of these moments hold back.
-fn held_bytes<H: Host>(
-    moments: &[Arc<KeptMoment<H>>],
-    of_store: impl Fn(&Store<H>) -> usize,
-) -> usize {
+/// The stores of these moments, each once.
+fn stores<H: Host>(moments: &[Arc<KeptMoment<H>>]) -> Vec<StoreRef<H>> {
     let guard = ats_sync::pin();
     let mut stores = BTreeMap::new();
-    for store in moments
-        .iter()
-        .filter_map(|moment| moment.store(&guard).ok())
-    {
-        stores.insert(std::ptr::from_ref(store).addr(), store);
+    for moment in moments.iter().filter_map(|kept| kept.moment(&guard).ok()) {
+        let address = std::ptr::from_ref(moment.store()).addr();
+        stores.entry(address).or_insert_with(|| moment.reference());
     }
-    stores.into_values().map(of_store).sum()
+    stores.into_values().collect()
 }
 
 impl<H: Host> JoinIdle for SnapshotList<H> {

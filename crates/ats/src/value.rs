@@ -8,7 +8,8 @@
 
 use crate::counter_word;
 use ats_mem::{Record, RecordBox, Release, Weight};
-use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer, kept_bytes, release_all};
+use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
+use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
 use std::marker::PhantomData;
 
 /// Values that are objects of host `H`, with the resources these own.
@@ -21,6 +22,9 @@ pub(crate) struct Elsewhere {
     pub(crate) release: unsafe fn(*mut Elsewhere),
     /// About how many bytes are given back when it is freed.
     pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
+    /// About how many of these bytes another one does not keep as well, which is of a later value
+    /// of the same key.
+    pub(crate) held_bytes: unsafe fn(*const Elsewhere, later: *const Elsewhere) -> usize,
     /// The number of objects that it stands for, and of bytes that it takes; the same all its life.
     pub(crate) weight: unsafe fn(*const Elsewhere) -> Weight,
 }
@@ -34,6 +38,31 @@ pub(crate) fn value_of(elsewhere: *mut Elsewhere) -> [u64; 2] {
 pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
     debug_assert_eq!(value[0], LARGE_WORD);
     std::ptr::with_exposed_provenance_mut(value[1] as usize)
+}
+
+/// The words of the image in a value, or what the value owns that is elsewhere. `copy` holds those
+/// of an object with a counter, which may change.
+///
+/// # Safety
+/// There are so many words of a value of this crate, of which the first never changes (VALUE-1).
+unsafe fn image(
+    (value, words): (*const u64, usize),
+    copy: &mut Vec<u64>,
+) -> Result<&[u64], *mut Elsewhere> {
+    // SAFETY: the caller says that these are the words of a value. Those of an object with a
+    // counter are copied, the others never change.
+    unsafe {
+        match Form::of(*value) {
+            Form::Counted(index) => {
+                counter_word::copy_words(value, words, index, copy);
+                Ok(copy)
+            }
+            Form::Large => Err(elsewhere(std::slice::from_raw_parts(value, words))),
+            Form::Object | Form::Packed | Form::List => {
+                Ok(std::slice::from_raw_parts(value, words))
+            }
+        }
+    }
 }
 
 impl<H: Host> Release for Values<H> {
@@ -54,22 +83,25 @@ impl<H: Host> Release for Values<H> {
     }
 
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
-        // SAFETY: the caller says that there are so many words, of which the first never changes
-        // (VALUE-1). Those of an object with a counter are copied, the others never change.
+        // SAFETY: the caller says that these are the words of an owning value, and behind the word
+        // of the form of a large one stands the address of an `Elsewhere` (VALUE-2).
         unsafe {
-            match Form::of(*value) {
-                Form::Counted(index) => {
-                    let mut copy = Vec::new();
-                    counter_word::copy_words(value, words, index, &mut copy);
-                    kept_bytes::<H>(&copy)
-                }
-                Form::Large => {
-                    let owned = elsewhere(std::slice::from_raw_parts(value, words));
-                    ((*owned).kept_bytes)(owned)
-                }
-                Form::Object | Form::Packed | Form::List => {
-                    kept_bytes::<H>(std::slice::from_raw_parts(value, words))
-                }
+            match image((value, words), &mut Vec::new()) {
+                Ok(words) => kept_bytes::<H>(words),
+                Err(owned) => ((*owned).kept_bytes)(owned),
+            }
+        }
+    }
+
+    unsafe fn held_bytes(value: (*const u64, usize), later: Option<(*const u64, usize)>) -> usize {
+        let (mut copy, mut later_copy) = (Vec::new(), Vec::new());
+        // SAFETY: as for `kept_bytes`, of both. All that stands elsewhere is large bags.
+        unsafe {
+            let later = later.map(|later| image(later, &mut later_copy));
+            match (image(value, &mut copy), later) {
+                (Ok(words), Some(Ok(later))) => kept_bytes_beyond::<H>(words, later),
+                (Err(owned), Some(Err(later))) => ((*owned).held_bytes)(owned, later),
+                _ => Self::kept_bytes(value.0, value.1),
             }
         }
     }

@@ -30,6 +30,10 @@ struct Draft {
     height: u32,
     len: usize,
     bytes: usize,
+    /// Bytes that the values own.
+    owned: usize,
+    /// Values that were removed or replaced since the first version.
+    gone: u64,
     next: u64,
 }
 
@@ -55,6 +59,8 @@ impl<'a, R: Release> Edit<'a, R> {
                 height: old.height,
                 len: old.len,
                 bytes: old.bytes,
+                owned: old.owned,
+                gone: old.gone,
                 next: old.next,
             },
             old,
@@ -91,7 +97,7 @@ impl<'a, R: Release> Edit<'a, R> {
         let value = Value::make(words, owns);
         // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
         // (SEQUENCE-7).
-        self.new.bytes += unsafe { value.value() }.bytes();
+        self.new.count_value::<R>(unsafe { value.value() });
         self.new.grow(height_for(position));
         let root = self
             .new
@@ -127,7 +133,7 @@ impl<'a, R: Release> Edit<'a, R> {
         let value = Value::make(words, owns);
         // SAFETY: `Value::make` has just made the value, and no other code frees it meanwhile
         // (SEQUENCE-7).
-        self.new.bytes += unsafe { value.value() }.bytes();
+        self.new.count_value::<R>(unsafe { value.value() });
         let root = self
             .new
             .put(self.new.root, self.new.height, position, value);
@@ -189,6 +195,8 @@ impl Draft {
             height: self.height,
             len: self.len,
             bytes: self.bytes,
+            owned: self.owned,
+            gone: self.gone,
             next: self.next,
             taken_over: AtomicBool::new(false),
             release: PhantomData,
@@ -276,6 +284,12 @@ impl Draft {
         link
     }
 
+    /// Counts a value that was made.
+    fn count_value<R: Release>(&mut self, value: Value<'_>) {
+        self.bytes += value.bytes();
+        self.owned = self.owned.saturating_add(value.owned_bytes::<R>());
+    }
+
     /// Lets go of a node that the draft will not have any more.
     fn drop_node(&mut self, link: Link) {
         // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live
@@ -293,6 +307,8 @@ impl Draft {
         // SAFETY: links at the bottom of the draft lead to values that live (SEQUENCE-7).
         let value = unsafe { link.value() };
         self.bytes -= value.bytes();
+        self.owned = self.owned.saturating_sub(value.owned_bytes::<R>());
+        self.gone += 1;
         if link.is_draft() {
             // SAFETY: only the draft leads to its own values (SEQUENCE-7).
             unsafe { free_value::<R>(value) };

@@ -87,14 +87,7 @@ impl<R: Release> Leftovers<R> {
 
 /// About what is given back with a value.
 fn bytes_kept_by<R: Release>(value: Value<'_>) -> usize {
-    let mut bytes = value.bytes();
-    if value.owns() {
-        let words = value.words();
-        // SAFETY: the words are those of a value that owns, and values of sequences do not change
-        // (SEQUENCE-2).
-        bytes = bytes.saturating_add(unsafe { R::kept_bytes(words.as_ptr(), words.len()) });
-    }
-    bytes
+    value.bytes().saturating_add(value.owned_bytes::<R>())
 }
 
 /// About how many bytes are given back with a node that has no other reference. The values below it

@@ -1,6 +1,7 @@
 //! Values: words that may own resources.
 
 use super::block::{BlockHeader, HEAD, Link};
+use crate::record::Release;
 use crate::slab;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -73,6 +74,17 @@ impl<'a> Value<'a> {
     /// Bytes of memory this value takes.
     pub(super) fn bytes(self) -> usize {
         slab::block_size(self.block_bytes())
+    }
+
+    /// About how many bytes the resources that the words own keep from being used.
+    pub(super) fn owned_bytes<R: Release>(self) -> usize {
+        if !self.owns() {
+            return 0;
+        }
+        let words = self.words();
+        // SAFETY: the words are those of a value that owns, and values of sequences do not change
+        // (SEQUENCE-2).
+        unsafe { R::kept_bytes(words.as_ptr(), words.len()) }
     }
 
     fn block_bytes(self) -> usize {

@@ -7,6 +7,9 @@ use crate::record::Release;
 use ats_sync::shim::atomic::{AtomicBool, Ordering::Relaxed};
 use std::marker::PhantomData;
 
+/// The bytes that a node is taken to have which a change has copied.
+const NODE_BYTES: usize = 256;
+
 /// One version of a sequence.
 ///
 /// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one
@@ -17,6 +20,10 @@ pub struct Sequence<R: Release> {
     pub(super) height: u32,
     pub(super) len: usize,
     pub(super) bytes: usize,
+    /// Bytes that the values own.
+    pub(super) owned: usize,
+    /// Values that were removed or replaced since the first version.
+    pub(super) gone: u64,
     /// The position of the value to be appended next.
     pub(super) next: u64,
     pub(super) taken_over: AtomicBool,
@@ -38,6 +45,8 @@ impl<R: Release> Sequence<R> {
             height: 0,
             len: 0,
             bytes: 0,
+            owned: 0,
+            gone: 0,
             next: 0,
             taken_over: AtomicBool::new(false),
             release: PhantomData,
@@ -60,13 +69,25 @@ impl<R: Release> Sequence<R> {
         self.bytes
     }
 
-    /// About how many bytes are given back when this version is: none if it has been taken over.
-    /// O(1).
+    /// About how many bytes are given back when this version is, with what its values own: none if
+    /// it has been taken over. O(1).
     pub fn kept_bytes(&self) -> usize {
         match self.taken_over.load(Relaxed) {
             true => 0,
-            false => self.bytes,
+            false => self.bytes.saturating_add(self.owned),
         }
+    }
+
+    /// About how many bytes this version keeps, with what its values own, that a later one does
+    /// not: its share of the values that have gone since, and the nodes that changes have copied.
+    /// O(1).
+    pub fn held_bytes(&self, later: &Self) -> usize {
+        let gone = later.gone.saturating_sub(self.gone);
+        let is_changed = gone > 0 || later.next > self.next;
+        let nodes = usize::from(is_changed) * (self.height as usize) * NODE_BYTES;
+        let all = self.bytes.saturating_add(self.owned) as u128;
+        let share = all * u128::from(gone.min(self.len as u64)) / (self.len.max(1) as u128);
+        (share as usize).saturating_add(nodes)
     }
 
     /// The position of the value that is appended next: larger than all before it. O(1).

@@ -151,6 +151,12 @@ pub trait Host: Copy + 'static {
     /// likely.
     fn kept_bytes(host_box: HostBox<'_, Self>) -> usize;
 
+    /// The address of the resource of an owning box: boxes with the same one keep the same memory
+    /// from being used.
+    fn resource(host_box: HostBox<'_, Self>) -> u64 {
+        host_box.words()[0]
+    }
+
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety

@@ -110,7 +110,7 @@ pub use form::{Form, LARGE_WORD, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use object::{Object, all_immediate};
-pub use owned::{for_each_owned, kept_bytes, release_all, retain_all};
+pub use owned::{for_each_owned, kept_bytes, kept_bytes_beyond, release_all, retain_all};
 pub use packed::{Packed, Packer};
 pub use replace::NewValue;
 pub use stored::Stored;

@@ -5,6 +5,7 @@
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{boxes, content_words, header_tag};
+use std::collections::BTreeSet;
 
 /// The box at `at`, if it owns a resource.
 pub(super) fn owned_box<H: Host>(words: &[u64], at: usize) -> Option<HostBox<'_, H>> {
@@ -55,6 +56,34 @@ pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
     unsafe {
         for_each_owned::<H>(words, |host_box| {
             sum = sum.saturating_add(H::kept_bytes(host_box));
+        });
+    }
+    sum
+}
+
+/// The number of resources up to which [`kept_bytes_beyond`] tells shared ones apart.
+const MOST_TOLD_APART: usize = 1000;
+
+/// Returns what [`kept_bytes`] does, of each resource once, and without those that `other` keeps as
+/// well: words of the same kind. Beyond a thousand resources, those that are shared count too.
+/// O(number of boxes).
+///
+/// # Safety
+/// As for [`Object::from_words`](super::Object::from_words), for both.
+pub unsafe fn kept_bytes_beyond<H: Host>(words: &[u64], other: &[u64]) -> usize {
+    let mut known = BTreeSet::new();
+    let mut sum = 0usize;
+    let mut is_new =
+        |host_box| known.len() >= MOST_TOLD_APART || known.insert(H::resource(host_box));
+    // SAFETY: what is asked of the words is asked of our caller.
+    unsafe {
+        for_each_owned::<H>(other, |host_box| {
+            is_new(host_box);
+        });
+        for_each_owned::<H>(words, |host_box| {
+            if is_new(host_box) {
+                sum = sum.saturating_add(H::kept_bytes(host_box));
+            }
         });
     }
     sum

@@ -45,8 +45,6 @@ const FREED_AT_ONCE: usize = 256;
 const SLICE: usize = 2_000;
 /// Bytes that an entry of the index takes, about: nodes of B-trees are between half full and full.
 const ENTRY_BYTES: usize = 24;
-/// Bytes that each object of a large bag is taken to keep besides its own.
-const OBJECT_KEEPS: usize = 1 << 10;
 
 /// A large bag, to which a record points: one version of its objects.
 #[repr(C)]
@@ -93,6 +91,7 @@ impl<H: Host> Large<H> {
             elsewhere: Elsewhere {
                 release: release::<H>,
                 kept_bytes: kept_bytes::<H>,
+                held_bytes: held_bytes::<H>,
                 weight: weight::<H>,
             },
             objects,
@@ -228,8 +227,22 @@ unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     match large.objects.kept_bytes() {
         0 => size_of::<Large<H>>(),
-        bytes => bytes + large.len() * (ENTRY_BYTES + OBJECT_KEEPS),
+        bytes => bytes.saturating_add(large.len() * ENTRY_BYTES),
     }
+}
+
+/// # Safety
+/// Both begin large bags of this host.
+unsafe fn held_bytes<H: Host>(elsewhere: *const Elsewhere, later: *const Elsewhere) -> usize {
+    // SAFETY: the caller says that both begin large bags of this host, which `into_record` made of
+    // boxes (VALUE-2).
+    let (large, later) = unsafe { (&*elsewhere.cast::<Large<H>>(), &*later.cast::<Large<H>>()) };
+    // All versions of a bag have one index.
+    let held = match Arc::ptr_eq(&large.index, &later.index) {
+        true => large.objects.held_bytes(&later.objects),
+        false => large.objects.kept_bytes(),
+    };
+    held.saturating_add(size_of::<Large<H>>())
 }
 
 /// Frees a large bag.
