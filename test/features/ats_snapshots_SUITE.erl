@@ -10,7 +10,8 @@
 -export([a_snapshot_is_what_the_table_was/1, every_function_that_reads/1, nothing_is_changed/1,
          many_at_once/1, differences/1, differences_beside_writers/1, sums_in_many_calls/1,
          folds_do_not_meet_what_they_change/1, folds_of_few_and_more/1, transfers_beside_chunks/1,
-         how_a_snapshot_ends/1, memory_is_bound/1, owners_that_are_killed/1,
+         how_a_snapshot_ends/1, memory_is_bound/1, memory_of_binaries_is_bound/1,
+         owners_that_are_killed/1, many_end_with_their_owner/1,
          tables_that_are_deleted/1, tables_that_are_cleared/1, counters_and_merges/1,
          continuations_that_are_dropped/1, checkpoints/1, checkpoints_leave_others_alone/1,
          checkpoints_by_any_spelling/1, checkpoints_of_killed_callers/1, wrong_arguments/1]).
@@ -24,10 +25,11 @@ all() ->
     [a_snapshot_is_what_the_table_was, every_function_that_reads, nothing_is_changed, many_at_once,
      differences, differences_beside_writers, sums_in_many_calls,
      folds_do_not_meet_what_they_change, folds_of_few_and_more, transfers_beside_chunks,
-     how_a_snapshot_ends, memory_is_bound, owners_that_are_killed, tables_that_are_deleted,
-     tables_that_are_cleared, counters_and_merges, continuations_that_are_dropped, checkpoints,
-     checkpoints_leave_others_alone, checkpoints_by_any_spelling,
-     checkpoints_of_killed_callers, wrong_arguments].
+     how_a_snapshot_ends, memory_is_bound, memory_of_binaries_is_bound, owners_that_are_killed,
+     many_end_with_their_owner, tables_that_are_deleted, tables_that_are_cleared,
+     counters_and_merges, continuations_that_are_dropped, checkpoints,
+     checkpoints_leave_others_alone, checkpoints_by_any_spelling, checkpoints_of_killed_callers,
+     wrong_arguments].
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -513,6 +515,54 @@ memory_is_bound(_Config) ->
     ?assertError(badarg, ats:new(t, [{snapshot_memory, -1}])),
     ?assertError(badarg, ats:new(t, [{snapshot_memory, many}])),
     true = ats:delete(ats:new(t, [{snapshot_memory, infinity}])).
+
+%% What is held back counts with the binaries that it shares with nothing later: those that were
+%% replaced, and not one that stays while something beside it changes. Of large bags, too.
+memory_of_binaries_is_bound(_Config) ->
+    Binary = fun() -> binary:copy(<<7>>, 100000) end,
+    [begin
+         T = ats:new(t, [Type, public, {snapshot_memory, 1000000}]),
+         true = ats:insert(T, [{K, Binary(), 0} || K <- [k, l]]),
+         Type =:= bag
+             andalso ats:insert(T, [{k, binary:copy(<<N>>, 2000), N} || N <- lists:seq(1, 200)]),
+         Kept = ats:snapshot(T),
+         [begin
+              S = ats:snapshot(T),
+              Type =:= bag orelse ats:update_counter(T, k, {3, 1}),
+              Type =:= bag andalso ats:insert(T, {k, <<>>, N}),
+              S
+          end || N <- lists:seq(1001, 1030)],
+         timer:sleep(300),
+         #{evicted := None, memory := Little} = ats:info(T, snapshots),
+         ?assertEqual(0, None),
+         ?assert(Little < 300000),
+         Others = [begin
+                       S = ats:snapshot(T),
+                       true = ats:delete(T, l),
+                       true = ats:insert(T, {l, Binary(), N}),
+                       S
+                   end || N <- lists:seq(1, 30)],
+         Bound = fun() -> maps:get(memory, ats:info(T, snapshots)) =< 1000000 end,
+         ats_test_lib:until(Bound, 5000),
+         #{evicted := Evicted} = ats:info(T, snapshots),
+         ?assert(Evicted > 20),
+         ?assertError(badarg, ats:lookup(Kept, k)),
+         ?assertMatch([_ | _], ats:lookup(lists:last(Others), l)),
+         true = ats:delete(T),
+         true = ats:release(Kept)
+     end || Type <- [set, ordered_set, bag]],
+    ok.
+
+%% Whoever hears of the end of a process counts none of its snapshots, however many there were.
+many_end_with_their_owner(_Config) ->
+    T = ats:new(t, [public]),
+    Mine = ats:snapshot(T),
+    {Owner, Monitor} = spawn_monitor(fun() -> [ats:snapshot(T) || _ <- lists:seq(1, 10000)] end),
+    receive {'DOWN', Monitor, process, Owner, normal} -> ok end,
+    ?assertMatch(#{number := 1}, ats:info(T, snapshots)),
+    true = ats:release(Mine),
+    ?assertMatch(#{number := 0, oldest := 0}, ats:info(T, snapshots)),
+    true = ats:delete(T).
 
 owners_that_are_killed(_Config) ->
     [begin

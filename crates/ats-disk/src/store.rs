@@ -381,8 +381,16 @@ impl DiskStore {
     /// The figures of the snapshots that are [kept](DiskStore::keep_snapshot). O(snapshots).
     #[must_use]
     pub fn kept_snapshots(&self) -> KeptSnapshots {
+        self.kept_snapshots_of(&|_| true)
+    }
+
+    /// The figures of the snapshots that are kept, without those whose
+    /// [holder](Snapshot::set_holder) has ended, which the caller knows: they are about to end.
+    /// O(snapshots).
+    #[must_use]
+    pub fn kept_snapshots_of(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         let core = self.core();
-        core.expiry.figures(core.file_system.now())
+        core.expiry.figures(core.file_system.now(), lives)
     }
 
     /// Number of records at one moment. O(1) if all writes since it was last asked for have read

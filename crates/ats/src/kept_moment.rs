@@ -23,7 +23,7 @@ use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,7 @@ pub struct KeptMoment<H: Host> {
     objects: usize,
     since: Instant,
     reader: Reader,
+    holder: AtomicU64,
     /// The time at which it ends by its age, if it does.
     deadline: Mutex<Option<Instant>>,
     ending: OnceLock<Ending>,
@@ -67,6 +68,7 @@ impl<H: Host> KeptMoment<H> {
     pub(crate) fn new(moment: Moment<H>, reader: Reader) -> Self {
         KeptMoment {
             reader,
+            holder: AtomicU64::new(0),
             when: moment.when(),
             objects: moment.len(),
             moment: AtomicPtr::new(Box::into_raw(Box::new(moment))),
@@ -79,6 +81,17 @@ impl<H: Host> KeptMoment<H> {
     /// The reader that it is kept for.
     pub(crate) fn reader(&self) -> Reader {
         self.reader
+    }
+
+    /// Sets a number of the program that holds it, by which
+    /// [`kept_snapshots_of`](crate::Table::kept_snapshots_of) knows it. Not 0.
+    pub fn set_holder(&self, holder: u64) {
+        self.holder.store(holder, Ordering::Relaxed);
+    }
+
+    /// The number of the program that holds it, if it was set.
+    pub(crate) fn holder(&self) -> Option<u64> {
+        Some(self.holder.load(Ordering::Relaxed)).filter(|holder| *holder != 0)
     }
 
     /// The time since it began.

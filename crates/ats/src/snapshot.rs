@@ -145,9 +145,10 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Sets the number of bytes of memory that the snapshots of the table may hold back. If there
-    /// are more, the oldest snapshots [end](Ending::Memory), as many as it takes. Looked at ten
-    /// times a second. From the start it is 256 MiB.
+    /// Sets the number of bytes of memory that the snapshots of the table may hold back: records,
+    /// with their binaries, unless the records after them have the same ones. If there are more,
+    /// the oldest snapshots [end](Ending::Memory), as many as it takes. Looked at ten times a
+    /// second. From the start it is 256 MiB.
     ///
     /// A query [on its way](Reader::Query) does not end, though what is held back for it counts.
     pub fn set_snapshot_memory(&self, bytes: usize) {
@@ -167,8 +168,15 @@ impl<H: Host> Table<H> {
 
     /// The figures of the snapshots of the table. O(snapshots).
     pub fn kept_snapshots(&self) -> KeptSnapshots {
+        self.kept_snapshots_of(&|_| true)
+    }
+
+    /// The figures of the snapshots of the table without those whose
+    /// [holder](KeptMoment::set_holder) has ended, which the caller knows: they are about to end.
+    /// O(snapshots).
+    pub fn kept_snapshots_of(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         match self.known_snapshots() {
-            Some(list) => list.figures(),
+            Some(list) => list.figures(lives),
             None => KeptSnapshots::default(),
         }
     }

@@ -36,6 +36,9 @@ pub(crate) trait Pin: Send + Sync {
     /// The time at which it ends, if it is kept for so long only.
     fn deadline(&self) -> Option<u64>;
 
+    /// The number of the program that holds it, if it was set.
+    fn holder(&self) -> Option<u64>;
+
     /// Lets it end if it was not read for longer than `age`, unless it is kept.
     fn expire(&self, now: u64, age: u64);
 
@@ -133,9 +136,10 @@ impl SnapshotExpiry {
         pins.iter().filter(|pinned| !pinned.has_ended()).count()
     }
 
-    /// The figures of kept snapshots.
-    pub(crate) fn figures(&self, now: Duration) -> KeptSnapshots {
-        let (kept, mut held) = (self.kept(), Held::default());
+    /// The figures of kept snapshots whose holders live.
+    pub(crate) fn figures(&self, now: Duration, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
+        let (mut kept, mut held) = (self.kept(), Held::default());
+        kept.retain(|(_, pinned)| pinned.holder().is_none_or(lives));
         kept.iter()
             .for_each(|(_, pinned)| pinned.add_held(&mut held));
         let taken = kept.iter().map(|(taken, _)| *taken).min();

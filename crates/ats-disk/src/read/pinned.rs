@@ -29,6 +29,8 @@ pub(crate) struct Pinned {
     last_use: AtomicU64,
     /// The time at which it ends, if it is kept; 0 if that is never.
     kept_until: OnceLock<u64>,
+    /// The number of the program that holds it; 0 if it was not set.
+    holder: AtomicU64,
     /// Number of records, once it is known.
     records: OnceLock<usize>,
 }
@@ -66,8 +68,14 @@ impl Pinned {
             ending: AtomicU8::new(ALIVE),
             last_use: AtomicU64::new(0),
             kept_until: OnceLock::new(),
+            holder: AtomicU64::new(0),
             records: OnceLock::new(),
         }
+    }
+
+    /// Sets the number of the program that holds it.
+    pub(super) fn set_holder(&self, holder: u64) {
+        self.holder.store(holder, Ordering::Relaxed);
     }
 
     /// The same, with the number of records if the store knows it at this moment.
@@ -185,6 +193,10 @@ impl Pin for Pinned {
 
     fn deadline(&self) -> Option<u64> {
         self.kept_until.get().copied().filter(|until| *until > 0)
+    }
+
+    fn holder(&self) -> Option<u64> {
+        Some(self.holder.load(Ordering::Relaxed)).filter(|holder| *holder != 0)
     }
 
     fn expire(&self, now: u64, age: u64) {

@@ -64,6 +64,12 @@ impl Snapshot {
         core.background.wake_if(|| core.obsolete.is_due());
     }
 
+    /// Sets a number of the program that holds it, by which
+    /// [`kept_snapshots_of`](crate::DiskStore::kept_snapshots_of) knows it. Not 0.
+    pub fn set_holder(&self, holder: u64) {
+        self.pinned.set_holder(holder);
+    }
+
     /// The reason why it has ended, if it has. That is known before the first read fails.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {

@@ -10,6 +10,7 @@ use crate::handle::WriteConcurrency;
 use crate::handle::{Handle, Moment, Protection, Recipe, ReportedOptions, Shared, Shown};
 use crate::owner::Owner;
 use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::sys::Word;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, sys};
@@ -85,6 +86,7 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         shown.moment().keep_for(Duration::from_millis(age));
     }
     let (table, moment) = shown.into_parts();
+    moment.set_holder(caller.raw());
     let guard = ats_sync::pin();
     let recipe = Recipe {
         table,
@@ -117,6 +119,13 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     Ok(made.id.term(env))
 }
 
+/// Returns `true` if the process that holds a snapshot is alive.
+pub(super) fn is_pid_alive(env: Env<'_>, pid: Word) -> bool {
+    // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+    // environment (ENV-2).
+    process::is_alive(env, unsafe { VmWord::new(pid) })
+}
+
 /// `snapshots(Table)`: `{Number, Queries, Oldest, Memory, Evicted}` of the snapshots of a table and
 /// of queries that go on. `Oldest` is the age of the oldest in milliseconds, bytes are those that
 /// are held back for them, and `Evicted` is the number of snapshots that bounds have ended.
@@ -125,7 +134,10 @@ fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let Some(shared) = find_table(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
-    let kept = shared.table.kept_snapshots();
+    // One that is dead has them until each is told of its end, in the background.
+    let kept = shared
+        .table
+        .kept_snapshots_of(&|holder| is_pid_alive(env, holder));
     let words: [VmWord<'e>; 5] = [
         env.uint(kept.count as u64),
         env.uint(kept.queries as u64),

@@ -2,7 +2,7 @@
 
 use crate::common::{ALL_TYPES, patiently};
 use ats::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
-use ats_term::Term;
+use ats_term::{Bits, Term};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -201,5 +201,34 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
         assert_eq!(begun, Err(Error::Busy));
     });
     assert!(table.begin()?.is_some());
+    Ok(())
+}
+
+/// Memory that snapshots hold back counts with what objects own, once for all that share it.
+#[test]
+fn what_is_held_back_counts_with_its_binaries() -> Result<(), Error> {
+    const LARGE: usize = 100_000;
+    let binary = || Term::Bits(Bits::from_bytes(&[7; LARGE]));
+    let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    let mut work = Workspace::new();
+    // A thread in the background may be about it.
+    let is_held = |least: usize, most: usize| {
+        let is_held = || (least..=most).contains(&table.kept_snapshots().bytes);
+        let mut waits = (0..500).map(|_| std::thread::sleep(Duration::from_millis(10)));
+        is_held() || waits.any(|()| is_held())
+    };
+    let object = |count: i64| Term::from((1, count, binary()));
+    table.insert(&object(0), &mut work)?;
+    let mut snapshots = Vec::new();
+    for count in 1..=10 {
+        snapshots.push(table.snapshot()?);
+        table.insert(&object(count), &mut work)?;
+    }
+    assert!(is_held(10 * LARGE, 11 * LARGE));
+    for left in (0..10).rev() {
+        // Of those between the others, and at both ends.
+        snapshots.remove(left / 2);
+        assert!(is_held(left * LARGE, (left + 1) * LARGE), "{left}");
+    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::functions::access::find_readable;
-use crate::functions::snapshot::milliseconds;
+use crate::functions::snapshot::{is_pid_alive, milliseconds};
 use crate::handle::{Moment, Protection, Recipe, Shown};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
@@ -34,6 +34,7 @@ fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e>
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let age = read_optional(age, |age| age.as_unsigned().map(Duration::from_millis))?;
     let frozen = opened.freeze_at(opened.store().files().keep_snapshot(age));
+    frozen.snapshot.set_holder(caller.raw());
     let recipe = Recipe {
         pending_snapshot: frozen.pending,
         moment: Some(Moment {
@@ -59,7 +60,9 @@ fn disk_moments<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    let kept = open_table_of(shared)?.store().files().kept_snapshots();
+    let opened = open_table_of(shared)?;
+    let lives = |holder| is_pid_alive(env, holder);
+    let kept = opened.store().files().kept_snapshots_of(&lives);
     let words: [VmWord<'e>; 5] = [
         env.uint(kept.count as u64),
         env.uint(milliseconds(kept.oldest)),
