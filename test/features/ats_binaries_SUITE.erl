@@ -11,7 +11,8 @@
     many_of_one_key/1,
     private_of_another/1,
     of_no_table/1,
-    nothing_is_left/1
+    nothing_is_left/1,
+    specifications_keep_no_larger_ones/1
 ]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
@@ -26,7 +27,8 @@ all() ->
         many_of_one_key,
         private_of_another,
         of_no_table,
-        nothing_is_left
+        nothing_is_left,
+        specifications_keep_no_larger_ones
     ].
 
 bytes(N) -> crypto:strong_rand_bytes(N).
@@ -164,3 +166,18 @@ nothing_is_left(_) ->
     ?assertEqual([], ats:info(T, binary)).
 
 sizes(Binaries) -> [{Size, References} || {_, Size, References} <- Binaries].
+
+%% A scheduler remembers specifications, but not the binary of which one has a part.
+specifications_keep_no_larger_ones(_) ->
+    T = ats:new(t, [public]),
+    Before = erlang:memory(binary),
+    Ask = fun() ->
+        <<Part:100/binary, _/binary>> = binary:copy(<<7>>, 50000000),
+        [[] = ats:select(T, [{{Part, '$1'}, [{'>', '$1', N}], ['$1']}]) || N <- lists:seq(1, 5)]
+    end,
+    {Pid, Monitor} = spawn_monitor(Ask),
+    receive
+        {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why)
+    end,
+    ats_test_lib:until(fun() -> erlang:memory(binary) < Before + 25000000 end, 5000),
+    true = ats:delete(T).

@@ -163,6 +163,8 @@ const CACHED_SPECS: usize = 64;
 const ADDRESSES: usize = 256;
 /// Specifications whose keys take more steps are compiled on a dirty scheduler.
 const SLOW: usize = 1 << 16;
+/// Copies of terms have copies of bitstrings up to this length, and share longer ones.
+const COPIED_BITS: usize = 64 * 8;
 /// Specifications with longer keys are not kept.
 const LONG: usize = 1 << 13;
 
@@ -288,7 +290,7 @@ impl SpecCache {
             self.specifications.swap_remove(oldest);
         }
         self.by_address[address(spec)] = self.specifications.len() as u8;
-        let is_copied = !has_float_zero(spec) && !refers_to_node(spec);
+        let is_copied = !has_float_zero(spec) && !refers_to_node(spec) && !has_large_bits(spec);
         self.specifications.push(CachedSpec {
             term: is_copied
                 .then(|| shared_env::hold_copy(spec.word()))
@@ -306,6 +308,15 @@ impl SpecCache {
 /// heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
+}
+
+/// Returns `true` if a bitstring in a term may be part of a larger one, which a copy of the term
+/// would keep, of whatever size.
+fn has_large_bits(term: VmTerm<'_>) -> bool {
+    has_part(
+        term,
+        |_, kind| matches!(kind, Kind::Bits(bits) if *bits > COPIED_BITS),
+    )
 }
 
 /// Returns `true` if an identifier in a term keeps what the VM knows of a node: one of another
