@@ -1,6 +1,7 @@
 //! Histories: what they find, how soon, and that they end.
 
 use super::*;
+use crate::record::history::PAGE;
 use crate::{Backend, CaTree, HashTable, MemoryStore, Plain};
 use std::collections::BTreeMap;
 

@@ -33,7 +33,7 @@ fn see_history(tree: &CaTree<Plain>, queries: &[Moment]) {
 /// Old queries look for a record while a page is appended to its history.
 #[test]
 fn old_queries_meet_a_page_that_is_appended() {
-    check(2, || {
+    check(1, || {
         let (tree, queries) = with_history(2 * PAGE);
         let queries = std::sync::Arc::new(queries);
         let mine = std::sync::Arc::clone(&queries);
@@ -60,7 +60,7 @@ fn old_queries_meet_a_page_that_is_appended() {
 /// one above.
 #[test]
 fn old_queries_meet_a_history_that_is_passed_over() {
-    check(2, || {
+    check(1, || {
         let (tree, mut queries) = with_history(2 * PAGE + 2);
         // Between the version with the newest page and the one above.
         let last = queries.pop().expect("there are some");
