@@ -90,7 +90,7 @@ fn old_queries_meet_a_history_that_is_passed_over() {
 /// A writer appends a page while the version with the history goes to the one above.
 #[test]
 fn a_page_is_appended_beside_a_history_that_is_passed_over() {
-    check(2, || {
+    check(1, || {
         let (tree, mut queries) = with_history(3 * PAGE);
         // Above the version with the newest page.
         let gone = queries.remove(2 * PAGE + 1);
