@@ -129,30 +129,30 @@ fn generics() {
 fn names() {
     #[allow(non_camel_case_types, dead_code)]
     mod shadowed {
-        pub struct Option;
-        pub struct Some;
-        pub struct Result;
-        pub struct Vec;
-        pub struct String;
-        pub struct Box;
-        pub struct usize;
-        pub struct u8;
-        pub struct u32;
-        pub mod core {}
-        pub mod std {}
-        pub mod ats {}
+        pub(crate) struct Option;
+        pub(crate) struct Some;
+        pub(crate) struct Result;
+        pub(crate) struct Vec;
+        pub(crate) struct String;
+        pub(crate) struct Box;
+        pub(crate) struct usize;
+        pub(crate) struct u8;
+        pub(crate) struct u32;
+        pub(crate) mod core {}
+        pub(crate) mod std {}
+        pub(crate) mod ats {}
         #[allow(non_upper_case_globals)]
-        pub const bytes: () = ();
+        pub(crate) const bytes: () = ();
         #[allow(non_upper_case_globals)]
-        pub const reader: () = ();
+        pub(crate) const reader: () = ();
         #[allow(non_upper_case_globals)]
-        pub const field_0: () = ();
+        pub(crate) const field_0: () = ();
         #[allow(non_upper_case_globals)]
-        pub static value: () = ();
+        pub(crate) static value: () = ();
 
         #[derive(Debug, PartialEq, engine::Key, engine::Value)]
         #[ats(crate = "::engine")]
-        pub enum Shadows {
+        pub(crate) enum Shadows {
             None,
             Some { bytes: u64, reader: i64 },
             Ok(char, i8),
@@ -160,15 +160,15 @@ fn names() {
 
         #[derive(Debug, PartialEq, engine::Key, engine::Value)]
         #[ats(crate = "::engine")]
-        pub struct Fields {
-            pub value: u64,
-            pub rest: u16,
+        pub(crate) struct Fields {
+            pub(crate) value: u64,
+            pub(crate) rest: u16,
         }
 
         impl Fields {
-            pub const LEN: u64 = 1;
-            pub fn encode(&self) {}
-            pub fn decode() {}
+            pub(crate) const LEN: u64 = 1;
+            pub(crate) fn encode(&self) {}
+            pub(crate) fn decode() {}
         }
     }
     use shadowed::{Fields, Shadows};

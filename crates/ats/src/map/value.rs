@@ -124,7 +124,7 @@ impl ValueBytes {
             .get_or_insert_with(|| why.to_string().into_boxed_str());
     }
 
-    /// The reason for which the value was refused, if it was.
+    /// Returns the reason for which the value was refused, if it was.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.refused.as_deref()

@@ -5,15 +5,15 @@
 //! | `NONE`, `UNIT`, `FALSE`, `TRUE` | themselves |
 //! | `SOME` | an option with a value that begins with `NONE`, `UNIT` or `SOME` |
 //! | `SMALL` and above | the number that the tag exceeds `SMALL` by |
-//! | `UNSIGNED`, `NEGATED` and the three behind each | a number of 1, 2, 4, 8 bytes; or its inverse |
+//! | `UNSIGNED`, `NEGATED`, the three behind each | a number of 1, 2, 4, 8 bytes; or its inverse |
 //! | `U128`, `I128`, `F32`, `F64`, `CHAR` | their bytes |
 //! | `SHORT` and above | a text whose length is what the tag exceeds `SHORT` by |
 //! | `TEXT`, `BYTES` | a number, which is the length, and so many bytes |
 //! | `SEQ`, `MAP` | elements, or keys and values in turn, up to `END` |
 //!
 //! An option with another value is that value. A newtype is what it wraps. A struct is a map of the
-//! names of its fields. A variant is its name, or a map of its name to what it has. Bytes of numbers
-//! have the least significant one first.
+//! names of its fields. A variant is its name, or a map of its name to what it has. The least
+//! significant byte of a number is the first.
 
 pub(super) const END: u8 = 0;
 pub(super) const NONE: u8 = 1;
