@@ -344,8 +344,7 @@ fn a_store_is_made_with_files_beside_it() {
         ..Options::default()
     };
     let with = |bytes: &[u8]| {
-        let locked =
-            StoreDirectory::open(file_system.clone(), directory.path(), Sharing::Exclusive);
+        let locked = StoreDirectory::make(file_system.clone(), directory.path());
         DiskStore::open_with(
             locked.expect("locked"),
             options.clone(),
