@@ -16,7 +16,7 @@ SUITES ?=
 # The duration of `make soak`, `make soak-memory`, `make soak-moments` and `make soak-disk`, in seconds.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo demo-cluster test-quick test test-deep test-otp27 test-mnesia check sanitize bench \
+.PHONY: help setup build demo demo-cluster test-quick test test-deep test-otp test-otp27 test-mnesia check sanitize bench \
 	bench-latency bench-moments bench-backends bench-native bench-disk bench-tables-on-disk bench-mnesia trace scaling report figures \
 	scaling-curves build-bench-backends picture \
 	functions soak soak-memory soak-moments soak-disk soak-cluster soak-models shell clean
@@ -59,6 +59,9 @@ test-mnesia: build ## Run the suites of mnesia itself on our storage types: two 
 	ATS_OTP=27 ./scripts/mnesia-suites.sh ext || status=$$?; \
 	./scripts/mnesia-suites.sh types || status=$$?; \
 	./scripts/mnesia-suites.sh disc || status=$$?; exit $$status
+
+test-otp: build ## Run ets_SUITE, dets_SUITE and qlc_SUITE of Erlang/OTP on our tables, and beside them on its own
+	@./scripts/otp-suites.sh
 
 check: setup ## Check formatting, lints, documentation, cross references, types
 	@./scripts/check.sh

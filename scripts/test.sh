@@ -196,6 +196,15 @@ mnesia_stage() {
     esac
 }
 
+# A suite of Erlang/OTP itself on our tables. Its source is downloaded the first time (see the
+# script).
+otp_stage() {
+    limited 600 scripts/otp-suites.sh quick
+    status=$?
+    [ "$status" -ne 77 ] || echo "not run: qlc_SUITE of Erlang/OTP"
+    return "$status"
+}
+
 # Large programs of others on tables of ats. They are downloaded the first time (see the script).
 programs_stage() {
     limited 900 scripts/programs.sh
@@ -381,7 +390,7 @@ for part; do
         usual) programs="$programs smoke rust" suites="$suites erlang" ;;
         deep)
             programs="$programs stops users report" suites="$suites long"
-            nodes="ra cluster mnesia programs otp27 musl" models="$models models schedules counts"
+            nodes="ra cluster mnesia programs otp otp27 musl" models="$models models schedules counts"
             alone="timing"
             ;;
         check) models="$models check" ;;
