@@ -140,6 +140,7 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<crate::functions::Reading>(env)?;
     #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::ChangedKeys>(env)?;
+    #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::HeldSnapshot>(env)?;
     resource::open::<Compiled>(env)
 }
