@@ -61,12 +61,8 @@ impl Found {
 
     fn look_at(&mut self, kind: &Type) {
         match kind {
-            Type::Path(path) if path.qself.is_some() => {
-                if self.has_parameter(path.to_token_stream()) {
-                    self.add(kind);
-                }
-            }
-            Type::Path(path) => self.look_at_path(&path.path, kind),
+            Type::Path(path) if path.qself.is_none() => self.look_at_path(&path.path, kind),
+            Type::Path(path) if self.has_parameter(path.to_token_stream()) => self.add(kind),
             Type::Array(array) => self.look_at(&array.elem),
             Type::Group(group) => self.look_at(&group.elem),
             Type::Paren(paren) => self.look_at(&paren.elem),

@@ -2,7 +2,7 @@
 
 #![deny(warnings)]
 
-use engine::{AsKey as _, Key, KeyBytes, OrderedMap, Value};
+use engine::{Key, KeyBytes, OrderedMap, Value};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
@@ -82,6 +82,9 @@ fn generics() {
     struct Associated<T: Linked, U>
     where
         U: Linked<Other = String>,
+        // The derives of std do not find these.
+        <T as Linked>::Other: Debug + PartialEq,
+        <U as Linked>::Item: Debug + PartialEq,
     {
         one: T::Item,
         several: (Option<T::Other>, Box<<U as Linked>::Item>),
@@ -300,7 +303,7 @@ fn layouts_and_macros() {
             #[ats(crate = "engine")]
             struct $name<T> {
                 field: $kind,
-                other: option!(T),
+                other: Option<T>,
             }
         };
     }
@@ -309,6 +312,21 @@ fn layouts_and_macros() {
         field: (1, "a".into()),
         other: Some(2_u8),
     });
+
+    #[derive(Debug, PartialEq, Key, Value)]
+    #[ats(crate = "engine")]
+    struct OfMacro {
+        field: option!(u8),
+    }
+    is_kept(&OfMacro { field: Some(1) });
+
+    #[derive(Key, Value)]
+    #[ats(crate = "engine")]
+    struct OfParameter<T>(option!(T));
+    let map: OrderedMap<OfParameter<u8>, OfParameter<bool>> = OrderedMap::new();
+    map.insert(OfParameter(Some(1)), OfParameter(Some(true)));
+    let first = map.first().map(|(key, value)| (key.0, value.0));
+    assert_eq!(first, Some((Some(1), Some(true))));
 
     #[derive(Debug, PartialEq, Key, Value)]
     #[ats(crate = "engine")]
