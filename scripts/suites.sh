@@ -5,8 +5,8 @@
 #
 # They have to be compiled before: rebar3 as test compile. The first suites begin first, so those
 # that take long belong at the begin of the list. When a suite is done, a line tells how many of its
-# cases passed, and lines before it tell why the others did not. Its log and those of common_test are
-# in _build/test-logs/ct.
+# cases passed, and lines before it tell why the others did not. Its log and those of common_test
+# are in _build/test-logs/ct.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,8 @@ if [ "$1" = --one ]; then
         -run ats_test_report main "$library/test" "$logs" "$suite" >log 2>&1
     status=$?
     grep -q '^Failed .* Passed ' log || echo "==> $suite: FAILED: see $logs/log" >>log
-    sed -n '/^==> /,/^$/p; /^not run: /p; /^long: /p; s/^Failed .* Passed /'"$suite: &/p" log >printed
+    sed -n '/^==> /,/^$/p; /^not run: /p; /^long: /p
+        s/^Failed .* Passed /'"$suite: &/p" log >printed
     # One call, because several suites may end at the same time.
     cat printed
     exit "$status"

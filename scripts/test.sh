@@ -275,8 +275,8 @@ check_stage() {
 # the failed ones, and in the end "PASSED FAILED". Understood are
 # - cargo: "test result: ok. 12 passed; 0 failed; ...";
 # - common_test, by `ats_test_report`: "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.".
-#   Tests that were skipped because their preparation failed (the second number in the brackets) have
-#   failed; those that skip themselves have not;
+#   Tests that were skipped because their preparation failed (the second number in the brackets)
+#   have failed; those that skip themselves have not;
 # - our own scripts: "ok: what", "not ok: what" and "not run: what".
 read_log() {
     sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' | awk -v stage="$2" '
@@ -337,7 +337,8 @@ stage() {
         *\ 0\ 0 | [1-9]*\ 0) counts="${counts% *} 1" ;;
     esac
     echo "$counts" >"$logs/$name.counts"
-    printf '%-12s %6d passed %4d failed %5d s, worked %5d s\n' "$name" "${counts% *}" "${counts#* }" \
+    printf '%-12s %6d passed %4d failed %5d s, worked %5d s\n' \
+        "$name" "${counts% *}" "${counts#* }" \
         $(($(date +%s) - start)) $(($(seconds_worked) - worked)) >>"$logs/reports"
 }
 
@@ -390,7 +391,8 @@ for part; do
         usual) programs="$programs smoke rust" suites="$suites erlang" ;;
         deep)
             programs="$programs stops users report" suites="$suites long"
-            nodes="ra cluster mnesia programs otp otp27 musl" models="$models models schedules counts"
+            nodes="ra cluster mnesia programs otp otp27 musl"
+            models="$models models schedules counts"
             alone="timing"
             ;;
         check) models="$models check" ;;

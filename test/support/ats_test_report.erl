@@ -3,7 +3,8 @@
 -module(ats_test_report).
 
 -export([main/1]).
--export([id/1, init/2, pre_init_per_testcase/4, post_end_per_testcase/5, on_tc_fail/4, on_tc_skip/4]).
+-export([id/1, init/2, pre_init_per_testcase/4, post_end_per_testcase/5, on_tc_fail/4,
+         on_tc_skip/4]).
 
 %% Cases that take longer are named with their time.
 -define(LONG_MS, 10_000).

@@ -109,7 +109,7 @@ fn generics() {
     where
         T: Debug + PartialEq;
     is_kept(&Defaults([1_u8, 2]));
-    is_kept(&Defaults::<_, 0>([String::new(); 0]));
+    is_kept(&Defaults::<String, 0>([]));
 
     #[derive(Debug, PartialEq, Key, Value)]
     #[ats(crate = "engine")]

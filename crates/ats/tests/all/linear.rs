@@ -53,7 +53,7 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
             possible = state[*key] == *found;
             after[*key].clear();
         }
-        What::Size(size) => possible = *size == state.iter().map(Vec::len).sum(),
+        What::Size(size) => possible = *size == state.iter().map(Vec::len).sum::<usize>(),
         What::Clear => after = State::default(),
         What::TakeAll(found) => {
             possible = state == found;

@@ -2,7 +2,8 @@
 
 use crate::common::{ALL_TYPES, patiently};
 use ats::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
-use ats_term::{Bits, Term};
+use ats_term::Term;
+use ats_term::term::Bits;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
