@@ -316,7 +316,8 @@ stage() {
     echo "$name was not completed" >"$logs/$name.named"
     echo "$name: running, see $log"
     start=$(date +%s)
-    worked=$(seconds_worked)
+    count_work
+    before=$worked
     "${name}_stage" >"$log" 2>&1 </dev/null
     status=$?
     case $status in
@@ -337,16 +338,18 @@ stage() {
         *\ 0\ 0 | [1-9]*\ 0) counts="${counts% *} 1" ;;
     esac
     echo "$counts" >"$logs/$name.counts"
+    count_work
     printf '%-12s %6d passed %4d failed %5d s, worked %5d s\n' \
         "$name" "${counts% *}" "${counts#* }" \
-        $(($(date +%s) - start)) $(($(seconds_worked) - worked)) >>"$logs/reports"
+        $(($(date +%s) - start)) $((worked - before)) >>"$logs/reports"
 }
 
-# The time that processors have worked for commands of this shell that are done.
-seconds_worked() {
-    times >"$logs/times"
-    awk 'NR == 2 { split($1 "m" $2, parts, /[ms]+/)
-        print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/times"
+# Sets `worked`: the seconds that processors have worked for commands of this shell that are done.
+# A command substitution is a shell of its own, which has none.
+count_work() {
+    times >"$logs/$name.times"
+    worked=$(awk 'NR == 2 { split($1 "m" $2, parts, /[ms]+/)
+        print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/$name.times")
 }
 
 row() {
