@@ -127,12 +127,12 @@ contract_stage() {
 
 erlang_stage() {
     export ATS_SELECT_SPECS=20000 ATS_ORACLE_COMMANDS=49000 ATS_ORDERED_BAG_COMMANDS=16000
-    suites 1200 3 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
+    suites 2400 2 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 
 # Suites that take long.
 long_stage() {
-    suites 1800 3 -path 'test/deep/*'
+    suites 2700 2 -path 'test/deep/*'
 }
 
 # Nodes that replicate, with faults of machines and networks between them.
@@ -387,22 +387,21 @@ interrupted() {
     exit 130
 }
 trap interrupted INT TERM HUP
-programs="" suites="" nodes="" models="" alone=""
+programs="" suites="" nodes="" alone=""
 for part; do
     case $part in
         quick) programs="units" suites="contract" ;;
         usual) programs="$programs smoke rust" suites="$suites erlang" ;;
         deep)
-            programs="$programs stops users report" suites="$suites long"
+            programs="$programs models schedules counts stops users report"
+            suites="$suites long"
             nodes="ra cluster mnesia programs otp otp27 musl"
-            models="$models models schedules counts"
             alone="timing"
             ;;
-        check) models="$models check" ;;
+        check) programs="$programs check" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
-begin "$models"
 [ -z "$suites" ] || build
 begin "$programs"
 begin "$suites"

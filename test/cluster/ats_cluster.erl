@@ -39,9 +39,9 @@
     state = down :: running | suspended | down
 }).
 
--define(BOOT_MS, 60000).
--define(CALL_MS, 60000).
--define(CONNECT_MS, 60000).
+-define(BOOT_MS, 300000).
+-define(CALL_MS, 300000).
+-define(CONNECT_MS, 300000).
 
 %% ----- starting and stopping -----
 

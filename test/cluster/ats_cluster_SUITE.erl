@@ -123,7 +123,7 @@ no_node_is_left(Config) ->
     Directory = filename:join(proplists:get_value(priv_dir, Config), "left"),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),
-    Left = peer:call(Vm, ?MODULE, start_two, [Directory], 60000),
+    Left = ats_test_lib:call(Vm, ?MODULE, start_two, [Directory]),
     ok = Kill(),
     ok = ats_cluster:wait_until(
         fun() -> [false, false] =:= [is_there(OsPid) || OsPid <- Left] end, 10000

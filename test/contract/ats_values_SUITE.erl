@@ -286,7 +286,7 @@ aliases_and_ports(_) ->
 node_is_renamed(_) ->
     {ok, Peer, _} = ats_test_lib:start_vm([]),
     try
-        ?assertEqual(ok, peer:call(Peer, ?MODULE, rename_node, [ats_oracle:subject()], 60000))
+        ?assertEqual(ok, ats_test_lib:call(Peer, ?MODULE, rename_node, [ats_oracle:subject()]))
     after
         ats_test_lib:stop_vm(Peer)
     end.

@@ -95,7 +95,7 @@ nothing_is_lost_or_counted_twice(Config) ->
 kill_round(Directory, Before) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),
-    ok = peer:call(Vm, ?MODULE, write_for_ever, [Directory, Before]),
+    ok = ats_test_lib:call(Vm, ?MODULE, write_for_ever, [Directory, Before]),
     timer:sleep(200 + rand:uniform(600)),
     ok = Kill(),
     {ok, <<Acknowledged:64>>} = file:read_file(Directory ++ ".log"),

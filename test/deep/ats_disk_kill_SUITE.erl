@@ -44,7 +44,7 @@ runs(Config, Durability, Left) ->
 round(Directory, Durability, Left, Done) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),
-    ok = peer:call(Vm, ?MODULE, write_for_ever, [Directory, Durability, Done]),
+    ok = ats_test_lib:call(Vm, ?MODULE, write_for_ever, [Directory, Durability, Done]),
     timer:sleep(30 + rand:uniform(400)),
     ok = Kill(),
     Found = found(Directory, Done),

@@ -633,8 +633,8 @@ vm_killed(_) ->
             {ok, Peer, _} = ats_test_lib:start_vm([]),
             unlink(Peer),
             Mon = erlang:monitor(process, Peer),
-            OsPid = peer:call(Peer, os, getpid, []),
-            ok = peer:call(Peer, ?MODULE, work_in_background, [M]),
+            OsPid = ats_test_lib:call(Peer, os, getpid, []),
+            ok = ats_test_lib:call(Peer, ?MODULE, work_in_background, [M]),
             timer:sleep(WaitMs),
             os:cmd("kill -9 " ++ OsPid),
             receive

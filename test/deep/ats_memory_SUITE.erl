@@ -52,7 +52,7 @@ soak(File, Seconds) ->
     {ok, Csv} = file:open(File, [write, raw]),
     ok = file:write(Csv, "seconds,kind,resident,erlang,objects\n"),
     try
-        ok = peer:call(Peer, ats_churn, start, []),
+        ok = ats_test_lib:call(Peer, ats_churn, start, []),
         Begin = erlang:monotonic_time(second),
         cycles(Peer, Csv, Begin, Begin + Seconds, calls(Seconds))
     after

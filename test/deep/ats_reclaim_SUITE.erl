@@ -206,7 +206,7 @@ nodes_of_specifications(_) ->
     {ok, Peer, _} = ats_test_lib:start_vm(["+zdntgc", "0"]),
     try
         [
-            ?assertEqual({What, []}, {What, peer:call(Peer, ?MODULE, kept_nodes, [What], 60000)})
+            ?assertEqual({What, []}, {What, ats_test_lib:call(Peer, ?MODULE, kept_nodes, [What])})
          || What <- [pid, port, reference, old_pid, old_reference]
         ]
     after

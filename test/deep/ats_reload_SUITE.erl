@@ -52,7 +52,7 @@ elsewhere(Function) ->
     try
         ?assertEqual(ok, peer:call(Peer, ?MODULE, Function, [], 120000)),
         timer:sleep(200),
-        ?assertEqual(pong, peer:call(Peer, erlang, apply, [fun() -> pong end, []]))
+        ?assertEqual(pong, ats_test_lib:call(Peer, erlang, apply, [fun() -> pong end, []]))
     after
         ats_test_lib:stop_vm(Peer)
     end.

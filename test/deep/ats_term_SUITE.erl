@@ -315,7 +315,7 @@ renamed_node(Config) ->
         env => [{"ATS_TERM_NIF", proplists:get_value(library, Config)}]
     }),
     nonode@nohost = Node,
-    ok = peer:call(Peer, ?MODULE, renaming, [], 60000),
+    ok = ats_test_lib:call(Peer, ?MODULE, renaming, []),
     ok = peer:stop(Peer).
 
 -spec renaming() -> ok.

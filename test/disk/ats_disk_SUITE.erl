@@ -354,7 +354,7 @@ every_kind_of_key_survives_a_restart(Config) ->
             {ok, Vm, _} = ats_test_lib:start_vm([]),
             %% The atoms of the terms come to be in another order there.
             Reversed = lists:reverse(Terms),
-            ok = peer:call(Vm, ?MODULE, write_each, [Directory, Type, Reversed]),
+            ok = ats_test_lib:call(Vm, ?MODULE, write_each, [Directory, Type, Reversed]),
             ats_test_lib:stop_vm(Vm),
             {ok, t} = dats:open_file(t, [{file, Directory}, {type, Type}]),
             [?assertMatch([_ | _], [O || {_, V} = O <- dats:lookup(t, T), V =:= T orelse V == T])
@@ -585,7 +585,7 @@ one_directory_one_table(Config) ->
     {ok, a} = dats:open_file(a, [{file, Directory}]),
     ?assertEqual({error, {in_use, Directory}}, dats:open_file(b, [{file, Directory}])),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    Elsewhere = peer:call(Vm, dats, open_file, [t, [{file, Directory}]]),
+    Elsewhere = ats_test_lib:call(Vm, dats, open_file, [t, [{file, Directory}]]),
     ?assertEqual({error, {in_use, Directory}}, Elsewhere),
     ats_test_lib:stop_vm(Vm),
     [?assert(is_list(unicode:characters_to_list(dats:format_error(E)))) || E <- [Elsewhere]],
@@ -845,8 +845,8 @@ too_long(Config) ->
 threads_are_not_bound(Config) ->
     {ok, Vm, _} = ats_test_lib:start_vm(["+sbt", "db"]),
     try
-        {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [ats_disk_lib:file(Config, t)]),
-        case peer:call(Vm, ?MODULE, processors, []) of
+        {ok, t} = ats_test_lib:call(Vm, ?MODULE, open_for_ever, [ats_disk_lib:file(Config, t)]),
+        case ats_test_lib:call(Vm, ?MODULE, processors, []) of
             [{_, Only} | _] when Only < 2 -> {skip, "the process may use one processor only"};
             [{_, All} | Threads] -> check_not_bound(All, Threads);
             [] -> {skip, "no list of threads in /proc"}
@@ -885,19 +885,19 @@ count([Low, High]) -> list_to_integer(High) - list_to_integer(Low) + 1.
 the_application_closes_tables(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
-    [ok = peer:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 10)],
-    ok = peer:call(Vm, application, stop, [ats]),
+    {ok, t} = ats_test_lib:call(Vm, ?MODULE, open_for_ever, [Directory]),
+    [ok = ats_test_lib:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 10)],
+    ok = ats_test_lib:call(Vm, application, stop, [ats]),
     %% Nothing is left in the journal, and the directory is free.
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     ?assertEqual(10, length(dats:tab2list(t))),
     ?assertEqual(1, maps:get(runs, dats:info(t, stats))),
     ok = dats:close(t),
     %% The next call that needs it starts it again.
-    ?assertEqual([], peer:call(Vm, dats, all, [])),
-    {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
-    ok = peer:call(Vm, dats, insert, [t, {11, 11}]),
-    ok = peer:call(Vm, init, stop, []),
+    ?assertEqual([], ats_test_lib:call(Vm, dats, all, [])),
+    {ok, t} = ats_test_lib:call(Vm, ?MODULE, open_for_ever, [Directory]),
+    ok = ats_test_lib:call(Vm, dats, insert, [t, {11, 11}]),
+    ok = ats_test_lib:call(Vm, init, stop, []),
     ats_test_lib:until(fun() -> not is_process_alive(Vm) end, 20000),
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     ?assertEqual(11, length(dats:tab2list(t))),
@@ -937,8 +937,8 @@ a_vm_that_is_killed(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),
-    {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
-    [ok = peer:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 100)],
+    {ok, t} = ats_test_lib:call(Vm, ?MODULE, open_for_ever, [Directory]),
+    [ok = ats_test_lib:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 100)],
     ok = Kill(),
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     ?assertEqual(100, length(dats:tab2list(t))).

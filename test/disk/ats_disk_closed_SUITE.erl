@@ -173,7 +173,7 @@ open_tables_are_left_alone(Config) ->
     ok = dats:close(t),
     %% In another virtual machine.
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    {ok, t} = peer:call(Vm, ats_disk_lib, hold_open, [t, [{file, Open}]]),
+    {ok, t} = ats_test_lib:call(Vm, ats_disk_lib, hold_open, [t, [{file, Open}]]),
     All(),
     ats_test_lib:stop_vm(Vm),
     %% Its process ends a little later.

@@ -148,7 +148,7 @@ old_or_new_after_a_kill(Config) ->
         begin
             {ok, Vm, _} = ats_test_lib:start_vm([]),
             Kill = ats_test_lib:killer_of(Vm),
-            ok = peer:call(Vm, ?MODULE, replace_for_ever, [Directory]),
+            ok = ats_test_lib:call(Vm, ?MODULE, replace_for_ever, [Directory]),
             timer:sleep(50 + 37 * Round),
             ok = Kill(),
             {ok, t} = dats:open_file(t, [{file, Directory}]),

@@ -79,6 +79,7 @@ modules(Config) ->
         ats_merge_watchdog,
         ats_metrics,
         ats_mnesia,
+        ats_mnesia_indexes,
         ats_mnesia_log,
         ats_mnesia_order,
         ats_mnesia_pending,
@@ -100,10 +101,13 @@ modules(Config) ->
         ats_select,
         ats_take,
         ats_telemetry,
+        ats_telemetry_handler,
         ats_transform,
         ats_try,
         ats_try_beam,
+        ats_try_code,
         ats_try_dets,
+        ats_try_files,
         ats_watch,
         dats
     ],
@@ -146,7 +150,9 @@ nothing_can_be_forced(Config) ->
 no_stores_for_comparison(Config) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
                                       args => ["-pa", file(Config, "ebin", "")]}),
-    New = fun(Type, Backend) -> peer:call(Peer, ats, new, [t, [Type, {backend, Backend}]]) end,
+    New = fun(Type, Backend) ->
+              ats_test_lib:call(Peer, ats, new, [t, [Type, {backend, Backend}]])
+          end,
     [?assert(is_reference(New(Type, Backend)))
      || Type <- [set, ordered_set], Backend <- [default, btree]],
     Rivals = [{set, hash_map} | [{ordered_set, Rival} || Rival <- ats_on_rival:ordered()]],

@@ -791,7 +791,7 @@ checkpoints_of_killed_callers(Config) ->
                     ats:checkpoint(Of, To)
             end,
     Kill = ats_test_lib:killer_of(Vm),
-    _ = spawn(fun() -> peer:call(Vm, erlang, apply, [Begin, []]) end),
+    _ = spawn(fun() -> ats_test_lib:call(Vm, erlang, apply, [Begin, []]) end),
     ok = ats_test_lib:until(fun() -> temporary(Folder) =/= [] end, 10000),
     %% What is in use stays.
     Other = [{file, filename:join(Folder, "u")}],

@@ -52,7 +52,7 @@ apart(Module, Type, Objects) ->
         args => ["+S", "2:2", "-pa" | code:get_path()]
     }),
     try
-        peer:call(Peer, ?MODULE, resident_growth, [Module, Type, Objects], 60000)
+        ats_test_lib:call(Peer, ?MODULE, resident_growth, [Module, Type, Objects])
     after
         peer:stop(Peer)
     end.

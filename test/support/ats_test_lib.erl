@@ -8,7 +8,7 @@
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
--export([project/0, cargo_build/1, run_program/4, quoted/1]).
+-export([call/4, project/0, cargo_build/1, run_program/4, quoted/1]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
@@ -27,6 +27,9 @@
 -define(FORCED_ITEMS, [{1, splits}, {2, joins}, {3, doublings}, {4, halvings}]).
 %% One in so many writes splits a base node, and one in so many joins two.
 -define(ONE_IN_WRITES, 8).
+
+%% What has not answered by then hangs: on a busy machine a minute may be too short.
+-define(HANGS_MS, 300_000).
 
 %% The result of a function, or that of its exception as old-style `catch' has it, about which
 %% Erlang/OTP 29 warns.
@@ -125,7 +128,7 @@ ask(Pid, What) ->
             Answer;
         {'DOWN', Ref, process, Pid, Reason} ->
             error(Reason)
-    after 60000 -> error({hangs, process_info(Pid, current_stacktrace)})
+    after ?HANGS_MS -> error({hangs, process_info(Pid, current_stacktrace)})
     end.
 
 %% Tries a property of PropEr so many times. A counterexample is printed, as small as can be; a dot
@@ -339,9 +342,14 @@ start_vm(Args) ->
         connection => standard_io,
         args => Paths ++ Args,
         env => Env,
-        wait_boot => 30000
+        wait_boot => ?HANGS_MS
     }),
     {ok, Peer, Node}.
+
+%% Calls a function there.
+-spec call(pid(), module(), atom(), [term()]) -> term().
+call(Peer, Module, Function, Arguments) ->
+    peer:call(Peer, Module, Function, Arguments, ?HANGS_MS).
 
 -spec stop_vm(pid()) -> ok.
 stop_vm(Peer) ->
@@ -351,7 +359,7 @@ stop_vm(Peer) ->
 %% busy disk, since a thread that waits for one ends only when it has its answer.
 -spec killer_of(pid()) -> fun(() -> ok).
 killer_of(Peer) ->
-    OsPid = peer:call(Peer, os, getpid, []),
+    OsPid = call(Peer, os, getpid, []),
     true = unlink(Peer),
     fun() ->
         _ = os:cmd("kill -9 " ++ OsPid),
@@ -435,12 +443,19 @@ run_program(Program, Arguments, Folder, Env) ->
 quoted(Text) ->
     lists:append(["'", string:join(string:split(Text, "'", all), "'\\''"), "'"]).
 
+%% A program may write paths as it has them.
+as_text(Bytes) ->
+    case unicode:characters_to_list(Bytes) of
+        Text when is_list(Text) -> Text;
+        _ -> binary_to_list(Bytes)
+    end.
+
 output(Port, Said) ->
     receive
         {Port, {data, Bytes}} ->
             output(Port, [Said, Bytes]);
         {Port, {exit_status, Status}} ->
-            Text = unicode:characters_to_list(Said),
+            Text = as_text(iolist_to_binary(Said)),
             ct:pal("~ts", [Text]),
             {Status, Text}
     end.

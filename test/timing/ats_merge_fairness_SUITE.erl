@@ -31,7 +31,7 @@ best(_Config, Harm, 0, Best) ->
 best(Config, Harm, Left, Best) ->
     Directory = filename:join(proplists:get_value(priv_dir, Config), lists:concat([Harm, Left])),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    Us = peer:call(Vm, ?MODULE, latencies, [Directory, Harm], 60000),
+    Us = ats_test_lib:call(Vm, ?MODULE, latencies, [Directory, Harm]),
     ok = ats_test_lib:stop_vm(Vm),
     case Us < limit() of
         true -> Us;

@@ -147,8 +147,8 @@ fn queries_of_one_key<S: MemoryStore<Plain> + Default + 'static>() {
                     }
                 }
             }
-            store => query(&*store, [1, 1, 0, 0]),
-            store => query(&*store, [4, 3, 2, 1]),
+            store => { query(&store, [1, 1, 0, 0]) }
+            store => { query(&store, [4, 3, 2, 1]) }
         }
         cut_all(&*store);
         assert_eq!(store.moments().expect("it has moments").held_bytes(), 0);
