@@ -83,12 +83,12 @@ fn copied_application_calls_ats() {
     };
     compile(&here.join("mine-1/ebin"), &[&source]);
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let modules = ["ats_try", "ats_try_beam"];
-    let modules = modules.map(|name| repository.join(format!("src/try/{name}.erl")));
-    compile(
-        &here.join("ats/ebin"),
-        &modules.each_ref().map(|path| path.as_path()),
-    );
+    let modules: Vec<_> = std::fs::read_dir(repository.join("src/try"))
+        .expect("the modules of the command")
+        .map(|entry| entry.expect("a module").path())
+        .collect();
+    let modules: Vec<_> = modules.iter().map(|path| path.as_path()).collect();
+    compile(&here.join("ats/ebin"), &modules);
     // It is asked for the functions that it has.
     let known = directory.file(
         "ats.erl",
