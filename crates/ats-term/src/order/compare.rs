@@ -40,7 +40,7 @@ pub enum Question {
 /// ```
 /// use ats_term::{Term, Zeros, order};
 ///
-/// let (a, b) = (Term::from((1, 2)), Term::from((1, 2.5)));
+/// let (a, b) = (Term::from((1, 2)), Term::from((1, 3)));
 /// assert!(order::compare(&a, &b, Zeros::Distinct).is_lt());
 /// ```
 #[must_use]
