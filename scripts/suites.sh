@@ -23,7 +23,7 @@ if [ "$1" = --one ]; then
         -run ats_test_report main "$library/test" "$logs" "$suite" >log 2>&1
     status=$?
     grep -q '^Failed .* Passed ' log || echo "==> $suite: FAILED: see $logs/log" >>log
-    sed -n '/^==> /,/^$/p; /^not run: /p; /^long: /p
+    sed -n '/^==> .*: FAILED$/,/^$/p; /^not run: /p; /^long: /p
         s/^Failed .* Passed /'"$suite: &/p" log >printed
     # One call, because several suites may end at the same time.
     cat printed

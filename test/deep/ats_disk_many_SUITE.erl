@@ -55,8 +55,8 @@ many_tables(Config) ->
     Each(fun(Name) -> ok = dats:close(Name) end),
     {Micros, ok} = timer:tc(fun() -> lists:foreach(Open, Files) end),
     ct:pal("~b tables opened in ~b ms", [Number, Micros div 1000]),
-    %% Also if there are 10,000, which take a second on an idle machine.
-    ?assert(Micros < 10000000),
+    %% Also if there are 10,000, which take a second on an idle machine, and a minute on a busy one.
+    ?assert(Micros < 60_000_000),
     Each(fun(Name) -> [{7, Name}] = dats:lookup(Name, 7) end),
     ?assert(count("fd") =< Descriptors + 2 * Number),
     %% Some are written to while others have been for longer than that takes.

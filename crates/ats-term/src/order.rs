@@ -10,7 +10,7 @@
 //! number < atom < reference < fun < port < pid < tuple < native record < map < nil < list < bitstring
 //! ```
 //!
-//! [`compare`] answers without keys, for terms that are compared only once.
+//! [`compare()`] answers without keys, for terms that are compared only once.
 //!
 //! # Format
 //! A key begins with the tag of the term's class. Tags are `0x01..=0xFD`.

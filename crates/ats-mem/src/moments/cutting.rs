@@ -28,7 +28,7 @@ pub(super) struct Cutting<R: Release> {
 /// Versions of one time.
 pub(super) struct Kept<R: Release> {
     pub(super) versions: Vec<NonNull<Version<Record<R>>>>,
-    /// About how many of them were [passed over](Moments::pass_over).
+    /// About how many of them were passed over.
     passed_over: usize,
 }
 
