@@ -125,6 +125,66 @@ fn more_files_are_read_than_may_be_open() {
 }
 
 #[test]
+fn small_stores_that_are_written_to_have_two_descriptors() {
+    const STORES: usize = 60;
+    /// As many files that were read a few times only may be open.
+    const HARDLY_READ: usize = 16;
+    let _alone = alone();
+    set_open_files(1000);
+    let directory = Directory::new();
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let open = |number: usize| {
+        let path = directory.path().join(format!("store-{number:02}"));
+        DiskStore::open(&path, options.clone()).expect("it opens")
+    };
+    let get = |store: &DiskStore, number| {
+        assert_eq!(store.get(&key(number)), Ok(Some(key(number))));
+    };
+    for number in 0..STORES {
+        let store = open(number);
+        store.put(&key(number), &key(number)).expect("written");
+        store.close().expect("closed");
+    }
+    let stores: Vec<_> = (0..STORES).map(open).collect();
+    let count_runs = || {
+        let names = open_names(directory.path());
+        let is_run = |name: &&String| name.contains("/run-");
+        (names.iter().filter(is_run).count(), names.len())
+    };
+    assert_eq!(count_runs(), (HARDLY_READ, STORES + HARDLY_READ));
+    for (number, store) in stores.iter().enumerate() {
+        get(store, number);
+        store.put(b"key", b"value").expect("written");
+    }
+    // A directory and a journal each.
+    assert_eq!(count_runs(), (HARDLY_READ, 2 * STORES + HARDLY_READ));
+    // What is in memory needs no file.
+    for (number, store) in stores.iter().enumerate() {
+        for _ in 0..100 {
+            get(store, number);
+        }
+    }
+    let names = open_names(directory.path());
+    let is_open = |number: usize| {
+        let run = format!("store-{number:02}/run-");
+        names.iter().any(|name| name.starts_with(&run))
+    };
+    assert!((0..STORES - HARDLY_READ).all(|number| !is_open(number)));
+    drop(stores);
+    // Files that are read stay open, whatever else is opened.
+    let read = with_files(&directory.path().join("read"), 3);
+    let files: usize = read.info().runs.iter().map(|run| run.files).sum();
+    assert!(files > HARDLY_READ, "{files} files");
+    check(&read, 1);
+    assert_eq!(count_runs().0, files);
+    let _others: Vec<_> = (0..STORES).map(open).collect();
+    assert_eq!(count_runs().0, files + HARDLY_READ);
+}
+
+#[test]
 fn files_are_closed_where_there_are_no_descriptors() {
     let _alone = alone();
     set_open_files(1000);

@@ -6,8 +6,13 @@
 //! which it was. The file to close is chosen as by CLOCK: they stand in a row, the first is asked
 //! if it was read since it was asked last, and then goes to the end.
 //!
-//! - **OPEN_FILES-1** A file in the row is open, unless it was dropped; a file that is open is in
-//!   the row once, but in a copy of the process, which does not touch the row.
+//! Most files of many small stores are read when they are opened, once or twice more, and then from
+//! the cache. So a file that was read a few times only waits before the row, where there are few
+//! places. The reads of a file are counted as long as its store is open: a file that is read more
+//! often is opened a few times at most before it is in the row.
+//!
+//! - **OPEN_FILES-1** A file in the row, or before it, is open, unless it was dropped; a file that
+//!   is open is there once, but in a copy of the process, which does not touch the row.
 //! - **OPEN_FILES-2** A read that has found the file open keeps it open until it ends.
 //!
 //! LevelDB has the same as its table cache.
@@ -20,7 +25,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// This part of the descriptors that stores do not need otherwise is for files that are only read.
@@ -28,12 +33,20 @@ const SHARE: u64 = 4;
 /// They are this many at least, and at most.
 const LEAST: u64 = 8;
 const MOST: u64 = 16 << 10;
+/// This many places are before the row.
+const HARDLY_READ: usize = 16;
+/// A file of which more calls were made stands in the row. A run file that is opened and of which
+/// one record is read gets five.
+const FEW_READS: u8 = 6;
 
 /// The most files that are open; 0 if that follows from the limit of the process.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// The files that are open.
-static ROW: Mutex<VecDeque<Weak<Place>>> = Mutex::new(VecDeque::new());
+static ROW: Mutex<Row> = Mutex::new(Row {
+    hardly_read: VecDeque::new(),
+    often_read: VecDeque::new(),
+});
 
 /// Number of files and directories that are open, in the row and otherwise.
 static ALL_OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -91,10 +104,10 @@ pub(crate) fn is_scarce() -> bool {
 /// Sets the most files that are only read and stay open, in all stores of the process. Unless this
 /// is called, it is a quarter of the descriptors that the process may have and that stores do not
 /// need otherwise, and 16,384 at most. At least one stays open. Files that are read at that moment
-/// count no more.
+/// count no more. Of files that were read a few times only, 16 stay open at most.
 pub fn set_open_files(most: usize) {
     LIMIT.store(most.max(1), Ordering::Relaxed);
-    close_beyond(&mut ROW.lock(), most.max(1));
+    ROW.lock().close_beyond(HARDLY_READ, most.max(1));
 }
 
 /// Number of files that are open to be read, in all stores of the process.
@@ -106,9 +119,9 @@ pub fn open_files() -> usize {
 /// Closes a quarter of the files that are open, at least one. Returns `true` if there were any.
 pub(super) fn close_some() -> bool {
     let mut row = ROW.lock();
-    row.retain(|place| place.strong_count() > 0);
+    row.forget_dropped();
     let left = row.len() - row.len().div_ceil(4);
-    close_beyond(&mut row, left) > 0
+    row.close_beyond(HARDLY_READ, left) > 0
 }
 
 /// The most files in the row.
@@ -122,26 +135,62 @@ fn limit() -> usize {
     }
 }
 
-/// Closes files until the row is no longer than this. Returns how many were closed.
-fn close_beyond(row: &mut VecDeque<Weak<Place>>, most: usize) -> usize {
-    let mut closed = 0;
-    // After one round all have been asked.
-    let mut to_ask = row.len();
-    while row.len() > most
-        && let Some(first) = row.pop_front()
-    {
-        let Some(place) = first.upgrade() else {
-            continue;
-        };
-        if to_ask > 0 && place.was_read.swap(false, Ordering::Relaxed) {
-            to_ask -= 1;
-            row.push_back(first);
-        } else {
-            place.file.store(None);
-            closed += 1;
+/// The open files, each from the one that is asked next on.
+struct Row {
+    /// Those before the row, which were read a few times only when they were opened.
+    hardly_read: VecDeque<Weak<Place>>,
+    often_read: VecDeque<Weak<Place>>,
+}
+
+impl Row {
+    fn len(&self) -> usize {
+        self.hardly_read.len() + self.often_read.len()
+    }
+
+    fn forget_dropped(&mut self) {
+        for files in [&mut self.hardly_read, &mut self.often_read] {
+            files.retain(|place| place.strong_count() > 0);
         }
     }
-    closed
+
+    fn push(&mut self, place: &Arc<Place>) {
+        let files = match place.is_hardly_read() {
+            true => &mut self.hardly_read,
+            false => &mut self.often_read,
+        };
+        files.push_back(Arc::downgrade(place));
+    }
+
+    /// Closes files until there are no more than `most`, and no more than `hardly_read` before the
+    /// row. Returns how many were closed.
+    fn close_beyond(&mut self, hardly_read: usize, most: usize) -> usize {
+        let mut closed = 0;
+        while (self.hardly_read.len() > hardly_read || self.len() > most)
+            && let Some(first) = self.hardly_read.pop_front()
+        {
+            match first.upgrade() {
+                Some(place) if place.is_hardly_read() => closed += place.close(),
+                Some(_) => self.often_read.push_back(first),
+                None => {}
+            }
+        }
+        // After one round all have been asked.
+        let mut to_ask = self.often_read.len();
+        while self.len() > most
+            && let Some(first) = self.often_read.pop_front()
+        {
+            let Some(place) = first.upgrade() else {
+                continue;
+            };
+            if to_ask > 0 && place.was_read.swap(false, Ordering::Relaxed) {
+                to_ask -= 1;
+                self.often_read.push_back(first);
+            } else {
+                closed += place.close();
+            }
+        }
+        closed
+    }
 }
 
 /// A file that is open only while it is read often.
@@ -155,10 +204,35 @@ struct Place {
     name: String,
     file: ArcSwapOption<RowFile>,
     was_read: AtomicBool,
+    /// Number of calls, as far as it matters.
+    reads: AtomicU8,
     /// Held while the file is opened.
     opening: Mutex<()>,
     /// See [`fork_detection`].
     fork_count: u64,
+}
+
+impl Place {
+    fn is_hardly_read(&self) -> bool {
+        self.reads.load(Ordering::Relaxed) <= FEW_READS
+    }
+
+    /// Notes a read. One of several at once may be missed.
+    fn note_read(&self) {
+        let reads = self.reads.load(Ordering::Relaxed);
+        if reads <= FEW_READS {
+            self.reads.store(reads + 1, Ordering::Relaxed);
+        }
+        if !self.was_read.load(Ordering::Relaxed) {
+            self.was_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the file. Returns the number of files that are closed by that.
+    fn close(&self) -> usize {
+        self.file.store(None);
+        1
+    }
 }
 
 impl ReadFile {
@@ -171,7 +245,8 @@ impl ReadFile {
             directory,
             name: name.to_owned(),
             file: ArcSwapOption::empty(),
-            was_read: AtomicBool::new(true),
+            was_read: AtomicBool::new(false),
+            reads: AtomicU8::new(0),
             opening: Mutex::default(),
             fork_count: fork_detection::fork_count(),
         };
@@ -198,10 +273,9 @@ impl ReadFile {
             return Ok(file);
         }
         let file = open()?;
-        place.was_read.store(true, Ordering::Relaxed);
         let mut row = ROW.lock();
-        close_beyond(&mut row, limit().saturating_sub(1));
-        row.push_back(Arc::downgrade(&self.0));
+        row.close_beyond(HARDLY_READ - 1, limit().saturating_sub(1));
+        row.push(&self.0);
         place.file.store(Some(Arc::clone(&file)));
         Ok(file)
     }
@@ -211,9 +285,7 @@ impl ReadFile {
         let place = &*self.0;
         let file = place.file.load();
         let file = file.as_ref()?;
-        if !place.was_read.load(Ordering::Relaxed) {
-            place.was_read.store(true, Ordering::Relaxed);
-        }
+        place.note_read();
         Some(work(&****file))
     }
 
@@ -221,7 +293,10 @@ impl ReadFile {
     fn with<R>(&self, mut work: impl FnMut(&dyn File) -> io::Result<R>) -> io::Result<R> {
         match self.if_open(&mut work) {
             Some(worked) => worked,
-            None => work(&***self.file()?),
+            None => {
+                self.0.note_read();
+                work(&***self.file()?)
+            }
         }
     }
 }
