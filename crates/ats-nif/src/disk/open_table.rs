@@ -326,16 +326,20 @@ impl OpenFiles {
     /// epochs must have ended, and calls that read it. A call may take long, so the time is
     /// limited.
     pub fn wait(&self) {
-        let begun = Instant::now();
+        let (begun, mut pause) = (Instant::now(), SHORTEST_PAUSE);
         while self.0.strong_count() > 0 && begun.elapsed() < STILL_READ {
             ats_sync::collect();
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
 }
 
 /// A native call that still reads a table so long after it was closed may do so for long.
 const STILL_READ: Duration = Duration::from_millis(300);
+/// The pauses between looks for such calls. Mostly there are none, and epochs end at once.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Returns `true` if a table can be made in a directory: it has nothing but what was left of making
 /// one.
