@@ -13,6 +13,7 @@
     exit_finds_tables_gone/1,
     slow_exit/1,
     down_finds_fixations_gone/1,
+    fixations_tell_the_time_of_erlang/1,
     name_is_taken_over/1,
     heir_owns_at_once/1,
     heir_is_told_before_down/1,
@@ -44,6 +45,7 @@ all() ->
         exit_finds_tables_gone,
         slow_exit,
         down_finds_fixations_gone,
+        fixations_tell_the_time_of_erlang,
         name_is_taken_over,
         heir_owns_at_once,
         heir_is_told_before_down,
@@ -205,6 +207,27 @@ down_finds_fixations_gone(_) ->
             ?assertEqual({false, false}, {M:info(T, Item), M:info(T, fixed)})
         end
      || _ <- lists:seq(1, 100), Item <- [safe_fixed, safe_fixed_monotonic_time]
+    ],
+    M:delete(T).
+
+%% The clock of the machine may be set, and differs from that of Erlang then for hours.
+fixations_tell_the_time_of_erlang(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(fixed, [public]),
+    [
+        begin
+            Before = Clock(),
+            true = M:safe_fixtable(T, true),
+            After = Clock(),
+            {Time, [{_, 1}]} = M:info(T, Item),
+            true = M:safe_fixtable(T, false),
+            ?assert(Before =< Time andalso Time =< After, {Before, Time, After})
+        end
+     || _ <- lists:seq(1, 100),
+        {Item, Clock} <- [
+            {safe_fixed, fun erlang:timestamp/0},
+            {safe_fixed_monotonic_time, fun erlang:monotonic_time/0}
+        ]
     ],
     M:delete(T).
 

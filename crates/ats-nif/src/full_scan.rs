@@ -1,8 +1,8 @@
 //! The option `full_scan` of a table: its answer to queries that read all of it.
 
 use crate::atoms::KnownAtom;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use crate::process::Moment;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The values of `{full_scan, _}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub enum Verdict {
 /// Watches over the queries of a table.
 pub struct FullScanPolicy {
     wanted: FullScan,
-    /// The second in which there was a warning.
-    warned_at: AtomicU64,
+    /// The second of Erlang monotonic time in which there was a warning.
+    warned_at: AtomicI64,
 }
 
 impl FullScanPolicy {
@@ -37,7 +37,7 @@ impl FullScanPolicy {
     pub fn new(wanted: FullScan) -> Self {
         FullScanPolicy {
             wanted,
-            warned_at: AtomicU64::new(0),
+            warned_at: AtomicI64::new(i64::MIN),
         }
     }
 
@@ -54,9 +54,7 @@ impl FullScanPolicy {
             FullScan::Allow => Ok(Verdict::Run),
             FullScan::Refuse => Err(KnownAtom::FullScan),
             FullScan::Warn => {
-                let now = SystemTime::UNIX_EPOCH
-                    .elapsed()
-                    .map_or(1, |time| time.as_secs());
+                let now = Moment::now().monotonic_nanos.div_euclid(1_000_000_000);
                 match self.warned_at.swap(now, Ordering::Relaxed) == now {
                     true => Ok(Verdict::Run),
                     false => Ok(Verdict::WarnFirst),

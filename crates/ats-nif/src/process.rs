@@ -5,7 +5,6 @@ use crate::sys::{self, Word};
 use ats_store::MayBlock;
 use std::ffi::c_int;
 use std::ptr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns `true` if a local process is alive. Two nanoseconds.
 #[inline]
@@ -86,10 +85,11 @@ pub fn consume(env: Env<'_>, percent: u128) {
     }
 }
 
-/// A moment, on both clocks.
+/// A moment, on both clocks of Erlang. That of the machine may be set back or forward meanwhile,
+/// which these follow slowly or not at all.
 #[derive(Clone, Copy)]
 pub struct Moment {
-    /// Since 1970.
+    /// Erlang system time, since 1970.
     pub system_micros: i64,
     /// Erlang monotonic time.
     pub monotonic_nanos: i64,
@@ -98,11 +98,13 @@ pub struct Moment {
 impl Moment {
     /// This moment.
     pub fn now() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        // SAFETY: any thread may call this function of the VM.
+        let monotonic_nanos = unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) };
+        // SAFETY: any thread may call this function of the VM.
+        let offset_nanos = unsafe { sys::enif_time_offset(sys::TIME_UNIT_NSEC) };
         Moment {
-            system_micros: since.map_or(0, |since| since.as_micros() as i64),
-            // SAFETY: any thread may call this function of the VM.
-            monotonic_nanos: unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) },
+            system_micros: (monotonic_nanos + offset_nanos).div_euclid(1000),
+            monotonic_nanos,
         }
     }
 }

@@ -356,6 +356,7 @@ unsafe extern "C" {
     ) -> Word;
     pub fn enif_thread_type() -> c_int;
     pub fn enif_monotonic_time(unit: c_int) -> i64;
+    pub fn enif_time_offset(unit: c_int) -> i64;
     pub fn enif_send(
         env: *mut ErlNifEnv,
         to: *const ErlNifPid,
