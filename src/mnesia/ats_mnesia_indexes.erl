@@ -58,25 +58,45 @@ prepare_deletion(Tab) ->
 
 %% @doc Returns `{error, _}' if Mnesia is about to delete an index by a plug-in, which it also does
 %% to transform a table. It cannot do so with an external type: in the middle of the change it would
-%% stop, or give the rest of the change up. The calls of this process tell which change it is.
--spec check_plugins(atom(), Properties :: [{atom(), term()}]) ->
-          ok | {error, {cannot_delete_index, [Plugin :: {atom()}]}}.
+%% stop, or give the rest of the change up. The calls of this process tell which change it is. Where
+%% Mnesia has no functions of these names, no table has an index by a plug-in.
+-spec check_plugins(atom(), Properties :: [{atom(), term()}]) -> ok | {error, Reason}
+              when Reason :: {cannot_delete_index, [Plugin :: {atom()}]}
+                           | {cannot_tell_deletion_of_index, [Plugin :: {atom()}]}.
 check_plugins(Tab, Properties) ->
-    {current_stacktrace, Calls} = process_info(self(), current_stacktrace),
-    Changes = [Function || {mnesia_schema, Function, _, _} <- Calls],
     Left = plugins(proplists:get_value(index, Properties, [])),
-    Deleted = case [Change || Change <- Changes, is_deletion(Change)] of
-                  [make_transform] -> Left;
-                  [make_del_table_index] -> plugins(mnesia:table_info(Tab, index)) -- Left;
-                  [] -> []
-              end,
-    case Deleted of
-        [] -> ok;
-        _ -> {error, {cannot_delete_index, Deleted}}
+    Now = plugins(indexes(Tab)),
+    case lists:usort(Left ++ Now) of
+        [] ->
+            ok;
+        All ->
+            case [Change || {Change, _} = Function <- deletions(),
+                            not lists:member(Function, mnesia_schema:module_info(functions))] of
+                [] -> check_deleted([Change || {Change, _} <- deletions(), is_done(Change)],
+                                    Now -- Left, Left);
+                _ -> {error, {cannot_tell_deletion_of_index, All}}
+            end
     end.
 
-is_deletion(Function) ->
-    Function =:= make_transform orelse Function =:= make_del_table_index.
+deletions() -> [{make_transform, 4}, {make_del_table_index, 2}].
+
+check_deleted([make_del_table_index], [_ | _] = Deleted, _Left) ->
+    {error, {cannot_delete_index, Deleted}};
+check_deleted([make_transform], _Deleted, [_ | _] = Left) ->
+    {error, {cannot_delete_index, Left}};
+check_deleted(_Changes, _Deleted, _Left) ->
+    ok.
+
+%% A stack as a list has eight calls, or fewer if the system has been told so.
+is_done(Change) ->
+    {backtrace, Calls} = process_info(self(), backtrace),
+    binary:match(Calls, <<"mnesia_schema:", (atom_to_binary(Change))/binary, "/">>) =/= nomatch.
+
+indexes(Tab) ->
+    case find({Tab, index}) of
+        none -> [];
+        Indexes -> Indexes
+    end.
 
 plugins(Indexes) ->
     lists:usort([Plugin || Index <- Indexes, {_} = Plugin <- [plugin(Index)]]).
