@@ -219,13 +219,15 @@ is_made_anew(Reason) -> Reason =/= startup andalso Reason =/= restore.
 
 %% Where a backup makes a table in memory anew, Mnesia makes one of `ets' for it, whatever its type
 %% is. It would fail to do so the next time, and stop. Where the table was of a type of Mnesia it
-%% also leaves the files, which a later change of type would take for those of the table.
+%% also leaves the table of `ets', and the files, which a later change of type would take for those
+%% of the table; and it goes on to write to a log that it has opened for the table.
 -spec remove_own_table(atom()) -> ok.
 remove_own_table(Tab) ->
-    Monitor = erlang:whereis(mnesia_monitor),
-    _ = ets:info(Tab, owner) =:= Monitor andalso ets:delete(Tab),
+    _ = is_own_in_memory(Tab) andalso ets:delete(Tab),
     case mnesia_monitor:use_dir() of
         true ->
+            _ = erase({mnesia_dumper, Tab}),
+            ok = mnesia_monitor:unsafe_close_log({mnesia_dumper, Tab}),
             _ = mnesia_monitor:unsafe_close_dets(Tab),
             _ = [file:delete(mnesia_lib:Name(Tab)) || Name <- [tab2dat, tab2dcd, tab2dcl]],
             ok;
@@ -233,13 +235,20 @@ remove_own_table(Tab) ->
             ok
     end.
 
+-spec is_own_in_memory(tab()) -> boolean().
+is_own_in_memory(Tab) ->
+    Monitor = erlang:whereis(mnesia_monitor),
+    is_atom(Tab) andalso is_pid(Monitor) andalso ets:info(Tab, owner) =:= Monitor.
+
 -spec done(ok | {error, term()}, tab()) -> ok.
 done(ok, _Tab) -> ok;
 done({error, Reason}, Tab) -> exit({ats_mnesia, Tab, Reason}).
 
+%% Each change of a schema has a process of its own.
 %% @private
 -spec close_table(alias(), tab()) -> ok.
 close_table(_Alias, Tab) ->
+    _ = ats_mnesia_tables:is_open(Tab) andalso put({?MODULE, closed, Tab}, true),
     done(ats_mnesia_tables:close(Tab), Tab).
 
 %% @private
@@ -257,10 +266,18 @@ delete_table(Alias, Tab) ->
             done(ats_mnesia_tables:stop_loading(Tab), Tab);
         false ->
             ok = forget_index(Tab),
+            is_made_from_own(Tab) andalso remove_own_table(Tab),
             done(ats_mnesia_tables:delete(Alias, Tab), Tab),
             becomes_disc_copies(Tab) andalso ats_mnesia_log:write_dump(Tab),
             ok
     end.
+
+%% Returns `true' if a backup makes a table one of ours that is in memory and of a type of Mnesia.
+%% There is a table of `ets', too, when one of ours becomes one of Mnesia. It has the objects then,
+%% and this process has closed ours.
+-spec is_made_from_own(tab()) -> boolean().
+is_made_from_own(Tab) ->
+    is_own_in_memory(Tab) andalso get({?MODULE, closed, Tab}) =:= undefined.
 
 -spec forget_index(tab()) -> ok.
 forget_index({Tab, index, _}) -> ats_mnesia_indexes:prepare_deletion(Tab);

@@ -24,7 +24,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0]).
--export([open/3, load/4, close/1, delete/2, find/1]).
+-export([open/3, load/4, close/1, delete/2, find/1, is_open/1]).
 -export([loading/1, finish_loading/1, stop_loading/1]).
 -export([is_built/1, set_built/2]).
 -export([check_options/2, suffixes/0, temporary_suffixes/0]).
@@ -147,6 +147,11 @@ delete(Alias, Tab) ->
 -spec find(tab()) -> store().
 find(Tab) ->
     ats:lookup_element(?STORES, Tab, 2).
+
+-spec is_open(tab()) -> boolean().
+is_open(Tab) ->
+    ok = ensure_started(),
+    ats:member(?STORES, Tab).
 
 %% @doc Returns the table that takes what is received.
 -spec loading(tab()) -> store().

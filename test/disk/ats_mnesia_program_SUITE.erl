@@ -10,7 +10,9 @@
     replayed_logs_add_and_delete_indexes/1,
     plugins_survive_changes_of_types/1,
     plugins_are_not_deleted/1,
-    backups_make_tables_with_indexes/1
+    plugins_are_not_deleted_with_short_stacks/1,
+    backups_make_tables_with_indexes/1,
+    backups_change_types/1
 ]).
 -export([parity/3]).
 
@@ -25,7 +27,9 @@ all() ->
         replayed_logs_add_and_delete_indexes,
         plugins_survive_changes_of_types,
         plugins_are_not_deleted,
-        backups_make_tables_with_indexes
+        plugins_are_not_deleted_with_short_stacks,
+        backups_make_tables_with_indexes,
+        backups_change_types
     ].
 
 init_per_testcase(Case, Config) ->
@@ -87,23 +91,30 @@ add_plugin() ->
 
 %% Mnesia stops, or leaves the table as it is and says that all is well.
 plugins_are_not_deleted(Config) ->
+    on_one_node(Config, fun refuse_deletion/0).
+
+plugins_are_not_deleted_with_short_stacks(Config) ->
     on_one_node(Config, fun() ->
-        add_plugin(),
-        [begin
-             create(t, Alias, set, [{index, [value, {parity}]}]),
-             fill(t, 20),
-             Refused = fun(Result) ->
-                 ?assertMatch({aborted, {{cannot_delete_index, [{parity}]}, t, _}}, Result)
-             end,
-             Refused(mnesia:del_table_index(t, {parity})),
-             Refused(mnesia:transform_table(t, fun(P) -> P end, record_info(fields, person))),
-             {atomic, ok} = mnesia:del_table_index(t, value),
-             {atomic, ok} = mnesia:write_table_property(t, {noted, 1}),
-             ok = mnesia:dirty_delete(t, 1),
-             ?assertEqual(9, length(mnesia:dirty_index_read(t, 1, {parity}))),
-             {atomic, ok} = mnesia:delete_table(t)
-         end || Alias <- aliases()]
+        _ = erlang:system_flag(backtrace_depth, 2),
+        refuse_deletion()
     end).
+
+refuse_deletion() ->
+    add_plugin(),
+    [begin
+         create(t, Alias, set, [{index, [value, {parity}]}]),
+         fill(t, 20),
+         Refused = fun(Result) ->
+             ?assertMatch({aborted, {{cannot_delete_index, [{parity}]}, t, _}}, Result)
+         end,
+         Refused(mnesia:del_table_index(t, {parity})),
+         Refused(mnesia:transform_table(t, fun(P) -> P end, record_info(fields, person))),
+         {atomic, ok} = mnesia:del_table_index(t, value),
+         {atomic, ok} = mnesia:write_table_property(t, {noted, 1}),
+         ok = mnesia:dirty_delete(t, 1),
+         ?assertEqual(9, length(mnesia:dirty_index_read(t, 1, {parity}))),
+         {atomic, ok} = mnesia:delete_table(t)
+     end || Alias <- aliases()].
 
 %% Into a schema that does not know the table, and over one that has the table already.
 backups_make_tables_with_indexes(Config) ->
@@ -128,3 +139,35 @@ backups_make_tables_with_indexes(Config) ->
         [{atomic, ok} = mnesia:delete_table(Alias) || Alias <- aliases()],
         Restored()
     end).
+
+%% Of a table that was ours when the backup was made, and is one of Mnesia in
+%% memory now.
+backups_change_types(Config) ->
+    on_one_node(Config, fun() ->
+        [begin
+             restore_over(Saved, Now, How),
+             ?assertEqual(objects(20), contents(t), {Saved, Now, How}),
+             ok = mnesia:dirty_write(t, object(21)),
+             ?assertEqual(objects(21), contents(t), {Saved, Now, How}),
+             {atomic, ok} = mnesia:delete_table(t)
+         end || {Saved, Now} <- changes(), How <- [changed, made_anew]]
+    end).
+
+changes() ->
+    [{Saved, Now} || Saved <- aliases(), Now <- [ram_copies, disc_copies]].
+
+restore_over(Saved, Now, How) ->
+    create(t, Saved, set, [{index, [value]}]),
+    fill(t, 20),
+    File = filename:join(mnesia:system_info(directory), "backup"),
+    ok = mnesia:backup(File),
+    case How of
+        changed ->
+            {atomic, ok} = mnesia:change_table_copy_type(t, node(), Now);
+        made_anew ->
+            {atomic, ok} = mnesia:delete_table(t),
+            create(t, Now, set, [{index, [value]}])
+    end,
+    fill(t, 30),
+    Options = [{recreate_tables, [t]}, {default_op, skip_tables}],
+    ?assertEqual({atomic, [t]}, mnesia:restore(File, Options), {Saved, Now, How}).
