@@ -209,6 +209,7 @@ run() {
     start_node -name "ats_mnesia_$$_@127.0.0.1" \
         -pa "$release" -pa "$dir/ebin" -pa "$tests" -pa "$types" \
         -run ats_mnesia_cases main "$mode" "$listed" "$@"
+    wait_for_nodes
 }
 
 get_erlang_source "$debian" "$source" lib/mnesia

@@ -7,6 +7,7 @@ start_epmd() {
         io:format("~b", [P]), halt().')
     ERL_EPMD_ADDRESS=127.0.0.1
     export ERL_EPMD_PORT ERL_EPMD_ADDRESS
+    nodes=""
     epmd &
     epmd=$!
     trap stop EXIT
@@ -14,14 +15,15 @@ start_epmd() {
     trap 'exit 130' INT
 }
 
-# Nodes that the first one started end with it.
+# Nodes that these started end with them.
 stop() {
-    [ -z "${node:-}" ] || kill -KILL "$node"
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$nodes" ] || kill -KILL $nodes
     kill "$epmd"
     wait
 }
 
-# `start_node ARGUMENT...` runs a node, and returns its status. It makes a cookie in this folder.
+# `start_node ARGUMENT...` starts a node. It makes a cookie in this folder.
 start_node() {
     # What the nodes that it starts get, too.
     HOME=$PWD
@@ -29,9 +31,16 @@ start_node() {
     ERL_CRASH_DUMP_SECONDS=0
     export HOME ERL_AFLAGS ERL_CRASH_DUMP_SECONDS
     erl -noinput "$@" &
-    node=$!
-    wait "$node"
-    status=$?
-    node=""
+    nodes="$nodes $!"
+}
+
+# Waits for all nodes that were started, and returns the status of the last.
+wait_for_nodes() {
+    status=0
+    for node in $nodes; do
+        wait "$node"
+        status=$?
+        nodes=${nodes#" $node"}
+    done
     return $status
 }

@@ -4,6 +4,9 @@
 
 -export([run/1, compare/1]).
 
+%% What suites of tables on disk call in the place of file:delete/1 and dets:lookup_keys/2.
+-export([delete/1, lookup_keys/2]).
+
 %% What common_test calls, since this is a hook of its own.
 -export([init/2, pre_init_per_testcase/4, post_end_per_testcase/5, on_tc_fail/4, on_tc_skip/4]).
 
@@ -64,6 +67,17 @@ as_text(ok) -> ok;
 as_text({Kind, Reason}) -> {Kind, lists:flatten(io_lib:format("~0tP", [Reason, 30]))}.
 
 name(Suite, Case) -> lists:concat([Suite, ":", Case]).
+
+%% ----- tables on disk -----
+
+%% Deletes the folder of a table, or a file.
+delete(Name) ->
+    case filelib:is_dir(Name) of
+        true -> file:del_dir_r(Name);
+        false -> file:delete(Name)
+    end.
+
+lookup_keys(Table, Keys) -> lists:append([dats:lookup(Table, Key) || Key <- Keys]).
 
 %% ----- comparison -----
 
