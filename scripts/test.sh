@@ -46,7 +46,7 @@ limited() {
 
 # The tests of crates that stand beside what they test.
 units_stage() {
-    limited 1200 cargo test --workspace --locked --no-fail-fast --lib --bins
+    limited 1800 cargo test --workspace --locked --no-fail-fast --lib --bins
 }
 
 # Programs of tests that are quick.
@@ -56,15 +56,15 @@ quick_programs="all associative disk maps model store"
 # documentation. Stores for comparison are tested with what takes long.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
-    limited 1200 cargo test --workspace --exclude ats-rivals --locked --no-fail-fast --lib --bins \
+    limited 1800 cargo test --workspace --exclude ats-rivals --locked --no-fail-fast --lib --bins \
         $(printf -- '--test %s ' $quick_programs)
     tests=$?
-    limited 600 cargo build --workspace --locked --examples &&
+    limited 1200 cargo build --workspace --locked --examples &&
         for file in crates/*/examples/*.rs; do
             example=$(basename "$file" .rs)
             try "the example $example" . limited 60 "$target/debug/examples/$example"
         done &&
-        limited 600 cargo test --workspace --locked --no-fail-fast --doc &&
+        limited 1200 cargo test --workspace --locked --no-fail-fast --doc &&
         return "$tests"
 }
 
@@ -72,16 +72,16 @@ rust_stage() {
 # disks fail or are full, and programs that look at the memory and the open files of a process of
 # their own.
 stops_stage() {
-    limited 600 cargo test -p ats-rivals --locked --no-fail-fast --lib --test all
+    limited 1200 cargo test -p ats-rivals --locked --no-fail-fast --lib --test all
     rivals=$?
     # shellcheck disable=SC2046 # A list of words.
-    limited 1200 cargo test --workspace --locked --no-fail-fast $(
+    limited 1800 cargo test --workspace --locked --no-fail-fast $(
         find crates/*/tests -path '*/tests/*.rs' ! -path '*/tests/*/*' \
             -o -path '*/tests/*/main.rs' |
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
     ) &&
-        limited 1200 env ATS_REMOVED_KEYS=3000000 cargo test -p ats --test maps --locked \
+        limited 1800 env ATS_REMOVED_KEYS=3000000 cargo test -p ats --test maps --locked \
             removed_keys &&
         return "$rivals"
 }
@@ -98,16 +98,16 @@ models_stage() {
 # The stores of records under a scheduler that looks for the interleavings that break them. A build
 # of its own, too.
 schedules_stage() {
-    limited 600 env RUSTFLAGS="--cfg shuttle" cargo test --workspace --locked \
+    limited 1200 env RUSTFLAGS="--cfg shuttle" cargo test --workspace --locked \
         --test shuttle --test linear --target-dir "$target/shuttle"
 }
 
 # The build that counts what operations cost other processors, and the model of how tables scale. In
 # the end operations that only read must have written no memory that threads share.
 counts_stage() {
-    limited 600 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
+    limited 1200 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
         --target-dir "$target/counted" count:: &&
-        limited 600 env RUSTFLAGS="--cfg counted" cargo test --locked \
+        limited 1200 env RUSTFLAGS="--cfg counted" cargo test --locked \
             --manifest-path bench/Cargo.toml -p ats-bench-scaling --target-dir "$target/counted"
 }
 
@@ -137,13 +137,13 @@ long_stage() {
 
 # Nodes that replicate, with faults of machines and networks between them.
 cluster_stage() {
-    suites 900 1 -path 'test/cluster/*'
+    suites 1800 1 -path 'test/cluster/*'
 }
 
 # Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
 # script).
 ra_stage() {
-    limited 1200 scripts/ra.sh
+    limited 1800 scripts/ra.sh
     status=$?
     [ "$status" -ne 77 ] ||
         find apps/ats_ra/test -name '*_SUITE.erl' -exec printf 'not run: %s\n' {} \;
@@ -152,7 +152,7 @@ ra_stage() {
 
 # Suites that measure the delay of other processes, and the time until tables have adapted.
 timing_stage() {
-    suites 600 1 -path 'test/timing/*'
+    suites 1200 1 -path 'test/timing/*'
 }
 
 # The report in a browser: drawn, clickable, without an error.
@@ -161,7 +161,7 @@ report_stage() {
         echo "NOT RUN: report: chromium is not installed (Debian: chromium)"
         return 77
     fi
-    limited 900 cargo test --manifest-path bench/Cargo.toml -p ats-bench-report --locked \
+    limited 1800 cargo test --manifest-path bench/Cargo.toml -p ats-bench-report --locked \
         --target-dir "$target/bench"
 }
 
@@ -172,7 +172,7 @@ otp27_stage() {
     compared=$(find test -path 'test/contract/*_SUITE.erl' -o -name '*functions_SUITE.erl' |
         sed 's,.*/\(.*\)\.erl,\1,' | sort)
     # shellcheck disable=SC2086 # A list of words.
-    limited 900 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 scripts/otp27.sh $compared
+    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 scripts/otp27.sh $compared
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' $compared
     return "$status"
@@ -182,13 +182,13 @@ otp27_stage() {
 # of a later mnesia, and suites that are quick with our types in the place of mnesia's own. They are
 # downloaded the first time (see the script).
 mnesia_stage() {
-    limited 600 scripts/mnesia-suites.sh ext
+    limited 1200 scripts/mnesia-suites.sh ext
     status=$?
     [ "$status" -ne 77 ] || return 77
-    limited 900 scripts/mnesia-suites.sh types mnesia_install_test mnesia_nice_coverage_test \
+    limited 1800 scripts/mnesia-suites.sh types mnesia_install_test mnesia_nice_coverage_test \
         mnesia_qlc_test mnesia_registry_test mnesia_majority_test mnesia_index_plugin_test \
         mnesia_index_plugin_disc_test mnesia_evil_coverage_test || status=1
-    limited 600 env ATS_OTP=27 scripts/mnesia-suites.sh ext
+    limited 1200 env ATS_OTP=27 scripts/mnesia-suites.sh ext
     case $? in
         0) return "$status" ;;
         77) echo "not run: mnesia of Erlang/OTP 27" && return "$status" ;;
@@ -199,7 +199,7 @@ mnesia_stage() {
 # A suite of Erlang/OTP itself on our tables. Its source is downloaded the first time (see the
 # script).
 otp_stage() {
-    limited 600 scripts/otp-suites.sh quick
+    limited 1200 scripts/otp-suites.sh quick
     status=$?
     [ "$status" -ne 77 ] || echo "not run: qlc_SUITE of Erlang/OTP"
     return "$status"
@@ -207,7 +207,7 @@ otp_stage() {
 
 # Large programs of others on tables of ats. They are downloaded the first time (see the script).
 programs_stage() {
-    limited 900 scripts/programs.sh
+    limited 1800 scripts/programs.sh
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' RabbitMQ ejabberd
     return "$status"
@@ -216,16 +216,16 @@ programs_stage() {
 # Programs of users: a storage of openraft, and programs beside those with other crates. Apart,
 # because they need what nothing else of the project does.
 users_stage() {
-    limited 900 cargo test --manifest-path examples/openraft/Cargo.toml --locked \
+    limited 1800 cargo test --manifest-path examples/openraft/Cargo.toml --locked \
         --target-dir "$target/openraft"
     openraft=$?
-    limited 900 cargo test --manifest-path bench/Cargo.toml -p ats-bench-programs --locked \
+    limited 1800 cargo test --manifest-path bench/Cargo.toml -p ats-bench-programs --locked \
         --target-dir "$target/bench" && return "$openraft"
 }
 
 # The library for systems with musl.
 musl_stage() {
-    limited 1200 scripts/musl.sh
+    limited 1800 scripts/musl.sh
     status=$?
     [ "$status" -ne 77 ] || echo "not run: the library for musl"
     return "$status"
@@ -368,10 +368,10 @@ begin() {
 # What stages want that must not be built by two of them at the same time: the application, the one
 # that tests force tables of, and the command.
 build() {
-    (limited 900 rebar3 as test compile) >"$logs/build-test.log" 2>&1 &
+    (limited 1800 rebar3 as test compile) >"$logs/build-test.log" 2>&1 &
     running_rows="$running_rows $!"
     building=$!
-    (limited 900 rebar3 compile && limited 600 cargo build --workspace --locked --bins) \
+    (limited 1800 rebar3 compile && limited 1200 cargo build --workspace --locked --bins) \
         >"$logs/build.log" 2>&1 || cat "$logs/build.log"
     wait "$building" || cat "$logs/build-test.log"
     export ATS_RELEASE="$PWD/_build/default/lib/ats"
