@@ -128,7 +128,7 @@ impl DiskStore {
     /// file system, and whether the store is only read; [`Options`] do not.
     ///
     /// # Errors
-    /// Those of [`open`](DiskStore::open).
+    /// The errors of [`open`](DiskStore::open).
     pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
         DiskStore::open_with(directory, options, &[])
     }
@@ -138,7 +138,7 @@ impl DiskStore {
     /// the manifest; after a crash any part of these may be there.
     ///
     /// # Errors
-    /// Those of [`open`](DiskStore::open).
+    /// The errors of [`open`](DiskStore::open).
     pub fn open_with(
         directory: StoreDirectory,
         options: Options,

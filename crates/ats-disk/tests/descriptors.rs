@@ -127,7 +127,7 @@ fn more_files_are_read_than_may_be_open() {
 #[test]
 fn small_stores_that_are_written_to_have_two_descriptors() {
     const STORES: usize = 60;
-    /// As many files that were read a few times only may be open.
+    /// Number of files that may be open although they were read a few times only.
     const HARDLY_READ: usize = 16;
     let _alone = alone();
     set_open_files(1000);

@@ -45,7 +45,7 @@
 //! other: O(log queries). Between two of these, and while no key is written so often, there is
 //! nothing but the chain, of which writers of the present and their readers know as before.
 //!
-//! What a query sees of a key does not change any more when it has begun. So a history needs no
+//! The record that a query sees of a key never changes once the query has begun. A history needs no
 //! care when a record is cut, or passed over: it tells of it, but to no query. When a version is
 //! passed over that leads to the history, the version above takes the history over.
 //!

@@ -126,7 +126,7 @@ pub enum Protection {
     Protected = 1,
     /// Only the owner may do either.
     Private = 2,
-    /// Those may read that may read the table of which this is a moment. Nobody writes.
+    /// The processes that may read the table of which this is a moment may read. Nobody writes.
     OfSource = 3,
 }
 

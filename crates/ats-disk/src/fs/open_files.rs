@@ -137,7 +137,7 @@ fn limit() -> usize {
 
 /// The open files, each from the one that is asked next on.
 struct Row {
-    /// Those before the row, which were read a few times only when they were opened.
+    /// Files before the row, which had been read a few times only when they were opened.
     hardly_read: VecDeque<Weak<Place>>,
     often_read: VecDeque<Weak<Place>>,
 }

@@ -17,9 +17,9 @@ pub(super) type Stack<R> = AtomicPtr<Version<Record<R>>>;
 pub(super) struct Cutting<R: Release> {
     /// The rest of stacks that were taken.
     pub(super) rest: Vec<*mut Version<Record<R>>>,
-    /// Those that a query needed that has ended.
+    /// Versions that were needed by queries that have ended.
     pub(super) doubtful: Vec<NonNull<Version<Record<R>>>>,
-    /// Those that queries need, by their times.
+    /// Versions that queries need, by their times.
     pub(super) kept: BTreeMap<u64, Kept<R>>,
     /// Bytes of all of these but the rest, and of what they keep.
     pub(super) held: usize,

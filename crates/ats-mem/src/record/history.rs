@@ -145,7 +145,7 @@ impl<T> History<T> {
     /// Appends a page of newer records. Looks through others if `is_read` is given, which says
     /// whether a query reads one of these moments.
     ///
-    /// For the one thread that writes the key (MOMENTS-7).
+    /// Only the thread that writes the key calls this (MOMENTS-7).
     pub(crate) fn append(
         &self,
         page: Page<T>,

@@ -37,8 +37,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// So the list does not depend on where slices end: keys are in the reverse of the order in which
 /// they are read, and the objects of a key in their own order.
 ///
-/// It is `more` alone if `{objects, N}` or `{query, N}` has found more than so many, or not all in
-/// a slice. The former is meant to read the whole table, whatever the option `full_scan` says.
+/// The answer is `more` alone if `{objects, N}` or `{query, N}` has found more than N, or not all
+/// in a slice. The former is meant to read the whole table, whatever the option `full_scan` says.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
 /// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then
