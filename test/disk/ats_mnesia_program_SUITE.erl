@@ -12,7 +12,8 @@
     plugins_are_not_deleted/1,
     plugins_are_not_deleted_with_short_stacks/1,
     backups_make_tables_with_indexes/1,
-    backups_change_types/1
+    backups_change_types/1,
+    backups_make_tables_of_mnesia/1
 ]).
 -export([parity/3]).
 
@@ -29,7 +30,8 @@ all() ->
         plugins_are_not_deleted,
         plugins_are_not_deleted_with_short_stacks,
         backups_make_tables_with_indexes,
-        backups_change_types
+        backups_change_types,
+        backups_make_tables_of_mnesia
     ].
 
 init_per_testcase(Case, Config) ->
@@ -151,6 +153,28 @@ backups_change_types(Config) ->
              ?assertEqual(objects(21), contents(t), {Saved, Now, How}),
              {atomic, ok} = mnesia:delete_table(t)
          end || {Saved, Now} <- changes(), How <- [changed, made_anew]]
+    end).
+
+%% Mnesia leaves a table empty that it makes `ram_copies', whatever type it had. That the table was
+%% one of ours changes nothing, also where it becomes one of ours once more.
+backups_make_tables_of_mnesia(Config) ->
+    on_one_node(Config, fun() ->
+        [begin
+             restore_over(Saved, Now, made_anew),
+             Restored = case Saved of
+                            ram_copies -> [];
+                            _ -> objects(20)
+                        end,
+             ?assertEqual(Restored, contents(t), {Saved, Now}),
+             ok = mnesia:dirty_write(t, object(21)),
+             Written = Restored ++ [object(21)],
+             ?assertEqual(Written, contents(t), {Saved, Now}),
+             {atomic, ok} = mnesia:change_table_copy_type(t, node(), Last),
+             ?assertEqual(Written, contents(t), {Saved, Now, Last}),
+             {atomic, ok} = mnesia:delete_table(t)
+         end || Saved <- [ram_copies, disc_copies, disc_only_copies],
+                Now <- [ram_copies, disc_copies, disc_only_copies | aliases()],
+                Last <- aliases()]
     end).
 
 changes() ->
