@@ -174,6 +174,20 @@ pub trait TermRef: Copy {
         pairs[i]
     }
 
+    /// A number of parts from `start` on that are the same immediates in two terms of one kind:
+    /// elements of tuples, or heads of lists. All of them if the parts of both terms are words that
+    /// stand beside each other, and otherwise 0.
+    fn same_immediates(self, other: Self, start: usize) -> usize {
+        let _ = (other, start);
+        0
+    }
+
+    /// The rest of a list behind `skip` heads that [were the same](TermRef::same_immediates).
+    fn list_rest(self, skip: usize) -> Self {
+        debug_assert_eq!(skip, 0);
+        self
+    }
+
     /// Captured value `i` of a closure, or value `i` of a native record, if they can be walked in
     /// place. Those of owned terms can, which keeps closures that capture closures that capture
     /// closures from nesting calls.

@@ -1,7 +1,7 @@
 //! Terms of an image as [`TermRef`], so that keys and other encodings are made from them directly.
 
 use super::host::{Host, HostKind};
-use super::layout::{is_immediate, slot_offset};
+use super::layout::{LIST, MAP, is_immediate, slot_offset};
 use super::view::{ImageRef, View, i64_of_big};
 use crate::immediate::Immediate;
 use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
@@ -87,6 +87,28 @@ impl<H: Host> TermRef for ImageRef<'_, H> {
             _ => self.wrong_kind("a pair of a map"),
         };
         pair.expect("image: no such pair")
+    }
+
+    #[inline]
+    fn same_immediates(self, other: Self, start: usize) -> usize {
+        let (Some((tag, a)), Some((other_tag, b))) = (self.top_slots(), other.top_slots()) else {
+            return 0;
+        };
+        if tag != other_tag || tag == MAP {
+            return 0;
+        }
+        // The tail of a list is no head.
+        let tails = usize::from(tag == LIST);
+        let (a, b) = (&a[start..a.len() - tails], &b[start..b.len() - tails]);
+        let pairs = a.iter().zip(b);
+        pairs
+            .take_while(|(a, b)| a == b && is_immediate(**a))
+            .count()
+    }
+
+    #[inline]
+    fn list_rest(self, skip: usize) -> Self {
+        self.skip(skip).expect("image: a list with fewer elements")
     }
 
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {

@@ -75,6 +75,8 @@ pub fn compare_within<T: TermRef>(
 
 /// The number of bytes that are one step.
 const BYTES_PER_STEP: usize = 64;
+/// The number of words beside each other that are one step.
+const WORDS_PER_STEP: usize = 16;
 /// Integers up to this one are floats, too.
 const EXACT_FLOAT: u64 = 1 << 53;
 /// The number of bytes of the integer part of the largest float.
@@ -207,9 +209,7 @@ impl<T: TermRef> Walk<'_, T> {
             return Some(Next::Order((x as i64).cmp(&(y as i64))));
         }
         Some(match (a.kind(), b.kind()) {
-            (Kind::Cons(a_head, a_tail), Kind::Cons(b_head, b_tail)) => {
-                return self.list((a_head, a_tail), (b_head, b_tail));
-            }
+            (Kind::Cons(..), Kind::Cons(..)) => return self.list(a, b),
             (Kind::Tuple(m), Kind::Tuple(n)) if m == n => return self.elements(a, b, 0, m),
             (Kind::Map(m), Kind::Map(n)) if m == n => return self.map(a, b, m),
             (Kind::Tuple(m), Kind::Tuple(n)) | (Kind::Map(m), Kind::Map(n)) => {
@@ -230,7 +230,9 @@ impl<T: TermRef> Walk<'_, T> {
 
     /// Compares elements from `next` on up to the first two that are not the same immediate.
     fn elements(&mut self, a: T, b: T, next: usize, arity: usize) -> Option<Next<T>> {
-        for i in next..arity {
+        let same = a.same_immediates(b, next);
+        self.spend(same / WORDS_PER_STEP)?;
+        for i in next + same..arity {
             let (x, y) = (a.element(i), b.element(i));
             if are_same_immediate(x, y) {
                 self.spend(1)?;
@@ -247,19 +249,23 @@ impl<T: TermRef> Walk<'_, T> {
     }
 
     /// Compares lists up to the first two heads that are not the same immediate, or to an end.
-    fn list(&mut self, mut a: (T, T), mut b: (T, T)) -> Option<Next<T>> {
+    fn list(&mut self, mut a: T, mut b: T) -> Option<Next<T>> {
+        let same = a.same_immediates(b, 0);
+        if same > 0 {
+            self.spend(same / WORDS_PER_STEP)?;
+            (a, b) = (a.list_rest(same), b.list_rest(same));
+        }
         loop {
-            if !are_same_immediate(a.0, b.0) {
-                self.stack.push(Frame::Tail(a.1, b.1));
-                return Some(Next::Pair(a.0, b.0));
+            let (Kind::Cons(a_head, a_tail), Kind::Cons(b_head, b_tail)) = (a.kind(), b.kind())
+            else {
+                return Some(Next::Pair(a, b));
+            };
+            if !are_same_immediate(a_head, b_head) {
+                self.stack.push(Frame::Tail(a_tail, b_tail));
+                return Some(Next::Pair(a_head, b_head));
             }
             self.spend(1)?;
-            match (a.1.kind(), b.1.kind()) {
-                (Kind::Cons(a_head, a_tail), Kind::Cons(b_head, b_tail)) => {
-                    (a, b) = ((a_head, a_tail), (b_head, b_tail));
-                }
-                _ => return Some(Next::Pair(a.1, b.1)),
-            }
+            (a, b) = (a_tail, b_tail);
         }
     }
 
