@@ -1,4 +1,4 @@
-%% @doc The demonstration behind `make demo-cluster': three nodes with the same tables in Mnesia,
+%% @doc The demonstration behind `make demo WHAT=cluster': three nodes with the same tables in Mnesia,
 %% one of which is killed, and another one stopped, while all of them write.
 %%
 %% The nodes are virtual machines on this machine. Each notes in a file which of its transactions

@@ -143,7 +143,7 @@ cluster_stage() {
 # Tables by Raft, with the same faults. The library for that is downloaded the first time (see the
 # script).
 ra_stage() {
-    limited 1800 scripts/ra.sh
+    limited 1800 scripts/others/ra.sh
     status=$?
     [ "$status" -ne 77 ] ||
         find apps/ats_ra/test -name '*_SUITE.erl' -exec printf 'not run: %s\n' {} \;
@@ -172,7 +172,7 @@ otp27_stage() {
     compared=$(find test -path 'test/contract/*_SUITE.erl' -o -name '*functions_SUITE.erl' |
         sed 's,.*/\(.*\)\.erl,\1,' | sort)
     # shellcheck disable=SC2086 # A list of words.
-    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 scripts/otp27.sh $compared
+    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 scripts/others/otp27.sh $compared
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' $compared
     return "$status"
@@ -182,13 +182,13 @@ otp27_stage() {
 # of a later mnesia, and suites that are quick with our types in the place of mnesia's own. They are
 # downloaded the first time (see the script).
 mnesia_stage() {
-    limited 1200 scripts/mnesia-suites.sh ext
+    limited 1200 scripts/others/mnesia.sh ext
     status=$?
     [ "$status" -ne 77 ] || return 77
-    limited 1800 scripts/mnesia-suites.sh types mnesia_install_test mnesia_nice_coverage_test \
+    limited 1800 scripts/others/mnesia.sh types mnesia_install_test mnesia_nice_coverage_test \
         mnesia_qlc_test mnesia_registry_test mnesia_majority_test mnesia_index_plugin_test \
         mnesia_index_plugin_disc_test mnesia_evil_coverage_test || status=1
-    limited 1200 env ATS_OTP=27 scripts/mnesia-suites.sh ext
+    limited 1200 env ATS_OTP=27 scripts/others/mnesia.sh ext
     case $? in
         0) return "$status" ;;
         77) echo "not run: mnesia of Erlang/OTP 27" && return "$status" ;;
@@ -199,7 +199,7 @@ mnesia_stage() {
 # A suite of Erlang/OTP itself on our tables. Its source is downloaded the first time (see the
 # script).
 otp_stage() {
-    limited 1200 scripts/otp-suites.sh quick
+    limited 1200 scripts/others/otp.sh quick
     status=$?
     [ "$status" -ne 77 ] || echo "not run: qlc_SUITE of Erlang/OTP"
     return "$status"
@@ -207,7 +207,7 @@ otp_stage() {
 
 # Large programs of others on tables of ats. They are downloaded the first time (see the script).
 programs_stage() {
-    limited 1800 scripts/programs.sh
+    limited 1800 scripts/others/programs.sh
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' RabbitMQ ejabberd
     return "$status"
@@ -225,7 +225,7 @@ users_stage() {
 
 # The library for systems with musl.
 musl_stage() {
-    limited 1800 scripts/musl.sh
+    limited 1800 scripts/others/musl.sh
     status=$?
     [ "$status" -ne 77 ] || echo "not run: the library for musl"
     return "$status"

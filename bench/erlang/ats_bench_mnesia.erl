@@ -1,7 +1,7 @@
 %% @private
 %% @doc Transactions of mnesia on its own storage types and on those of `ats_mnesia'.
 %%
-%% The transactions are those of `mnesia_tpcb', an example of mnesia, which scripts/mnesia-suites.sh
+%% The transactions are those of `mnesia_tpcb', an example of mnesia, which scripts/others/mnesia.sh
 %% downloads and compiles: each reads and writes an account, a teller and a branch, and adds a
 %% record to a history. In a round each type has its turn in a new database, pairs of types one
 %% after the other, in the other order every second round. What counts is the median over the

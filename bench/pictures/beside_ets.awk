@@ -1,5 +1,5 @@
 # Draws bench/results/beside-ets.csv as bars: throughput over that of the faster table of ets, on a
-# logarithmic axis, for one process and for two. `make picture` writes docs/beside-ets.svg.
+# logarithmic axis, for one process and for two. `make figures` writes docs/beside-ets.svg.
 # Bars beyond the ends of the axis end there; their numbers tell.
 function x(ratio) {
     ratio = ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio

@@ -1,7 +1,7 @@
 %% @doc Tools for watching: what they get of tables in memory and on disk.
 %%
 %% `telemetry' is played by this module. `prometheus' and `observer_cli' are those that RabbitMQ of
-%% Debian carries, where it is installed or was downloaded by scripts/programs.sh.
+%% Debian carries, where it is installed or was downloaded by scripts/others/programs.sh.
 -module(ats_watch_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

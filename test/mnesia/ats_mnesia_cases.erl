@@ -1,5 +1,5 @@
 %% Runs cases of the test suites of mnesia, one after the other, on this node and two more that the
-%% suites start. scripts/mnesia-suites.sh compiles the suites and starts the node.
+%% suites start. scripts/others/mnesia.sh compiles the suites and starts the node.
 -module(ats_mnesia_cases).
 
 -export([main/1, plain/1]).

@@ -1,4 +1,4 @@
-%% Runs suites of Erlang/OTP by common_test, and compares two runs. scripts/otp-suites.sh compiles
+%% Runs suites of Erlang/OTP by common_test, and compares two runs. scripts/others/otp.sh compiles
 %% the suites and starts the nodes.
 -module(ats_otp_cases).
 

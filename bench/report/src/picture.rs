@@ -1,5 +1,5 @@
 //! The rows of README's picture, in the form of `bench/results/beside-ets.csv`, from which
-//! `make picture` draws it.
+//! `make figures` draws it.
 
 use crate::data::{Report, Row};
 use std::fmt::Write as _;

@@ -1,17 +1,10 @@
-//! The experiments: what each is called, the command of the Makefile that measures it, and the time
-//! that this takes.
+//! The experiments: the name of each, the measurement of `make bench` that it is, and the time that
+//! this takes.
 
 use std::path::Path;
 
-/// The targets of the Makefile that only build.
-pub const BUILDS: [&str; 6] = [
-    "setup",
-    "build",
-    "build-bench-backends",
-    "build-bench-native",
-    "build-bench-disk",
-    "build-bench-scaling",
-];
+/// The measurements that have programs of their own, which are built before anything is measured.
+pub const BUILT: [&str; 4] = ["stores", "maps", "disk", "curves"];
 
 /// The experiments with mixes of operations on keys that are no integers.
 pub const KINDS_OF_KEYS: [&str; 6] = [
@@ -27,9 +20,9 @@ pub const KINDS_OF_KEYS: [&str; 6] = [
 pub struct Experiment {
     /// Its name, and that of its folder.
     pub name: &'static str,
-    /// The target of the Makefile.
-    pub target: &'static str,
-    /// The arguments of the target, without the folder of results.
+    /// The measurement of `make bench`.
+    pub what: &'static str,
+    /// The arguments of the measurement, without the folder of results.
     pub arguments: String,
     /// The seconds that it takes on two cores without other work.
     pub seconds: u64,
@@ -39,16 +32,13 @@ impl Experiment {
     /// The command, which writes files of results into the folder of the experiment.
     pub fn command(&self, folder: &Path) -> Vec<String> {
         let results = folder.join(self.name);
-        let option = match self.target {
+        let option = match self.what {
             "trace" => "--folder",
-            "scaling-curves" => "",
+            "curves" => "",
             _ => "--results",
         };
         let arguments = format!("{} {option} {}", self.arguments, results.display());
-        // All that a target needs was built before.
-        let mut words = vec!["make", "-s", self.target];
-        words.extend(BUILDS.iter().flat_map(|target| ["-o", target]));
-        let mut command: Vec<String> = words.into_iter().map(str::to_string).collect();
+        let mut command = make_bench(self.what);
         command.push(format!("ARGS={}", arguments.trim()));
         command
     }
@@ -56,10 +46,18 @@ impl Experiment {
     /// The command with which a person measures it alone.
     pub fn again(&self) -> String {
         match self.arguments.as_str() {
-            "" => format!("make {}", self.target),
-            arguments => format!("make {} ARGS='{arguments}'", self.target),
+            "" => format!("make bench WHAT={}", self.what),
+            arguments => format!("make bench WHAT={} ARGS='{arguments}'", self.what),
         }
     }
+}
+
+/// The command of a measurement. The application was built before.
+pub fn make_bench(what: &str) -> Vec<String> {
+    let words = ["make", "-s", "bench", "-o", "setup", "-o", "build"];
+    let mut command: Vec<String> = words.into_iter().map(str::to_string).collect();
+    command.push(format!("WHAT={what}"));
+    command
 }
 
 /// The amount of a run.
@@ -86,7 +84,7 @@ type Cost = (&'static str, Option<u64>, u64);
 /// An experiment with the amounts of work that it can have.
 struct Line {
     name: &'static str,
-    target: &'static str,
+    what: &'static str,
     /// A quick run leaves out what has none.
     quick: Option<Cost>,
     full: Cost,
@@ -103,7 +101,7 @@ impl Line {
         let repeated = rounds.map_or(String::new(), |rounds| format!(" --rounds {rounds}"));
         Some(Experiment {
             name: self.name,
-            target: self.target,
+            what: self.what,
             arguments: format!("{arguments}{repeated}").trim().to_string(),
             seconds: match rounds.zip(planned) {
                 Some((rounds, planned)) => (seconds * rounds).div_ceil(planned),
@@ -112,10 +110,10 @@ impl Line {
         })
     }
 
-    fn of(name: &'static str, target: &'static str, full: Cost) -> Self {
+    fn of(name: &'static str, what: &'static str, full: Cost) -> Self {
         Line {
             name,
-            target,
+            what,
             quick: None,
             full,
         }
@@ -129,7 +127,7 @@ impl Line {
 
 fn lines() -> Vec<Line> {
     let bench = |name, arguments, rounds, seconds| {
-        Line::of(name, "bench", (arguments, Some(rounds), seconds))
+        Line::of(name, "memory", (arguments, Some(rounds), seconds))
     };
     let wide = "--processes 1,2,4 --ms 250 --only Int,\\ wide";
     let cache = "--processes 1,2,4 --ms 150 --only Int,\\ cache";
@@ -182,11 +180,12 @@ fn lines() -> Vec<Line> {
             Some(1),
             20,
         ),
-        Line::of("memory", "bench", ("--only bytes\\ an\\ object", None, 120)).quickly(
-            "--quick --only object,\\ {Int,Int}",
-            None,
-            15,
-        ),
+        Line::of(
+            "memory",
+            "memory",
+            ("--only bytes\\ an\\ object", None, 120),
+        )
+        .quickly("--quick --only object,\\ {Int,Int}", None, 15),
         bench(
             "options-of-ets",
             "--processes 1,2,4 --ms 200 --field options",
@@ -208,35 +207,35 @@ fn lines() -> Vec<Line> {
             190,
         )
         .quickly("--quick --field counters --only hot", Some(3), 4),
-        Line::of("stores", "bench-backends", backends).quickly(
+        Line::of("stores", "stores", backends).quickly(
             "--quick --only hot,\\ ordered_set",
             Some(3),
             5,
         ),
-        Line::of("latency", "bench-latency", ("", None, 400)).quickly(
+        Line::of("latency", "latency", ("", None, 400)).quickly(
             "--quick --only ordered_set,\\ tab2list",
             None,
             16,
         ),
-        Line::of("rust-maps", "bench-native", ("--ms 200", Some(3), 600)).quickly(
+        Line::of("rust-maps", "maps", ("--ms 200", Some(3), 600)).quickly(
             "--quick --ms 20",
             Some(1),
             30,
         ),
         Line::of(
             "tables-on-disk",
-            "bench-tables-on-disk",
+            "tables",
             ("--objects 500000", Some(2), 300),
         )
         .quickly("--quick", Some(1), 30),
-        Line::of("mnesia", "bench-mnesia", ("--seconds 5", Some(2), 110)),
-        Line::of("stores-on-disk", "bench-disk", (engines, Some(2), 700)).quickly(
+        Line::of("mnesia", "mnesia", ("--seconds 5", Some(2), 110)),
+        Line::of("stores-on-disk", "disk", (engines, Some(2), 700)).quickly(
             "--records 100000 --only writes,merges --limit-seconds 2",
             Some(1),
             30,
         ),
         Line::of("adaptation", "trace", ("--trees", None, 30)).quickly("--ms 500 --trees", None, 8),
-        Line::of("scaling", "scaling-curves", ("", None, 1)).quickly("", None, 1),
+        Line::of("scaling", "curves", ("", None, 1)).quickly("", None, 1),
     ]
 }
 

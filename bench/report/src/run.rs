@@ -1,6 +1,6 @@
 //! Runs experiments, and notes what else the machine did meanwhile.
 
-use crate::plan::{BUILDS, Experiment};
+use crate::plan::{BUILT, Experiment, make_bench};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -82,21 +82,24 @@ pub fn minutes(seconds: u64) -> String {
     }
 }
 
-/// Builds what the experiments need, so that no compiler runs while something is measured.
+/// Builds all programs of the experiments, so that no compiler runs while something is measured.
 fn build(open: &[&&Experiment]) -> Result<(), String> {
-    let is_needed = |build: &str| match build.strip_prefix("build-") {
-        Some("bench-scaling") => open.iter().any(|one| one.target == "scaling-curves"),
-        Some(target) => open.iter().any(|one| one.target == target),
-        None => true,
-    };
-    let targets: Vec<&str> = BUILDS
-        .into_iter()
-        .filter(|build| is_needed(build))
-        .collect();
-    let status = Command::new("make").arg("-s").args(&targets).status();
+    succeed(&["make".into(), "-s".into(), "build".into()])?;
+    for what in BUILT {
+        if open.iter().any(|one| one.what == what) {
+            succeed(&make_bench(what))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command that must not measure.
+fn succeed(command: &[String]) -> Result<(), String> {
+    let mut make = Command::new(&command[0]);
+    let status = make.args(&command[1..]).env("BUILD_ONLY", "1").status();
     match status.map_err(|error| format!("make: {error}"))?.success() {
         true => Ok(()),
-        false => Err(format!("make {} failed", targets.join(" "))),
+        false => Err(format!("{} failed", command.join(" "))),
     }
 }
 
@@ -168,7 +171,7 @@ fn measure_one(one: &Experiment, folder: &Path) -> Result<(), String> {
         "machine": machine.collect::<serde_json::Map<_, _>>(),
     });
     // The trace ends with an error if the tree did not adapt as it should; its figures are figures.
-    if !status.success() && one.target != "trace" {
+    if !status.success() && one.what != "trace" {
         return Err(format!("see {}", results.join("log.txt").display()));
     }
     fs::write(results.join(DONE), done.to_string()).map_err(of_files)

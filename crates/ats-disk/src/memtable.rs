@@ -64,7 +64,7 @@
 //! # Why this structure
 //! LevelDB, and the engines that come from it, have a skip list of keys with sequence numbers: each
 //! write is a new entry, and a read of a hot key passes as many as there are. The tree here is 4 to
-//! 6 times as fast as a skip list (`SkipMap` of crossbeam; `make bench-native`), because it
+//! 6 times as fast as a skip list (`SkipMap` of crossbeam; `make bench WHAT=maps`), because it
 //! compares what lies side by side. It has one record per key however often that is written, so a
 //! counter costs the same after a million increments as after one (`tests/figures.rs`), and 50,000
 //! operands of one key are read as a handful of versions.

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs test suites of mnesia itself, which are in the source package of Erlang of Debian.
 #
-#   scripts/mnesia-suites.sh MODE [SUITE...]     SUITE is a suite, SUITE:CASE or SUITE:GROUP
-#   scripts/mnesia-suites.sh tpcb     compiles mnesia_tpcb, which measures, and prints its folder
-#   ATS_OTP=27 scripts/mnesia-suites.sh ext      mnesia of Erlang/OTP 27, on the release here
+#   scripts/others/mnesia.sh                     all modes but base: two hours
+#   scripts/others/mnesia.sh MODE [SUITE...]     SUITE is a suite, SUITE:CASE or SUITE:GROUP
+#   scripts/others/mnesia.sh tpcb     compiles mnesia_tpcb, which measures, and prints its folder
+#   ATS_OTP=27 scripts/others/mnesia.sh ext      mnesia of Erlang/OTP 27, on the release here
 #
 # The modes are
 #   base      as they are;
@@ -24,13 +25,21 @@
 # file of its own.
 #
 #   ATS_MNESIA_DIR    where all is kept; default _build/mnesia-suites
-#   ATS_APT_OPTIONS   further options of apt-get (see scripts/otp27.sh)
+#   ATS_APT_OPTIONS   further options of apt-get (see scripts/others/otp27.sh)
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
-mode=${1:?a mode is wanted: base, ext, types, disc or tpcb}
+if [ $# -eq 0 ]; then
+    status=0
+    scripts/others/mnesia.sh ext || status=$?
+    ATS_OTP=27 scripts/others/mnesia.sh ext || status=$?
+    scripts/others/mnesia.sh types || status=$?
+    scripts/others/mnesia.sh disc || status=$?
+    exit $status
+fi
+mode=$1
 shift
 case ${ATS_OTP:-} in
     "")
@@ -46,8 +55,8 @@ source=$dir/mnesia
 project=$PWD
 release=$project/_build/default/lib/ats/ebin
 listed=$project/test/mnesia/cases.txt
-. scripts/debian.sh
-. scripts/nodes.sh
+. scripts/others/debian.sh
+. scripts/others/nodes.sh
 
 # ----- cases -----
 

@@ -2,7 +2,7 @@
 # Runs large programs of others on tables of ats: their compiled modules, as Debian has them,
 # changed by ats_try.
 #
-#   scripts/programs.sh [PROGRAM...]     rabbitmq or ejabberd; without one, both
+#   scripts/others/programs.sh [PROGRAM...]     rabbitmq or ejabberd; without one, both
 #
 # RabbitMQ declares a queue, takes MESSAGES messages (100,000 if it is not set), is restarted, and
 # delivers them. ejabberd registers two accounts, and passes messages between them. Mnesia is
@@ -15,7 +15,7 @@
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 # Scripts of RabbitMQ do not work in a folder whose path has a space: they get one by a link.
 case $PWD in

@@ -2,8 +2,8 @@
 # Runs test suites of Erlang/OTP, which are in the source package of Erlang of Debian, as they are
 # and with tables of ours in the place of its own, and compares the two.
 #
-#   scripts/otp-suites.sh [SUITE...]     SUITE is a suite or SUITE:CASE
-#   scripts/otp-suites.sh quick          qlc_SUITE: two minutes at most
+#   scripts/others/otp.sh [SUITE...]     SUITE is a suite or SUITE:CASE
+#   scripts/others/otp.sh quick          qlc_SUITE: two minutes at most
 #
 # In qlc_SUITE and ets_SUITE each `ets' is replaced by `ats', in dets_SUITE each `dets' by `dats'.
 # Without a suite named, all three run. The project has to be built (`make build'). Both runs go on
@@ -17,11 +17,11 @@
 # of common_test are kept.
 #
 #   ATS_OTP_DIR       where all is kept; default _build/otp-suites
-#   ATS_APT_OPTIONS   further options of apt-get (see scripts/otp27.sh)
+#   ATS_APT_OPTIONS   further options of apt-get (see scripts/others/otp27.sh)
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 [ "${1:-}" != quick ] || set -- qlc_SUITE
 [ $# -gt 0 ] || set -- qlc_SUITE ets_SUITE dets_SUITE
@@ -33,8 +33,8 @@ project=$PWD
 ERL_LIBS=$project/_build/default/lib
 export ERL_LIBS
 listed=$project/test/otp/cases.txt
-. scripts/debian.sh
-. scripts/nodes.sh
+. scripts/others/debian.sh
+. scripts/others/nodes.sh
 
 # ----- sources -----
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests apps/ats_ra, which keeps tables on several nodes by Raft.
 #
-#   scripts/ra.sh [SUITE...]     for example: scripts/ra.sh ats_ra_SUITE
+#   scripts/others/ra.sh [SUITE...]     for example: scripts/others/ra.sh ats_ra_SUITE
 #
 # Without a suite named, all of apps/ats_ra/test run. The project has to be built (`make build`).
 #
@@ -15,7 +15,7 @@
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 dir=${ATS_RA_DIR:-_build/ra}
 mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs common_test suites on Erlang/OTP 27 or 29, whatever release is installed here.
 #
-#   scripts/otp27.sh [SUITE...]     for example: scripts/otp27.sh ats_select_oracle_SUITE
-#   ATS_OTP=29 scripts/otp27.sh [SUITE...]
+#   scripts/others/otp27.sh [SUITE...]     for example: scripts/others/otp27.sh ats_select_oracle_SUITE
+#   ATS_OTP=29 scripts/others/otp27.sh [SUITE...]
 #
 # Without a suite named, all run. The project has to be built (`make build`), and once more for its
 # tests (`rebar3 as test compile`).
@@ -21,7 +21,7 @@
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 release_of_otp=${ATS_OTP:-27}
 case $release_of_otp in
@@ -48,7 +48,7 @@ programs="erlang-parsetools erlang-snmp erlang-xmerl"
 system="busybox-static libc6 libcap2 libgcc-s1 libsctp1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
     libzstd1 zlib1g"
 
-. scripts/debian.sh
+. scripts/others/debian.sh
 
 # ----- the system -----
 

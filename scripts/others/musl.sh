@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the library for musl, looks at what it needs, and loads it with the loader of musl.
 #
-#   scripts/musl.sh
+#   scripts/others/musl.sh
 #
 # A program of C is the virtual machine: it has functions of the names that the library asks the
 # virtual machine for, and asks the library for its description, as the virtual machine does.
@@ -9,7 +9,7 @@
 # It needs musl-gcc (Debian: musl-tools) and `rustup target add ARCHITECTURE-unknown-linux-musl`. If
 # one of them is missing the last line says "NOT RUN: reason" and the status is 77.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 not_run() {
     echo "NOT RUN: $*"
