@@ -1,8 +1,8 @@
 %% @doc Adaptive Term Storage: the tables of `ets' on data structures written for many cores.
 %%
 %% This module is a drop-in for `ets': the same functions with the same arguments, results,
-%% guarantees and errors. Change `ets:' to `ats:' and the program does what it did before. Where
-%% the two differ is written down in `docs/use/differences-from-ets.md'.
+%% guarantees and errors. Change `ets:' to `ats:' and the program works as before. The differences
+%% are listed in `docs/use/differences-from-ets.md'.
 %%
 %% Good for: tables that several processes read and write at the same time, above all ordered
 %% ones. Readers take no lock and write no shared memory, so they never wait, neither for each
@@ -15,8 +15,8 @@
 %% access rights. The exception says why in words: `erl_error' and the shell print the reason
 %% beside the argument it belongs to.
 %%
-%% The functions of this module add nothing but the shape of errors to native calls; what needs
-%% more than that stands at the end of the file.
+%% Most functions wrap one native call, and only give its errors their shape. The helpers of those
+%% that need several calls are at the end of the file.
 -module(ats).
 
 -export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2]).
@@ -50,10 +50,10 @@
 -export_type([merge/0, simple_merge/0]).
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
 
-%% Runs an expression whose native calls may refuse their arguments, and gives the refusal the
-%% shape of an error of the standard library: the exception comes from the function the user
-%% called, carries its arguments, and names the cause. It is a macro and not a function because
-%% the top of the stack trace has to be the user's call, and because success must cost nothing.
+%% Runs an expression whose native calls may refuse their arguments, and gives a refusal the shape
+%% of an error of the standard library: the exception comes from the function the user called,
+%% carries its arguments, and names the cause. This is a macro and not a function because the top of
+%% the stack trace has to be the user's call, and because success must cost nothing.
 -define(WITH_ERROR_INFO(Expression, Arguments),
         try Expression
         catch error:{ats_error, Cause} ->
@@ -62,7 +62,7 @@
 
 -define(NATIVE(Call, Arguments), ?WITH_ERROR_INFO(ats_nif:Call, Arguments)).
 
-%% Objects that are read in one native call.
+%% Number of objects that a fold reads in one native call.
 -define(FOLDED_AT_ONCE, 100).
 
 -type table() :: atom() | tid().
@@ -93,7 +93,7 @@
       | {owner, none | application}.
 %% An option that {@link setopts/2} changes.
 -type snapshot() :: tid().
-%% A table that is what another one was at a moment, and can only be read.
+%% A read-only view of a table as it was at one moment.
 -type snapshot_option() :: {max_age, infinity | (Milliseconds :: pos_integer())}.
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
@@ -115,13 +115,13 @@
 -type comp_match_spec() :: compiled_match_spec().
 %% The older name of {@link compiled_match_spec()}.
 -type continuation() :: ats_select:continuation().
-%% The place where a chunked call goes on; not to be looked into.
+%% The position at which a chunked call goes on; opaque to callers.
 -type range_option() :: ats_range:option().
 -type range_bound() :: ats_range:bound().
 -type simple_merge() :: replace | last | first | {last, Element :: pos_integer()} | sum | min | max
                        | statistics | append | union | intersection.
 -type merge() :: simple_merge() | {prune, sum | append | union} | {vector, [merge()]}.
-%% The way in which two values become one; see {@link merge/4}.
+%% The operator that merges two values into one; see {@link merge/4}.
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -130,29 +130,28 @@
 
 %% @doc Creates a table and returns its identifier, or its name if it is a `named_table'.
 %%
-%% The calling process owns the table: when it ends, the table is deleted, or given to the
-%% heir if there is one, see {@link setopts/2}. A process that has received the owner's
-%% `` 'DOWN' '' or `` 'EXIT' '' message finds this done. The options `write_concurrency',
-%% `read_concurrency' and `decentralized_counters' are accepted, checked and shown by
-%% {@link info/1}.
+%% The calling process owns the table: when it ends, the table is deleted, or given to the heir if
+%% there is one, see {@link setopts/2}. By the time a process receives the owner's `` 'DOWN' '' or
+%% `` 'EXIT' '' message, this is done. The options `write_concurrency', `read_concurrency' and
+%% `decentralized_counters' are accepted, checked and shown by {@link info/1}.
 %%
 %% Besides the types of `ets' there are `ordered_bag' and `ordered_duplicate_bag'. They are bags
 %% whose keys are in the standard order of terms, and the same if `==', as in an `ordered_set'. The
-%% objects of a key are in the order of their insertion. An `ordered_bag' has no object twice;
-%% `{1, a}' and `{1.0, a}' are two objects of one key. All functions read such a table in this
-%% order, object by object, or in its exact reverse. What is said of an `ordered_set' in this manual
-%% is true of ordered bags as well, with these exceptions. Functions that change the one object of a
-%% key fail with `badarg', as with other bags: {@link update_counter/3}, {@link update_element/3}
-%% and {@link merge/4}, and {@link select_replace/2} of an `ordered_bag'. Steps such as {@link
-%% next/2} go from key to key. A continuation that the caller got by the name of a table goes on in
-%% that table.
+%% objects of a key are in the order of their insertion. An `ordered_bag' has no object twice; `{1,
+%% a}' and `{1.0, a}' are two objects of one key. All functions read such a table in this order,
+%% object by object, or in its exact reverse. Statements of this manual about an `ordered_set' hold
+%% for ordered bags as well, with these exceptions. Functions that change the one object of a key
+%% fail with `badarg', as with other bags: {@link update_counter/3}, {@link update_element/3} and
+%% {@link merge/4}, and {@link select_replace/2} of an `ordered_bag'. Steps such as {@link next/2}
+%% go from key to key. A continuation that the caller got by the name of a table goes on in that
+%% table.
 %%
-%% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of
-%% the key, so that every object must be read for it (see {@link explain/2}). `allow' is the
-%% default. With `warn' there is a warning in the log, once in a second at most. With `refuse' the
-%% call fails with `badarg'. Functions that are meant to read everything, such as {@link
-%% tab2list/1}, {@link foldl/3} and `select_delete(Table, [{'_', [], [true]}])', are not concerned,
-%% and neither is explain/2. This option does not exist in `ets'.
+%% `{full_scan, How}' sets the reaction to a match specification that neither has nor implies a
+%% bound of the key, so that every object must be read (see {@link explain/2}). `allow' is the
+%% default. `warn' logs a warning, at most one a second. With `refuse' the call fails with `badarg'.
+%% Functions that are meant to read everything, such as {@link tab2list/1}, {@link foldl/3} and
+%% `select_delete(Table, [{'_', [], [true]}])', are not affected, nor is {@link explain/2}. This
+%% option does not exist in `ets'.
 %%
 %% `{owner, Whose}' makes a table that outlives the process that creates it. With
 %% `application' it belongs to the application the process is part of, and ends with it:
@@ -163,17 +162,17 @@
 %% When an application ends, its tables go to their heirs, as those of any owner do. This option
 %% does not exist in `ets'.
 %%
-%% `{snapshot_memory, Bytes}' says how much memory may be held back for snapshots of the table (see
-%% {@link snapshot/2}) and for continuations: 256 MiB, if it is not given. This option does not
-%% exist in `ets'.
+%% `{snapshot_memory, Bytes}' limits the memory that is held back for snapshots of the table (see
+%% {@link snapshot/2}) and for continuations. The default is 256 MiB. This option does not exist in
+%% `ets'.
 %%
 %% `{backend, btree}' is for experiments: the table keeps its objects as bytes in a plain B-tree
-%% behind one lock. It answers as other tables do, only slower. So it tells whether something comes
-%% from the stores of `ats' or from the layers above. Properties that the external term format does
-%% not express are lost: a reference to a resource of a native library does not keep the resource
-%% alive, and a pid that was stored before the node got its name is one of another node. Builds that
-%% measure or test have more stores to compare with, see docs/inside/design.md. This option does not
-%% exist in `ets'.
+%% behind one lock. It gives the answers of other tables, only slower, so it shows whether a problem
+%% comes from the stores of `ats' or from the layers above. Properties that the external term format
+%% does not express are lost: a reference to a resource of a native library does not keep the
+%% resource alive, and a pid that was stored before the node got its name is one of another node.
+%% Builds that measure or test have more stores to compare with, see docs/inside/design.md. This
+%% option does not exist in `ets'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]).
@@ -296,7 +295,7 @@ info(Table) ->
 %% <dt>`joins'</dt><dd>pairs of base nodes that were joined</dd>
 %% <dt>`contended'</dt><dd>times that a writer had to wait for the lock of a base
 %% node</dd>
-%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% <dt>`uncontended'</dt><dd>times that it did not have to</dd>
 %% </dl>
 %%
 %% The other types keep objects in buckets, which share locks. Contention doubles the number of
@@ -309,10 +308,10 @@ info(Table) ->
 %% <dt>`doublings'</dt><dd>times that the number of locks was doubled</dd>
 %% <dt>`halvings'</dt><dd>times that it was halved</dd>
 %% <dt>`contended'</dt><dd>times that a writer had to wait for a lock</dd>
-%% <dt>`uncontended'</dt><dd>times that it had not to</dd>
+%% <dt>`uncontended'</dt><dd>times that it did not have to</dd>
 %% </dl>
 %%
-%% The numbers are exact when no process writes. The time it takes grows with the number of base
+%% The numbers are exact when no process writes. The time of the call grows with the number of base
 %% nodes, or of locks.
 -spec info(table(), Item :: atom()) -> term() | undefined.
 info(Table, Item) ->
@@ -323,10 +322,10 @@ info(Table, Item) ->
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
-%% `ordered_set'; a bag gets them behind those of the key. A list takes effect at one moment: a
-%% lookup after a lookup that has found an object of it finds no older object of its other keys.
+%% `ordered_set'; a bag adds them behind those of the key. A list takes effect at one moment: once a
+%% lookup has found one of its objects, later lookups find no older objects of its other keys.
 %% Functions that read several keys, such as {@link tab2list/1} and {@link select/2}, read them one
-%% after the other, and may find some objects of a list and others not, if it is inserted meanwhile.
+%% after the other, and may find only some objects of a list that is inserted meanwhile.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]).
@@ -664,8 +663,8 @@ safe_fixtable(Table, Fix) ->
 %% @doc Returns the objects of a slot, counted from 0, or `'$end_of_table'' behind the last one.
 %%
 %% Slots are parts of a table: every object is in one of them. While a table is fixed its slots do
-%% not change, although it may grow. In an `ordered_set' slot `I' is the object at that place, and
-%% takes as long as {@link nth/2}.
+%% not change, although it may grow. In an `ordered_set' slot `I' holds the object at that position,
+%% and takes as long as {@link nth/2}.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -679,15 +678,16 @@ slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
 
 %% @doc Returns all objects that the table has at one moment between the begin and the end of the
-%% call. Writers go on meanwhile; what they replace or remove stays in memory until then.
+%% call. Writers go on meanwhile; objects that they replace or remove stay in memory until the call
+%% ends.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
     ?WITH_ERROR_INFO(ats_select:objects(Table), [Table]).
 
 %% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
 %%
-%% They are those that the table has at one moment between the begin and the end of the call. The
-%% function may change the table, and does not meet what it has changed.
+%% The objects are those of one moment between the begin and the end of the call. The function may
+%% change the table, and does not see its own changes.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -734,22 +734,24 @@ foldr(Function, Acc, Table) ->
 snapshot(Table) ->
     ?WITH_ERROR_INFO(ats_moment:make(Table, []), [Table]).
 
-%% @doc Returns a snapshot: a table that is what this one is at a moment between the begin and the
-%% end of the call, and stays so. Takes as long for a large table as for a small one.
+%% @doc Returns a snapshot: a read-only table with the objects that this one has at one moment
+%% between the begin and the end of the call. The call takes as long for a large table as for a
+%% small one.
 %%
 %% Every function that reads a table reads a snapshot, {@link table/2} for queries of `qlc' too;
-%% every process may, whatever the protection of the table is. A function that changes a table fails
-%% with `badarg'. Steps and look-ups take as long as in the table; {@link nth/2}, {@link rank/2},
-%% {@link range_count/3} and {@link slot/2} take the time of walking over the objects.
+%% every process may do so, also if the table is private. A function that changes a table fails with
+%% `badarg'. Steps and look-ups take as long as in the table; {@link nth/2}, {@link rank/2}, {@link
+%% range_count/3} and {@link slot/2} take the time of walking over the objects.
 %%
-%% A snapshot belongs to the caller, and ends with it. It also ends by {@link release/1}; after
-%% `max_age' milliseconds, if that is given; or if more memory is held back for the snapshots of the
-%% table than its option `snapshot_memory' says, and it is the oldest. Then functions that read it
-%% fail with `badarg', and the exception tells why. A snapshot outlives its table.
+%% A snapshot belongs to the caller, and ends with it. It also ends by {@link release/1}, and after
+%% `max_age' milliseconds, if that option is given. The oldest snapshot of a table ends when more
+%% memory is held back for its snapshots than its option `snapshot_memory' allows. Then functions
+%% that read it fail with `badarg', and the exception tells why. A snapshot outlives its table.
 %%
-%% Writers go on. What they replace or remove stays in memory as long as a snapshot shows it: of
-%% each key one version for each snapshot at most. `info(Table, snapshots)' tells how much that is,
-%% and how many snapshots have ended by their age or by `snapshot_memory', as `evicted'.
+%% Writers go on. Objects that they replace or remove stay in memory as long as a snapshot shows
+%% them: at most one version of a key for each snapshot. `info(Table, snapshots)' tells how much
+%% memory that is, and how many snapshots have ended by their age or by `snapshot_memory', as
+%% `evicted'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -769,8 +771,9 @@ snapshot(Table) ->
 snapshot(Table, Options) ->
     ?WITH_ERROR_INFO(ats_moment:make(Table, Options), [Table, Options]).
 
-%% @doc Ends a snapshot, whichever process has made it: what is held back for it alone is given back
-%% at once. A snapshot that has ended otherwise may be released, too. A second time is `badarg'.
+%% @doc Ends a snapshot, whichever process has made it. Memory that is held back for it alone is
+%% freed at once. A snapshot that has ended otherwise may be released, too. A second call fails with
+%% `badarg'.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]),
@@ -785,7 +788,7 @@ snapshot(Table, Options) ->
 release(Snapshot) ->
     ?WITH_ERROR_INFO(ats_moment:release(Snapshot), [Snapshot]).
 
-%% @doc Returns what differs between two snapshots of a table, as a list. See {@link diff/4}.
+%% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]),
@@ -802,13 +805,13 @@ diff(First, Second) ->
     Collect = fun(Difference, All) -> [Difference | All] end,
     ?WITH_ERROR_INFO(lists:reverse(ats_moment:diff(First, Second, Collect, [])), [First, Second]).
 
-%% @doc Folds a function over what differs between two snapshots of a table: what has to be done to
-%% the first, which is the older one, to make it the second. It is called with `{insert, Object}',
-%% `{delete, Object}' or, of types where a key has one object, `{change, Old, New}', and with what
-%% it has returned before.
+%% @doc Folds a function over the differences between two snapshots of a table: the changes that
+%% turn the first, which is the older one, into the second. The function is called with `{insert,
+%% Object}', `{delete, Object}' or, for types where a key has one object, `{change, Old, New}', and
+%% with the accumulator.
 %%
-%% The time is that of finding what was changed since the first snapshot was made, and of looking
-%% that up. If all objects of the table were deleted at once between the two, all are looked at.
+%% The call finds the keys that were changed since the first snapshot was made, and looks these up.
+%% If all objects of the table were deleted at once between the two, it reads all objects.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]),
@@ -824,7 +827,7 @@ diff(First, Second, Function, Acc) ->
     ?WITH_ERROR_INFO(ats_moment:diff(First, Second, Function, Acc), [First, Second, Function, Acc]).
 
 %% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
-%% the same type. Returns when that is on disk. The directory must not be there.
+%% the same type. Returns when the copy is on disk. The directory must not exist.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -843,16 +846,16 @@ checkpoint(Table, Directory) ->
 %%--------------------------------------------------------------------------------------------
 %% Match specifications
 %%
-%% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
-%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. Functions
-%% that read, and have no limit, see the table as it was at one moment. The others go from key to
-%% key: each object is read, deleted or replaced as a whole, but of a list that is inserted
-%% meanwhile some objects may be met and others not. Objects that are there throughout are met once.
-%% Long calls let other processes run.
+%% Bounds of the key, in the heads or in the guards, decide how much of a table is read: ranges and
+%% prefixes of tuples and lists in an `ordered_set', single keys in the other types. Functions that
+%% read, and have no limit, see the table as it was at one moment. The others go from key to key:
+%% each object is read, deleted or replaced as a whole, but a list that is inserted meanwhile may be
+%% met in part. Objects that are in the table throughout are met once. Long calls let other
+%% processes run.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Returns what a match specification makes of the objects that match it, in ascending order of
-%% the keys of an `ordered_set'.
+%% @doc Returns the results of a match specification for the objects that match it, in ascending
+%% order of the keys of an `ordered_set'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -891,8 +894,8 @@ select(Table, MatchSpec, Limit) ->
 select(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
-%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered
-%% bag it is the exact reverse, also among the objects of a key.
+%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. An ordered bag
+%% is read in the exact reverse, also among the objects of a key.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -934,8 +937,8 @@ select_count(Table, MatchSpec) ->
 %% many.
 %%
 %% Finds them as of one moment, and deletes those that no other process has written since, each
-%% atomically, one after the other. What is inserted meanwhile stays, also with the same key. If the
-%% specification is `[{'_',[],[true]}]', all are deleted at one moment.
+%% atomically, one after the other. Objects that are inserted meanwhile stay, also under the same
+%% key. If the specification is `[{'_',[],[true]}]', all are deleted at one moment.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -955,9 +958,9 @@ select_delete(Table, MatchSpec) ->
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %%
 %% Finds them as of one moment, and replaces those that no other process has written since, each
-%% atomically, one after the other. What is inserted meanwhile, and what has been put in the place
-%% of another object, stays as it is. Fails with `badarg' unless it is clear from the specification
-%% that the keys stay the same. Not for a `bag'.
+%% atomically, one after the other. Objects that are inserted meanwhile, or have replaced others,
+%% stay as they are. Fails with `badarg' unless the specification shows that the keys stay the same.
+%% Not for a `bag'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -972,7 +975,7 @@ select_delete(Table, MatchSpec) ->
 select_replace(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:replace(Table, MatchSpec), [Table, MatchSpec]).
 
-%% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
+%% @doc Returns, for each object that matches a pattern, the list of the values of its variables, in
 %% the order of their numbers.
 %%
 %% ```
@@ -1044,12 +1047,13 @@ match_delete(Table, Pattern) ->
     is_integer(Count).
 
 %% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that
-%% take one. Those remember the ones they met last, so this saves little there.
+%% take one. These functions cache the specifications they met last, so compiling saves little
+%% there.
 -spec match_spec_compile(match_spec()) -> compiled_match_spec().
 match_spec_compile(MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:compile(MatchSpec), [MatchSpec]).
 
-%% @doc Returns what a compiled match specification makes of the terms of a list.
+%% @doc Returns the results of a compiled match specification for the terms of a list.
 %%
 %% ```
 %% 1> Compiled = ats:match_spec_compile([{{'$1', '_'}, [], ['$1']}]),
@@ -1070,7 +1074,8 @@ match_spec_run(List, CompiledMatchSpec) ->
 is_compiled_ms(Term) ->
     ats_nif:is_compiled_ms(Term).
 
-%% @doc Tries a match specification on a tuple, and says what is wrong with it, if anything.
+%% @doc Tries a match specification on a tuple. Returns its result, or the faults of the
+%% specification.
 %%
 %% ```
 %% 1> ats:test_ms({apple, 3}, [{{'$1', '$2'}, [{'>', '$2', 1}], ['$1']}]).
@@ -1081,20 +1086,18 @@ is_compiled_ms(Term) ->
 test_ms(Tuple, MatchSpec) ->
     ets:test_ms(Tuple, MatchSpec).
 
-%% @doc Runs a match specification, without making anything of the results, and tells what that
-%% took.
+%% @doc Runs a match specification without building its results, and reports the cost.
 %%
 %% <dl>
 %% <dt>`access'</dt><dd>how much of the table has to be read: `nothing', `points' (single keys),
 %% `ranges' of keys, or `everything'</dd>
-%% <dt>`plan'</dt><dd>the conditions on the key that say so, each a binary in the syntax of
+%% <dt>`plan'</dt><dd>the conditions on the key that bound this, each a binary in the syntax of
 %% Erlang; a key that meets one of them is read</dd>
 %% <dt>`rows_read', `rows_returned'</dt>
 %%     <dd>how many objects were read, and how many matched</dd>
 %% <dt>`run_microseconds'</dt><dd>how long that took</dd>
-%% <dt>`known'</dt>
-%%     <dd>whether the specification was compiled and planned already: by this call or
-%% another one on the same scheduler, not long ago</dd>
+%% <dt>`known'</dt> <dd>`true' if this function or another one on the same scheduler compiled and
+%%     planned the specification not long ago</dd>
 %% <dt>`compile_nanoseconds'</dt>
 %%     <dd>how long it took to compile and plan it, or to find it among
 %% those that are known</dd>
@@ -1155,7 +1158,7 @@ fun2ms(ShellFun) ->
 %% need not be in the table, in O(log size of the table + number of these objects). Keys are
 %% compared as the table does it: 1 and 1.0 are one key. Functions that read, and have no limit, see
 %% the table as it was at one moment. The others read or delete each object as a whole, and meet
-%% objects once that are there throughout. Long calls let other processes run.
+%% each object that is in the table throughout once. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Table, Low, High, [])
@@ -1163,25 +1166,24 @@ fun2ms(ShellFun) ->
 range(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:range(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys; nothing if
+%% @doc Returns the objects with keys from `Low' to `High', in ascending order of the keys; none if
 %% `Low' is greater than `High'.
 %%
 %% <dl>
-%% <dt>`{low, inclusive | exclusive | unbounded}'</dt><dd>whether an object with the key `Low'
-%% belongs to the range, which is the default, or does not; or whether `Low' has no meaning and the
-%% range begins with the first key</dd>
+%% <dt>`{low, inclusive | exclusive | unbounded}'</dt><dd>`inclusive', the default: an object with
+%% the key `Low' belongs to the range; `exclusive': it does not; `unbounded': the range begins with
+%% the first key, and `Low' has no meaning</dd>
 %% <dt>`{high, inclusive | exclusive | unbounded}'</dt><dd>likewise</dd>
 %% <dt>`reverse', `{reverse, boolean()}'</dt><dd>descending order</dd>
 %% <dt>`{limit, N}'</dt><dd>at most `N' of them, and a continuation for {@link
 %% select/1}, or `` '$end_of_table' ''. The continuation keeps to the range, and cannot be {@link
 %% repair_continuation/2. repaired}</dd>
-%% <dt>`objects', `keys', `{positions, [Pos]}'</dt><dd>what to return: objects, which is the
-%% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does
-%% not have. Nothing else is copied</dd>
+%% <dt>`objects', `keys', `{positions, [Pos]}'</dt><dd>the form of the results: objects, which is
+%% the default; keys; or lists of these elements, with the atom `` 'EXIT' '' for an element that an
+%% object does not have. Nothing else is copied</dd>
 %% </dl>
 %%
-%% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
-%% `ordered_set'.
+%% If options conflict, the last one wins. Fails with `badarg' if the table is no `ordered_set'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1202,19 +1204,18 @@ range(Table, Low, High, Options) ->
 range_count(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Counts the objects of a range. Of the options of {@link range/4} only the bounds are
-%% possible.
+%% @doc Counts the objects of a range. The only options are the bounds of {@link range/4}.
 %%
 %% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is.
 %% The first call that counts a part of the table walks through that part, without looking at the
 %% objects. So does a later call if much has been inserted there since. The number is that of one
-%% moment: of a list that a process inserts meanwhile it has all objects or none. So while lists are
-%% inserted all the time, a call may have to walk over the objects of the range.
+%% moment: it includes all objects of a list that a process inserts meanwhile, or none. While lists
+%% are inserted all the time, a call may have to walk over the objects of the range.
 %%
-%% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
-%% there, or deleting one, takes a little longer: a few dozen nanoseconds. Of an ordered bag objects
-%% are counted, not keys. The first call that counts looks at those keys that have several, and any
-%% change of one takes longer from then on.
+%% Parts of a table that were counted keep their numbers up to date from then on. This makes
+%% inserting or deleting a key there a few dozen nanoseconds slower. In an ordered bag, objects are
+%% counted, not keys: the first count looks at the keys that have several objects, and changes of
+%% such a key take longer from then on.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1246,15 +1247,15 @@ range_count(Table, Low, High, Bounds) ->
 rank(Table, Key) ->
     ?WITH_ERROR_INFO(ats_range:rank(Table, Key), [Table, Key]).
 
-%% @doc Returns the object of an `ordered_set' at a place in the order of the keys: the first for 1,
-%% as `lists:nth/2', the last for -1, the last but one for -2. `` '$end_of_table' '' if there are
-%% not so many. It is the object that is there at one moment, and costs as much as
-%% {@link range_count/4}.
+%% @doc Returns the object at position `N' of an `ordered_set', in the order of the keys: the first
+%% for 1, as `lists:nth/2', the last for -1, the last but one for -2. Returns `` '$end_of_table' ''
+%% if there are fewer objects. The result is the object at one moment. It costs as much as {@link
+%% range_count/4}.
 %%
-%% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is
-%% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
-%% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about
-%% a nanosecond for each.
+%% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and a median or
+%% percentile is as easy to get. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'.
+%% There is no such function in `ets'; see also {@link slot/2}. In an ordered bag, skipping an
+%% object of a key that has many takes about a nanosecond.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1275,8 +1276,8 @@ nth(Table, N) ->
 range_nth(Table, Low, High, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, Low, High, N, []), [Table, Low, High, N]).
 
-%% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4}
-%% only the bounds are possible. The result is always in the range.
+%% @doc Like {@link nth/2}, among the objects of a range only. The only options are the bounds of
+%% {@link range/4}. The result is always in the range.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1296,8 +1297,8 @@ range_delete(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, []), [Table, Low, High]).
 
 %% @doc Deletes the objects that a range has at one moment, each atomically, and returns how many.
-%% Those that another process has written since stay, as {@link select_delete/2} says. Of the
-%% options of {@link range/4} only the bounds are possible.
+%% Those that another process has written since stay, as {@link select_delete/2} says. The only
+%% options are the bounds of {@link range/4}.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1316,8 +1317,8 @@ range_fold(Function, Acc, Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:fold(Function, Acc, Table, Low, High, []),
                      [Function, Acc, Table, Low, High]).
 
-%% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
-%% than a hundred are in memory at a time. The function may change the table.
+%% @doc Folds a function over the results of {@link range/4}, in the same order. At most a hundred
+%% of them are in memory at a time. The function may change the table.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1337,14 +1338,14 @@ range_fold(Function, Acc, Table, Low, High, Options) ->
 prefix(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_range:prefix(Table, Pattern, []), [Table, Pattern]).
 
-%% @doc Returns what has a key that begins as a pattern does: a term of which the last parts are the
-%% atom `` '_' ''.
+%% @doc Returns the objects whose keys begin with a prefix, given as a pattern: a term whose last
+%% parts are the atom `` '_' ''.
 %%
 %% <dl>
 %% <dt>`` {user, 17, '_'} ''</dt><dd>all tuples of three elements that begin with these
 %% two</dd>
-%% <dt>`` {{user, '_'}, '_'} ''</dt><dd>all pairs of which the first element is a pair that
-%% begins with `user'</dd>
+%% <dt>`` {{user, '_'}, '_'} ''</dt><dd>all pairs whose first element is a pair that begins with
+%% `user'</dd>
 %% <dt>`` [a, b | '_'] ''</dt><dd>all lists that begin with these, also `[a, b]'</dd>
 %% <dt>`` "ab" ++ '_' ''</dt><dd>all strings that begin with these characters</dd>
 %% <dt>`` '_' ''</dt><dd>every key</dd>
@@ -1352,7 +1353,7 @@ prefix(Table, Pattern) ->
 %% </dl>
 %%
 %% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} ''
-%% or in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such
+%% or in `` [a, '_'] '', where the list ends; or if `` '_' '' is in a map. Binaries have no such
 %% pattern: use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
 %%
 %% The options are those of {@link range/4} without the bounds.
@@ -1416,15 +1417,15 @@ file2tab(File) ->
 %% it. It has the name, type, protection and key position of the table that was written, is
 %% compressed if that was, and has the same options of concurrency, but no heir.
 %%
-%% With the option `{verify, true}' the objects are counted, and compared with the checksum if
-%% there is one; if the file is damaged there will be no table. Otherwise objects that can be read
-%% are.
+%% With the option `{verify, true}' the objects are counted, and compared with the checksum if there
+%% is one; no table is made of a damaged file. Without it, a table is made of all objects that can
+%% be read.
 -spec file2tab(file:name(), [ats_file:read_option()]) ->
           {ok, table()} | {error, Reason :: term()}.
 file2tab(File, Options) ->
     ?WITH_ERROR_INFO(ats_file:read(File, Options), [File, Options]).
 
-%% @doc Says what table is in a file, without reading its objects.
+%% @doc Describes the table in a file, without reading its objects.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1442,8 +1443,8 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns a list of objects, together with the function to be called next, or
-%% `end_of_input'. If it returns anything else, the caller exits with that as reason. If its
-%% objects cannot be inserted, it is called with `close', and the caller exits.
+%% `end_of_input'. If it returns anything else, the caller exits with that term as the reason. If
+%% its objects cannot be inserted, it is called with `close', and the caller exits.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]),
@@ -1511,13 +1512,13 @@ table(Table) ->
 %% far as they can, and their conditions on the key decide how much of the table is read (see
 %% {@link explain/2}).
 %%
-%% Each walk through the table sees it as it is when the walk begins. Look-ups see it as it is then.
-%% The table is fixed while a query runs ({@link safe_fixtable/2}).
+%% A walk through the table reads it as of the moment the walk begins; a look-up reads the current
+%% objects. The table is fixed while a query runs ({@link safe_fixtable/2}).
 %%
 %% <dl>
 %% <dt>`{traverse, select}'</dt><dd>the default, as described</dd>
-%% <dt>`{traverse, {select, MatchSpec}}'</dt><dd>the query is about what this match
-%% specification makes of the objects</dd>
+%% <dt>`{traverse, {select, MatchSpec}}'</dt><dd>the query reads the results of this match
+%% specification</dd>
 %% <dt>`{traverse, first_next}'</dt><dd>one key after the other, from the first to the
 %% last</dd>
 %% <dt>`{traverse, last_prev}'</dt><dd>from the last to the first</dd>
@@ -1551,17 +1552,17 @@ i() ->
 i(Table) ->
     browse(?WITH_ERROR_INFO(browse_start(Table), [Table]), 40, 80).
 
-%% @doc Like {@link i/1}, on pages of so many lines.
+%% @doc Like {@link i/1}, on pages of `Height' lines.
 -spec i(table(), Height :: pos_integer()) -> ok.
 i(Table, Height) ->
     browse(?WITH_ERROR_INFO(browse_start(Table), [Table, Height]), Height, 80).
 
-%% @doc Like {@link i/2}, with lines of at most so many characters.
+%% @doc Like {@link i/2}, with lines of at most `Width' characters.
 -spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
 i(Table, Height, Width) ->
     browse(?WITH_ERROR_INFO(browse_start(Table), [Table, Height, Width]), Height, Width).
 
-%% A table with its first key, found before the first page.
+%% Finds the first key, so that a table that cannot be read fails before the first page.
 -spec browse_start(table()) -> {table(), term()}.
 browse_start(Table) ->
     Id = identifier(Table),
@@ -1574,21 +1575,21 @@ browse({Id, First}, Height, Width) ->
 %%--------------------------------------------------------------------------------------------
 %% Beyond ets
 %%
-%% These functions do not exist in `ets'. Each does at one moment what otherwise takes two calls,
-%% between which other processes can come.
+%% These functions do not exist in `ets'. Each does in one step what takes two calls of `ets',
+%% between which other processes can write.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Takes out of a table the objects for which at one moment the result of a match specification
-%% is `true', and returns them: {@link select_delete/2} that says what it has deleted.
+%% @doc Removes and returns the objects for which the result of a match specification is `true' at
+%% one moment: a {@link select_delete/2} that returns the deleted objects.
 %%
-%% Those that another process has written since the moment stay. Each object is taken atomically. Of
-%% several processes that take the same object exactly one gets it. What they take from an
-%% `ordered_set' comes in ascending order, and the objects of a key of any bag oldest first. If the
-%% specification is `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
+%% Objects that another process has written since that moment stay. Each object is taken atomically:
+%% if several processes take the same one, exactly one gets it. Objects of an `ordered_set' are
+%% returned in ascending order, those of one key of any bag oldest first. If the specification is
+%% `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
 %%
-%% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
+%% Costs as much as {@link select/2} with the same specification, and O(log size of the table) for
 %% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
-%% calling process is killed meanwhile, what it has taken so far is lost.
+%% calling process is killed meanwhile, the objects that it has taken so far are lost.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1608,10 +1609,10 @@ select_take(Table, MatchSpec) ->
 %% @doc Takes all objects out of a table at one moment, and returns them, those of an `ordered_set'
 %% in ascending order.
 %%
-%% Nothing is lost and nothing comes twice: each insert, and each change of a counter, is in what
-%% one call returns or in the table afterwards. A list that was inserted as one comes out as one.
-%% The caller waits for lists of more than 256 objects that are being inserted, and nothing has been
-%% taken meanwhile; further such lists wait for the caller. Then the table is empty for all, and the
+%% No object is lost or returned twice: each insert, and each change of a counter, is in the result
+%% of one call or in the table afterwards. A list that was inserted as one comes out as one. The
+%% caller waits for lists of more than 256 objects that are being inserted, before it takes
+%% anything; further such lists wait for the caller. Then the table becomes empty for all, and the
 %% caller waits for calls that were writing at that moment, which takes less than a millisecond as a
 %% rule. It waits for no snapshot, continuation or fold. It reads in slices, in O(number of
 %% objects), and lets other processes run. If it is killed once the table is empty, the objects are
@@ -1633,8 +1634,8 @@ take_all_objects(Table) ->
 %% @doc Takes the object with the first key out of an `ordered_set', and returns it in a list, which
 %% is empty if the table is.
 %%
-%% At the moment when it is removed there is no object with a smaller key in the table: so a table
-%% is a priority queue, of any number of producers and consumers. O(log size of the table).
+%% At the moment of its removal the table has no object with a smaller key, so a table is a priority
+%% queue for any number of producers and consumers. O(log size of the table).
 %%
 %% From an ordered bag it takes the oldest object of the first key: among equal priorities, first in
 %% is first out. From types without order it takes some object, from a bag the oldest one of some
@@ -1655,8 +1656,8 @@ take_all_objects(Table) ->
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
-%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order
-%% the same. From an ordered bag it takes the newest object of the last key.
+%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order it
+%% is {@link take_first/1}. From an ordered bag it takes the newest object of the last key.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),
@@ -1669,18 +1670,18 @@ take_first(Table) ->
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).
 
-%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns
-%% what that has become. If the key is not in the table, `{Key, Operand}' is inserted. Only for
+%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns the
+%% new value of the element. If the key is not in the table, `{Key, Operand}' is inserted. Only for
 %% `set' and `ordered_set'.
 %%
-%% The element is the one behind the key, or the one at `Pos'. The operand is the later value, what
-%% is in the table the earlier one:
+%% The element is the one behind the key, or the one at `Pos'. The operand is the later value, the
+%% value in the table the earlier one:
 %%
 %% <dl>
 %% <dt>`replace', `last'</dt><dd>any terms: `Later'</dd>
 %% <dt>`first'</dt><dd>any terms: `Earlier'</dd>
-%% <dt>`{last, N}'</dt><dd>tuples of `N' elements or more: the one of which the element `N' is
-%% greater, such as a timestamp; `Later' if these are `=='</dd>
+%% <dt>`{last, N}'</dt><dd>tuples of `N' elements or more: the one whose element `N' is greater,
+%% such as a timestamp; `Later' if these are `=='</dd>
 %% <dt>`sum'</dt><dd>numbers, also floats: `Earlier + Later'</dd>
 %% <dt>`min', `max'</dt><dd>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</dd>
 %% <dt>`statistics'</dt><dd>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
@@ -1694,24 +1695,23 @@ take_last(Table) ->
 %% <dt>`intersection'</dt>
 %%     <dd>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
 %% `maps:intersect(Earlier, Later)'</dd>
-%% <dt>`{prune, Merge}'</dt><dd>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
-%% or `#{}', the object is removed. As an operand or a value, each of these that `Merge' takes goes
-%% with all others</dd>
+%% <dt>`{prune, Merge}'</dt><dd>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>' or
+%% `#{}', the object is removed. An operand or a value that is one of these, if `Merge' takes it,
+%% counts as missing</dd>
 %% <dt>`{vector, Merges}'</dt><dd>tuples: each element by the merge at its place in the list.
 %% The object is removed if all merges are `{prune, _}' and all elements are empty. Vectors may be
 %% in vectors, up to 8 deep</dd>
 %% </dl>
 %%
-%% All merges are associative (sums of floats up to rounding), so it does not matter if some values
-%% are merged before they come here.
+%% All merges are associative (sums of floats up to rounding), so values may be merged with each
+%% other before they are merged into the table.
 %%
-%% Sums, minima and maxima of integers of less than 60 bits are as fast as {@link
-%% update_counter/3}. All others write the object anew, under a lock: O(size of the object), so
-%% to append many times to one long list takes quadratic time. Large lists, sets and maps
-%% are merged on a dirty scheduler.
+%% Sums, minima and maxima of integers of less than 60 bits are as fast as {@link update_counter/3}.
+%% All others write the object anew, under a lock: O(size of the object), so appending many times to
+%% one long list takes quadratic time. Large lists, sets and maps are merged on a dirty scheduler.
 %%
 %% Fails with `badarg', and changes nothing, if one of the two values cannot be merged in this way,
-%% if the key is not there and `{Key, Operand}' would not be an object of this table with the
+%% if the key is not in the table and `{Key, Operand}' would not be an object of this table with the
 %% operand at the position, or if there is no such position.
 %%
 %% ```
@@ -1731,8 +1731,8 @@ take_last(Table) ->
 merge(Table, Key, Operand, Merge) ->
     ?NATIVE(merge(Table, Key, Operand, Merge), [Table, Key, Operand, Merge]).
 
-%% @doc Like {@link merge/4}, but if the key is not in the table, `Default' is inserted, with `Key'
-%% in the place of its key, after the operand has been merged into it.
+%% @doc Like {@link merge/4}, but if the key is not in the table, merges the operand into `Default'
+%% and inserts the result under `Key'.
 -spec merge(table(), Key :: term(), Operand :: term(),
             merge() | {Pos :: pos_integer(), merge()}, Default :: tuple()) -> term().
 merge(Table, Key, Operand, Merge, Default) ->
@@ -1742,8 +1742,8 @@ merge(Table, Key, Operand, Merge, Default) ->
 %% Functions that take more than one native call
 %%--------------------------------------------------------------------------------------------
 
-%% A name is resolved once, so that a function of many steps stays with its table when the table is
-%% renamed, or deleted and created again, on the way.
+%% Resolves a name once, so that a function of many steps stays with its table if that is renamed,
+%% or deleted and created again, on the way.
 -spec identifier(table()) -> table().
 identifier(Name) when is_atom(Name) ->
     case ats_nif:whereis(Name) of
@@ -1765,7 +1765,8 @@ fold_forwards(Function, Acc, Source, {Objects, Next}) ->
 fold_list(_Function, Acc, []) -> Acc;
 fold_list(Function, Acc, Objects) -> lists:foldl(Function, Acc, Objects).
 
-%% What is read may end meanwhile, with its table.
+%% Reads the next objects. The table or snapshot may have ended since the last call, so errors get
+%% their shape here, too.
 -spec chunk(table(), start | ats_nif:position()) -> {[tuple()], ats_nif:position() | done}.
 chunk(Source, Position) ->
     ?NATIVE(chunk(Source, Position, ?FOLDED_AT_ONCE), [Source, Position]).

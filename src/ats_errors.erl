@@ -1,12 +1,11 @@
-%% @private
-%% @doc The errors of `ats': what an exception is called and what it says.
+%% @private @doc The errors of `ats': the reasons of exceptions and their messages.
 %%
 %% A native function refuses its arguments with a *cause*. Most causes speak about the table (`id':
 %% there is no such table), some about another argument (`badkey'), and `none' says only that
 %% something other than the table is wrong. The exception a user sees is `badarg' with `error_info',
-%% as exceptions of the standard library are; the shell and `erl_error' then ask
-%% {@link format_error/2} for words, and only then is time spent on finding the argument to blame.
-%% The module that raised the exception is asked what has to be known of the table.
+%% as exceptions of the standard library are; the shell and `erl_error' then ask {@link
+%% format_error/2} for words, and only then is time spent on finding the argument to blame. Facts
+%% about the table are asked of the module that raised the exception.
 -module(ats_errors).
 
 -export([reason/1, is_of_system/1, options/1, format_error/2]).
@@ -82,7 +81,7 @@ is_of_system(Cause) ->
 options(Cause) ->
     [{error_info, #{module => ?MODULE, cause => Cause}}].
 
-%% @doc Says what is wrong with which argument: the callback behind `error_info'.
+%% @doc Names the wrong argument and says why it is wrong: the callback behind `error_info'.
 -spec format_error(Reason :: term(), erlang:stacktrace()) ->
           #{pos_integer() | general | reason => unicode:chardata()}.
 format_error({ats_internal_error, _Text}, _StackTrace) ->
@@ -119,7 +118,7 @@ number_messages(Messages) ->
 %% One list of messages for each function, in the order of its arguments
 %%--------------------------------------------------------------------------------------------
 
-%% Those that need no look at a table in the first argument.
+%% Returns messages that need no look at the table in the first argument.
 -spec messages(atom(), [term()], cause()) -> [message()] | table_comes_first.
 messages(_Function, _Arguments, Limit) when Limit =:= system_limit; Limit =:= too_long ->
     [];
@@ -376,7 +375,7 @@ merge_messages(_Merge, Default, default) ->
 merge_messages(_Merge, _Default, _Cause) ->
     [none, none, <<"not a valid merge">>].
 
-%% With what the merge, or that of `{Position, Merge}', needs.
+%% Adds the type of value that the merge, or the merge in `{Position, Merge}', needs.
 -spec explain_merge(binary(), term()) -> binary().
 explain_merge(Message, {Position, Merge}) when is_integer(Position) ->
     explain_merge(Message, Merge);
@@ -415,7 +414,7 @@ counter_messages(_Operations, _Default, position) ->
 counter_messages(Operations, Default, _Cause) ->
     case {counter_operations(Operations), Default} of
         {none, none} ->
-            %% Everything the caller gave is in order, so it is what the table holds.
+            %% All arguments of the caller are valid, so the fault is in the object of the table.
             [none,
              <<"the value in the given position, in the object, is not an integer">>];
         {Message, _} ->

@@ -30,7 +30,7 @@ all(Id, Information) ->
                  _ -> {Item, pick(Item, Information)}
              end || Item <- ?ITEMS];
         _ ->
-            %% It may have been deleted meanwhile.
+            %% The table may have been deleted meanwhile.
             undefined
     end.
 

@@ -6,8 +6,8 @@
 %% and is the only caller.
 %%
 %% A native function that refuses its arguments raises `error:{ats_error, Cause}', where `Cause'
-%% says what was wrong (see {@link ats_errors}); {@link disk_try/3} returns the cause. Tables live
-%% in the native library and not in this module, so the module may be purged and loaded again while
+%% names the fault (see {@link ats_errors}); {@link disk_try/3} returns the cause. Tables live in
+%% the native library and not in this module, so the module may be purged and loaded again while
 %% tables are in use.
 -module(ats_nif).
 
@@ -208,7 +208,8 @@
 %% A direction is that of a list of all results. `{objects, Most}' and `{query, Most}' list all
 %% results, or find that there is `more'; the former is meant to read the whole table.
 
-%% Of the keys of an ordered table, and of the objects of a key; others have one order only.
+%% Direction of a walk over the keys of an ordered table and the objects of a key. Tables of other
+%% types have only one order.
 -type direction() :: up | down.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
@@ -222,7 +223,7 @@
                   start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
                 | non_neg_integer()}.
 
-%% The result of a slice of a query: results, or also what it takes to go on.
+%% The result of a slice of a query: results, and, unless it is done, the state to go on with.
 -type selected() :: Results :: [term()] | Count :: non_neg_integer()
                   | {more | done | pending, ats:tid(), ats:compiled_match_spec(), place(),
                      so_far()}
@@ -362,7 +363,7 @@ info(_Table) -> ?NOT_LOADED.
 -spec size(ats:table()) -> non_neg_integer() | undefined.
 size(_Table) -> ?NOT_LOADED.
 
-%% In words.
+%% Returns the memory of a table in words.
 -spec memory(ats:table()) -> non_neg_integer() | undefined.
 memory(_Table) -> ?NOT_LOADED.
 
@@ -399,7 +400,7 @@ select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
 -spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(), so_far()) -> selected().
 select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
 
-%% As select_start/3, but reads the keys between two cuts.
+%% Like select_start/3, but reads only the keys between two cuts.
 -spec range_start(ats:table(), ats:match_spec() | keys, cut(), cut(), how()) -> selected().
 range_start(_Table, _MatchSpec, _From, _To, _How) -> ?NOT_LOADED.
 
@@ -411,7 +412,7 @@ range_size(_Table, _From, _To) -> ?NOT_LOADED.
 -spec range_nth(ats:table(), cut(), cut(), N :: integer()) -> tuple() | '$end_of_table'.
 range_nth(_Table, _From, _To, _N) -> ?NOT_LOADED.
 
-%% Explains what a match specification will read of a table.
+%% Explains which part of a table a match specification reads.
 -spec explain(ats:table(), ats:match_spec()) ->
           {nothing | points | ranges | everything, Plan :: binary(), Known :: boolean(),
            Nanoseconds :: non_neg_integer(), ats:compiled_match_spec()}.
@@ -446,7 +447,7 @@ merge(_Table, _Key, _Operand, _Merge) -> ?NOT_LOADED.
 -spec merge(ats:table(), term(), term(), term(), tuple()) -> term().
 merge(_Table, _Key, _Operand, _Merge, _Default) -> ?NOT_LOADED.
 
-%% A compiled match specification, to which belongs what `ets' compiled the same one to.
+%% Compiles a match specification. The result keeps the one that `ets' compiled.
 -spec match_spec_compile(ats:match_spec(), ets:compiled_match_spec()) ->
           ats:compiled_match_spec().
 match_spec_compile(_MatchSpec, _CompiledByVm) -> ?NOT_LOADED.
@@ -489,9 +490,8 @@ disk_sync(_Table) -> ?NOT_LOADED.
         | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
-%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it.
-%% If that is given, it is one of so many at most: of more, those expire that were not used for
-%% longest.
+%% Makes a snapshot that belongs to the caller. If `Most' is a number, the table has at most so many
+%% of these: beyond it, the least recently used ones expire.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
@@ -512,8 +512,8 @@ end_when_freed(_Snapshot) -> ?NOT_LOADED.
            Memory :: non_neg_integer(), Evicted :: non_neg_integer()} | undefined.
 snapshots(_Table) -> ?NOT_LOADED.
 
-%% The table, the owner and the age in milliseconds of a snapshot that a program holds, or why it
-%% has ended; `none' of what is none.
+%% Returns the table, the owner and the age in milliseconds of a snapshot that a program holds, or
+%% why it has ended; `none' if the term is no such snapshot.
 -spec moment_state(term()) ->
           {disk | memory, ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | ending().
 moment_state(_Term) -> ?NOT_LOADED.
@@ -561,11 +561,11 @@ disk_try(_Table, _Function, _Arguments) -> ?NOT_LOADED.
           written | operand | {ask, ats_merge:program(), Version :: non_neg_integer()}.
 disk_write(_Table, _Object) -> ?NOT_LOADED.
 
-%% Removes the objects of a key, also if what was written to it cannot be merged.
+%% Removes the objects of a key, also if its values cannot be merged.
 -spec disk_delete(ats:tid(), Key :: term()) -> true.
 disk_delete(_Table, _Key) -> ?NOT_LOADED.
 
-%% Removes a key of a table without bags, without reading what is there.
+%% Removes a key of a table without bags, without reading its old value.
 -spec disk_delete_unread(ats:tid(), Key :: term()) -> true.
 disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
 
@@ -575,10 +575,10 @@ disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
         | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
 disk_program(_Table) -> ?NOT_LOADED.
 
-%% Writes an object to a key that is merged by a module, without reading what is there: one with
-%% which nothing older is merged, or an operand that is an object if it is alone, or may be missing
-%% then. Says whether a key has many values now, or so many that they should be merged before more
-%% is written.
+%% Writes an object to a key that is merged by a module, without reading its old value: an object
+%% that replaces all older values, an operand that is an object if it is alone, or one that may be
+%% missing if it is alone. Tells whether the key has many values now, or so many that they should be
+%% merged before more are written.
 -spec disk_operand(ats:tid(), tuple(), object | present | undefined,
                    Version :: non_neg_integer()) ->
           written | hot | long | {other_version, OfTable :: non_neg_integer()}.
@@ -597,7 +597,7 @@ disk_resolve(_Snapshot, _Values) -> ?NOT_LOADED.
 -spec disk_record(ats:tid(), Key :: term()) -> {object | pending, disk_record()} | none.
 disk_record(_Table, _Key) -> ?NOT_LOADED.
 
-%% Replaces all of the value of a key, or what it begins with, if that is still there.
+%% Replaces the whole value of a key, or the beginning of it, if that has not changed.
 -spec disk_replace(ats:tid(), Key :: binary(), Value :: binary(), New :: binary() | missing,
                    HowMuch :: all | beginning) -> boolean().
 disk_replace(_Table, _Key, _Value, _New, _HowMuch) -> ?NOT_LOADED.
@@ -610,7 +610,7 @@ disk_take_noted(_Table, _Most) -> ?NOT_LOADED.
 -spec disk_watch(ats:tid(), pid()) -> true.
 disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 
-%% Refuses what disk_operand/4 writes, or allows it again.
+%% Makes disk_operand/4 refuse its writes, or allows them again.
 -spec disk_gate(ats:tid(), open | closed) -> true.
 disk_gate(_Table, _Gate) -> ?NOT_LOADED.
 
@@ -619,7 +619,7 @@ disk_gate(_Table, _Gate) -> ?NOT_LOADED.
           ok | disk_failure().
 disk_set_program(_Table, _Program, _Version) -> ?NOT_LOADED.
 
-%% Writes to sorted files what is in memory.
+%% Writes the records in memory to sorted files.
 -spec disk_flush(ats:tid()) -> ok | disk_failure().
 disk_flush(_Table) -> ?NOT_LOADED.
 
@@ -627,12 +627,13 @@ disk_flush(_Table) -> ?NOT_LOADED.
 -spec disk_compact(ats:tid()) -> ok | disk_failure().
 disk_compact(_Table) -> ?NOT_LOADED.
 
-%% Makes a table in another directory, which is what this one is at this moment.
+%% Copies a table, as it is at this moment, to another directory.
 -spec disk_checkpoint(ats:tid(), To :: binary(), default | Earlier :: binary()) ->
           ok | {error, source | target | earlier, Cause :: atom(), Text :: binary()}.
 disk_checkpoint(_Table, _To, _Earlier) -> ?NOT_LOADED.
 
-%% @doc An empty table of the caller, in memory, for what shall replace the objects of a table.
+%% @doc Makes an empty table in memory, owned by the caller, for objects that will replace those of
+%% a table.
 -spec disk_stage(ats:tid()) -> ats:tid().
 disk_stage(_Table) -> ?NOT_LOADED.
 
@@ -654,8 +655,8 @@ disk_rename(_From, _To) -> ?NOT_LOADED.
           ok | {error, source | target, Cause :: atom(), Text :: binary()}.
 disk_copy(_From, _To) -> ?NOT_LOADED.
 
-%% Writes what can be read of a table to new files. The type of the table is given in case its files
-%% do not tell it. `Kept' is where the damaged files are.
+%% Writes all readable records of a table to new files. The type of the table is given in case its
+%% files do not tell it. `Kept' is where the damaged files are.
 -spec disk_repair(Directory :: binary(),
                   default | {ats:table_type(), KeyPos :: pos_integer(), default | binary()}) ->
           {ok, Records :: non_neg_integer(), LostEntries :: non_neg_integer(),
@@ -663,8 +664,8 @@ disk_copy(_From, _To) -> ?NOT_LOADED.
         | disk_failure().
 disk_repair(_Directory, _Told) -> ?NOT_LOADED.
 
-%% As {@link lookup/2}, of an open table and not of a snapshot. Values that are still to be merged
-%% are given as the store has them.
+%% Like {@link lookup/2}, for an open table and not for a snapshot. Values that are still to be
+%% merged are given as the store has them.
 -spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()] | {pending, disk_record()}.
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
@@ -716,14 +717,14 @@ disk_set_memory(_Bytes) -> ?NOT_LOADED.
 collect() -> ?NOT_LOADED.
 
 -ifdef(FORCING).
-%% From now on one of `Splits' writes to an `ordered_set' forces it to split a part of itself, as
-%% contention would do, and one of `Joins' to join two; 0 is never.
+%% Makes one of `Splits' writes to an `ordered_set' split a part of it, as contention would, and one
+%% of `Joins' join two parts; 0 means never.
 -spec force_adaptation(ats:table(), Splits, Joins) -> true
     when Splits :: non_neg_integer(), Joins :: non_neg_integer().
 force_adaptation(_Table, _Splits, _Joins) -> ?NOT_LOADED.
 
-%% From now on the slices of queries of all processes end after `Ticks' keys, objects and empty
-%% places; those of 0 when their time is over, as usual.
+%% Ends each slice of the queries of all processes after `Ticks' keys, objects and empty slots; with
+%% 0 slices end by time again.
 -spec force_slices(Ticks :: non_neg_integer()) -> true.
 force_slices(_Ticks) -> ?NOT_LOADED.
 -endif.

@@ -168,7 +168,7 @@ effective(#options{type = Type, write_concurrency = {_, _}}) when ?IS_ORDERED(Ty
     error;
 effective(#options{owner = Owner, protection = Protection})
   when Owner =/= process, Protection =/= public ->
-    %% No process could write to the table, or even delete it.
+    %% A private table without an owner could be written or deleted by no process.
     error;
 effective(#options{protection = private} = Read) ->
     Read#options{write_concurrency = false, read_concurrency = false};
@@ -225,7 +225,7 @@ owner(_Unknown) ->
 -spec is_ordered(ats:table_type()) -> boolean().
 is_ordered(Type) -> ?IS_ORDERED(Type).
 
-%% @doc Reads what {@link ats:setopts/2} shall change: one option or a list, none of them twice.
+%% @doc Reads the options of {@link ats:setopts/2}: one option or a list, none of them twice.
 -spec parse_changes(term()) -> ats_nif:changes() | error.
 parse_changes(Options) when is_list(Options) ->
     changes(Options, {false, undefined, false, false});

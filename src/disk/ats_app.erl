@@ -39,8 +39,8 @@ add_to_mnesia(Supervisor) ->
 stop(_State) ->
     ok.
 
-%% To close a table takes as long as to write what is in memory, so the server is given the time it
-%% needs.
+%% The server may take its time to stop: closing a table takes as long as writing its records in
+%% memory.
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = ats_merge_watchdog:prepare(),

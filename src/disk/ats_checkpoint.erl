@@ -43,7 +43,7 @@ write_and_publish(Source, Options) ->
          fun() ->
                  try then(dats:from_ats(Name, Source), fun() -> ats_disk_tables:publish(Name) end)
                  after
-                     %% It is closed already if it was published.
+                     %% A published table is closed already.
                      _ = dats:close(Name)
                  end
          end).

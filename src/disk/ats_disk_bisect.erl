@@ -1,12 +1,11 @@
-%% @private
-%% @doc Finds where a range begins that only a function of the program knows.
+%% @private @doc Finds the beginning of a range that is given by a function of the program.
 %%
 %% `IsBelow(Key)' says whether a key is below the range. It must be true for the first keys of a
 %% table, none or some or all, and false for the others. The native library cannot call it, so the
-%% search is a dialogue: the library divides the keys that are left by what is in memory and in
-%% indexes, and shows the first key of the upper part. So the function is asked O(log n) times,
-%% about keys that are there, or are there but count as missing; and of each run, a part of the
-%% index and a block are read at most for each time.
+%% search is a dialogue: the library divides the remaining keys by those in memory and in indexes,
+%% and shows the first key of the upper part. So the function is called O(log n) times, with keys
+%% that the table has or that count as missing. Each call reads at most a part of the index and one
+%% block of each run.
 -module(ats_disk_bisect).
 
 -export([low_cut/2]).

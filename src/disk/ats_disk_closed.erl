@@ -1,8 +1,8 @@
 %% @private
 %% @doc Tables that are not open: removing, renaming and copying them.
 %%
-%% Nobody has them open, in whatever virtual machine: their directories are locked meanwhile. Each
-%% function waits for a table that is being closed in the background.
+%% Their directories are locked meanwhile, so that no virtual machine can open them. Each function
+%% waits for a table that is being closed in the background.
 -module(ats_disk_closed).
 
 -export([destroy/1, rename/2, copy/2, call_with/2]).

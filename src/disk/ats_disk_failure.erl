@@ -29,7 +29,7 @@
       | {system_limit, file:filename_all(), What :: unicode:chardata()}
       | {storage, file:filename_all(), What :: unicode:chardata()}.
 
-%% @doc The answer for what a native function has returned that says a text besides the cause.
+%% @doc Returns the answer for the result of a native function that has a text besides the cause.
 -spec of_call(ok | {error, atom(), term()}, Directory :: term()) -> ok | {error, term()}.
 of_call(ok, _Directory) ->
     ok;

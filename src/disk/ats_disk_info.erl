@@ -4,7 +4,7 @@
 
 -export([all/1, item/2]).
 
-%% As `dets' has them.
+%% The items that `dets' has.
 -define(ITEMS, [type, keypos, size, file_size, filename]).
 -define(OF_SNAPSHOT, [type, keypos, size, filename, snapshot_of, owner, age]).
 

@@ -42,7 +42,7 @@ explain(Cause, _Name) ->
 %% so the objects are looked up.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Folds a function over what differs between two snapshots of a table.
+%% @doc Folds a function over the differences between two snapshots of a table.
 -spec diff(dats:snapshot(), dats:snapshot(), fun((dats:difference(), Acc) -> Acc), Acc) -> Acc.
 diff(First, Second, Function, Acc) ->
     ok = check(First),

@@ -1,8 +1,8 @@
 %% @private
 %% @doc Reads the option lists of `dats:open_file/2'.
 %%
-%% Later options replace earlier ones, and what is not given is what `dets' takes: a `set' with its
-%% keys at position 1.
+%% Later options replace earlier ones. The defaults are those of `dets': a `set' with its keys at
+%% position 1.
 %%
 %% An option that is none, or has a wrong value, is an error of the caller, `badarg'. One that
 %% `dets' has and `dats' cannot serve is an answer, `{error, {unsupported, Option}}': the program
@@ -39,9 +39,11 @@
 %% the key are `default' if the table is opened as it was made.
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
-%% Of a block: below, every record would be one; above, each read of a key would be long.
+%% Bounds of the block size. Below, every record would be a block; above, each read of a key would
+%% be long.
 -define(BLOCK_SIZES, 64, 16#1000000).
-%% With less, what is in memory would be less than what it takes to find it.
+%% Lower bound of the memory. Below it, the index of the records in memory would be larger than the
+%% records.
 -define(LEAST_MEMORY, 65536).
 %% A power failure loses at most the writes of the last second.
 -define(INTERVAL, 1000).
@@ -83,7 +85,7 @@ parse(Name, Options) when is_list(Options) ->
 parse(Name, Option) ->
     parse(Name, [Option]).
 
-%% @doc Returns the options that open what is in a directory as it was made.
+%% @doc Returns the options that open the table in a directory with the type that it was made with.
 -spec parse_made(Directory :: term()) -> {ok, parsed()} | badarg | {error, term()}.
 parse_made(Directory) ->
     in_directory(option({file, Directory}, (defaults())#{create := false})).
@@ -281,13 +283,14 @@ directory(Name) when is_list(Name); is_binary(Name); is_atom(Name) ->
 directory(_) ->
     badarg.
 
-%% Parts that lead nowhere are no name for what is not there yet.
+%% Removes parts that are `.', which cannot be resolved in a directory that does not exist yet.
 -spec without_dots(file:filename_all()) -> file:filename_all().
 without_dots(Name) ->
     filename:join([Part || Part <- filename:split(Name), Part =/= ".", Part =/= <<".">>]).
 
-%% A binary is a name as the system has it; zeros end names there. In directories of one beginning
-%% the native library makes what is not complete yet, and removes what it finds there.
+%% Returns the name as the system has it. A binary is that already; zeros would end a name there.
+%% Names with the prefix of temporary directories are refused: the native library makes incomplete
+%% tables in these, and removes their contents.
 -spec native_name(file:filename_all()) -> binary() | error.
 native_name(Name) ->
     Native = case is_binary(Name) of
@@ -356,7 +359,7 @@ check_modules(#{directory := Directory, merge := Merge, formats := Formats}) ->
                 ok when Merge =:= default -> check_program(OfTable);
                 Checked -> Checked
             end;
-        %% Opening it says what is wrong with it.
+        %% Opening the table reports its faults.
         _ ->
             ok
     end.
@@ -384,7 +387,8 @@ check_program(_Named) ->
     ok.
 
 %% @doc Returns `true' if a process that asks for some options can use a table that was opened with
-%% others. The first to open it decides what only says how fast it is, or how durable.
+%% others. Options that only concern speed or durability are decided by the first process that opens
+%% the table.
 -spec fits(Asked :: parsed(), Opened :: parsed()) -> boolean().
 fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,

@@ -3,7 +3,7 @@
 %%
 %% A table that was left open needs no repair. A table with spoilt files does: records that can be
 %% read are written to new files, and the damaged files are kept beside the directory. A warning,
-%% whose report is a map, logs what was saved and what is lost.
+%% whose report is a map, logs which records were saved and which are lost.
 -module(ats_disk_repair).
 
 -include_lib("kernel/include/logger.hrl").

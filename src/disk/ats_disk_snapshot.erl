@@ -1,8 +1,8 @@
 %% @private
 %% @doc Reading a table on disk as it is at one moment, however long that takes.
 %%
-%% A snapshot is a table of its own, which shares with the other what is on disk and in memory, and
-%% which no call changes. It belongs to the process that took it: if that is killed, it ends.
+%% A snapshot is a table of its own, which shares files and memory with the other, and which no call
+%% changes. It belongs to the process that took it: if that is killed, it ends.
 %%
 %% If a module merges the values of the table, a walk of a snapshot goes on by itself. A read
 %% of one key is refused with the cause `pending' if its values are still to be merged: then they

@@ -4,9 +4,9 @@
 %% It counts how often each process has opened each table. When the last of them has closed it, or
 %% has ended, the table is closed; and so are all tables when the application stops, or the whole
 %% system. Opening and closing read and write files, which takes long; both are done by processes of
-%% their own, and what is asked about the same table meanwhile waits for them. So does who opens
-%% the directory of a table that is being closed under another name, or with another spelling: what
-%% counts is which directory it is.
+%% their own, and requests about the same table wait for them meanwhile. A process that opens the
+%% directory of a table that is being closed waits, too, also under another name or spelling:
+%% directories are compared by identity.
 %%
 %% Users find a table by its name in an `ets' table, without asking this process.
 -module(ats_disk_tables).
@@ -32,7 +32,7 @@
                 options :: ats_disk_options:parsed(),
                 users = #{} :: #{pid() => pos_integer()}}).
 
-%% A table that is being opened or closed, and what was asked meanwhile.
+%% A table that is being opened or closed, and the requests that wait for it.
 -record(changing, {waiting = queue:new() :: queue:queue(request())}).
 
 -type request() :: {open, gen_server:from(), ats_disk_options:parsed()}
@@ -51,7 +51,7 @@
 -type work() :: {opening, name(), request(), Closed :: non_neg_integer()}
               | {closing, name(), gen_server:from() | none, #table{}}.
 -type place() :: {Device :: integer(), Inode :: integer()} | unknown.
-%% Identity of a directory, whatever its name is.
+%% Identity of a directory, independent of its name.
 
 %% `{Name, Id, Options}'.
 -define(NAMES, ?MODULE).
@@ -262,7 +262,7 @@ await_end(Monitor) ->
 %% Opening and closing
 %%--------------------------------------------------------------------------------------------
 
-%% Does what is asked about a table, or leaves it for later.
+%% Handles a request about a table, or queues it.
 -spec ask(name(), request(), #state{}) -> #state{}.
 ask(Name, Request, #state{tables = Tables} = State) ->
     case Tables of
@@ -453,7 +453,7 @@ caller({Pid, _Tag}) -> Pid.
 put_table(Name, Table, #state{tables = Tables} = State) ->
     State#state{tables = Tables#{Name => Table}}.
 
-%% If the process has ended already, the monitor tells at once.
+%% Monitors a process. If it has ended already, the message of the monitor comes at once.
 -spec add_user(name(), #table{}, pid(), #state{}) -> #state{}.
 add_user(Name, #table{users = Counts} = Table, Pid, #state{users = Users} = State) ->
     Counted = maps:update_with(Pid, fun(Count) -> Count + 1 end, 1, Counts),

@@ -161,17 +161,17 @@ replace_all(Table, Fill) ->
     Memory = ats_nif:disk_stage(Table),
     try Fill(#stage{table = Table, into = Memory})
     after
-        %% It may be gone already.
+        %% The table may be gone already.
         try ats_nif:delete(Memory)
         catch error:{ats_error, _Cause} -> true
         end
     end.
 
 %% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that
-%% can be known; it is asked before the first of them replace what was there.
+%% can be known; it is called before the first of them replace the old objects.
 -spec stage_objects([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
 stage_objects(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
-    %% Others may write to the table itself, and a module merge what they write.
+    %% Other processes may write to the table itself, and a module may merge their values.
     case ats_merge_access:try_change(Into, insert, [Objects]) of
         {ok, true} when Into =:= Table -> Stage;
         {ok, true} -> empty_if_full(HaveKeys, Stage);

@@ -63,7 +63,7 @@ chunk_in(Snapshot, Direction, Last) ->
 -spec step(ats:tid(), up | down, start | {behind, Key :: term()}) -> tuple() | none.
 step(Table, Direction, From) ->
     InOrder = case ats_nif:disk_kind(Table) of
-                  %% As the native functions do.
+                  %% Same order as in the native functions.
                   {Type, _, _} when Type =:= set; Type =:= bag; Type =:= duplicate_bag -> up;
                   _ -> Direction
               end,

@@ -21,8 +21,8 @@
 %% byte by byte. Keys with the same bytes are the same key.</li>
 %% <li>Both are functions of their arguments. They are called by the process that reads or writes,
 %% and by those that merge.</li>
-%% <li>`version()' changes whenever one of the others means something else than before: what was
-%% written under one version is read by no other.</li>
+%% <li>`version()' changes whenever one of the others changes its meaning: data that was written
+%% under one version is read by no other.</li>
 %% </ul>
 %%
 %% A term that has no bytes is the exception `badarg'. Bytes that cannot be decoded are the answer

@@ -31,7 +31,8 @@
 -type select() :: '$end_of_table' | goes_on().
 %% The place where a select goes on, if it does.
 -opaque goes_on() :: {select, ats:continuation() | '$end_of_table', Rest :: [tuple()], range()}.
-%% It reads a snapshot, which belongs to the process that began it.
+%% State of a select: a snapshot, which belongs to the process that began it, and the rest of the
+%% range.
 -type range() :: {Snapshot :: ats:tid(), ats_format:formats(), Upper :: edge(),
                   Filter :: fun((term(), term()) -> term())}.
 
@@ -260,7 +261,7 @@ rows({[Row | Rest], Continuation}, {_Snapshot, Formats, Upper, Filter} = Range, 
     end;
 rows({[_NoPair | _], _Continuation}, _Range, _Wanted, _Found) ->
     erlang:error({ats_error, row});
-%% Also when enough was found: what is complete keeps no snapshot.
+%% Continues also if enough rows were found: a completed range releases its snapshot.
 rows({[], Continuation}, Range, Wanted, Found) ->
     rows(ats_select:continue(Continuation), Range, Wanted, Found).
 

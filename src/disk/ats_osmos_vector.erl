@@ -1,6 +1,5 @@
-%% @private
-%% @doc The merge of osmos that adds tuples of integers, element by element. If one has more
-%% elements than the other, they stay what they are. The value `delete' deletes.
+%% @private @doc The merge of osmos that adds tuples of integers, element by element. If one has
+%% more elements than the other, these stay as they are. The value `delete' deletes.
 -module(ats_osmos_vector).
 
 -behaviour(ats_merge).

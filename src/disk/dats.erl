@@ -1,24 +1,23 @@
 %% @doc Tables on disk: what `dets' is to `ets', `dats' is to `ats'.
 %%
 %% This module is a drop-in for `dets': the same functions with the same arguments, results and
-%% errors. Change `dets:' to `dats:' and the program does what it did before, on another file
-%% format. A table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges,
-%% match specifications that read no more than they need, and functions that do several things as
-%% one.
+%% errors. Change `dets:' to `dats:' and the program works as before, on another file format. A
+%% table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges, match
+%% specifications that read no more than they need, and functions that do several things in one
+%% step.
 %%
 %% Good for: tables larger than memory, many writes in any order, ranges and prefixes of keys, data
 %% that must be there after a crash. Not good for: single reads right after many writes of the same
-%% keys, and the number of objects, which the table does not know by itself.
+%% keys, and counting objects, as a table does not keep their number.
 %%
-%% The page `docs/use/tables-on-disk.md' says what is promised: what a crash leaves, what each
-%% function sees while others write, and where `dats' differs from `dets'.
+%% The page `docs/use/tables-on-disk.md' states the guarantees: the contents after a crash, the view
+%% that each function has while others write, and the differences from `dets'.
 %%
-%% == Answers ==
-%% Answers are those of `dets'. A function that only does something returns `ok'. A wrong argument
-%% is the exception `badarg', which says in words what is wrong; so is a table that is not open. A
-%% fault of the files is an answer, `{error, Reason}' (see {@link reason()}), and
-%% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1},
-%% exit with that answer instead, since it could be a key.
+%% == Answers == Answers are those of `dets'. A function that only does something returns `ok'. A
+%% wrong argument, or a table that is not open, raises `badarg', and the exception says why in
+%% words. A fault of the files is an answer, `{error, Reason}' (see {@link reason()}), and {@link
+%% format_error/1} says it in words. Functions that return keys, such as {@link first/1}, exit with
+%% that answer instead, since it could be a key.
 -module(dats).
 
 -export([open_file/1, open_file/2, close/1, is_dats_file/1, is_dets_file/1, all/0]).
@@ -50,7 +49,7 @@
 -type tab_name() :: term().
 %% The name of an open table; for functions that only read, also a {@type snapshot()}.
 -type snapshot() :: ats:tid().
-%% A table that is what another one was at a moment, and can only be read.
+%% A read-only view of a table as it was at one moment.
 -type snapshot_option() :: {max_age, infinity | (Milliseconds :: pos_integer())}.
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
@@ -74,15 +73,15 @@
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
                 | {fixed_table, tab_name()} | {unsupported, option()}.
 -opaque continuation() :: {tab_name(), what(), ats:continuation()}.
-%% The place where a chunked call goes on; not to be looked into.
+%% The position at which a chunked call goes on; opaque to callers.
 -opaque chunk_continuation() :: {tab_name(), bchunk, ats_disk_bchunk:position()}.
-%% The place where {@link bchunk/2} goes on; not to be looked into.
+%% The position at which {@link bchunk/2} goes on; opaque to callers.
 -type what() :: select | bindings | object.
-%% Results of a chunked call. Each kind has its own function that goes on.
+%% The kind of results of a chunked call. Each kind has its own function that goes on.
 
-%% What a native call refuses becomes an exception of the function that the user has called, or an
-%% answer. It is a macro and not a function because the top of the stack trace has to be the user's
-%% call, and because success must cost nothing.
+%% Turns the refusal of a native call into an exception of the function that the user has called, or
+%% into an answer. This is a macro and not a function because the top of the stack trace has to be
+%% the user's call, and because success must cost nothing.
 -define(OTHERWISE(Call, Name, Arguments, Cause, Failed),
         try Call
         catch error:{ats_error, Cause} ->
@@ -101,10 +100,10 @@
 -define(DONE(Call, Name, Arguments),
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
-%% A table that is changed.
+%% The table for a function that changes it; a snapshot is refused.
 -define(CHANGED(Name), (ats_disk_tables:find_table(Name))).
 
-%% A native function reads, or changes, a table whose values may have to be merged by a module
+%% Call a native function that reads, or changes, a table whose values a module may have to merge
 %% first; see {@link ats_merge_access}.
 -define(READ(Function, Arguments, Name),
         ats_merge_access:read(?TABLE(Name), Function, Arguments)).
@@ -117,7 +116,7 @@
 %% Opening and closing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Opens the table in a directory, as it was made, for the caller. The name is a new one.
+%% @doc Opens the existing table in a directory for the caller, under a new name.
 -spec open_file(Directory :: file:name_all()) -> {ok, tab_name()} | {error, reason()}.
 open_file(Directory) ->
     case ats_disk_options:parse_made(Directory) of
@@ -126,56 +125,58 @@ open_file(Directory) ->
         badarg -> erlang:error(badarg, [Directory])
     end.
 
-%% @doc Opens a table for the caller, or makes it.
+%% @doc Opens a table for the caller, and makes it if it does not exist.
 %%
 %% The table is open until each process that has opened it has closed it as often as that, or has
 %% ended. A process that opens a table that is open already must ask for the same directory and the
-%% same `access', and for nothing else than there is.
+%% same `access', and its other options must not contradict those of the open table.
 %%
 %% <dl>
-%% <dt>`{file, Directory}'</dt><dd>where the table is. The directory is made if it is not there,
-%% in one that is. If the option is missing, the name of the table is taken, which must be an atom
-%% or a string then</dd>
-%% <dt>`{type, Type}'</dt><dd>`set', which is the default, `ordered_set', `bag',
-%% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
-%% type, if it is given</dd>
-%% <dt>`{keypos, Pos}'</dt><dd>where objects have their key, 1 by default. A table that is there
-%% must have it there, if it is given</dd>
-%% <dt>`{access, read | read_write}'</dt><dd>with `read', which wants a table that is there, no
-%% process can change objects, and nothing in the directory is written</dd>
-%% <dt>`{durability, sync}'</dt><dd>a write returns when it is on disk. Writes that wait at the
-%% same time share that</dd>
-%% <dt>`{durability, {interval, Ms}}'</dt><dd>it is at most that long after. The default, with a
-%% second. `{auto_save, Ms}' means the same</dd>
-%% <dt>`{durability, system}'</dt><dd>when the system does that: some 30 seconds on Linux.
-%% `{auto_save, infinity}' means the same</dd>
-%% <dt>`{merge, Merge}'</dt><dd>how the values are merged that {@link write/3} writes to the same
-%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the
-%% default, keeps the last. Not for bags. A table that is there must have it, if it is given</dd>
-%% <dt>`{block_size, Bytes}'</dt><dd>about how much is read from disk at once; 4096</dd>
-%% <dt>`{compressed, true}'</dt><dd>what is written from now on to sorted files is compressed with
+%% <dt>`{file, Directory}'</dt><dd>the directory of the table. It is made if it does not exist; its
+%% parent must exist. Without this option the name of the table is the directory, and must be an
+%% atom or a string</dd>
+%% <dt>`{type, Type}'</dt><dd>`set', which is the default, `ordered_set', `bag', `duplicate_bag',
+%% `ordered_bag', or `ordered_duplicate_bag'. An existing table must have this type, if the option
+%% is given</dd>
+%% <dt>`{keypos, Pos}'</dt><dd>the position of the key in objects, 1 by default. An existing table
+%% must have the same one, if the option is given</dd>
+%% <dt>`{access, read | read_write}'</dt><dd>with `read' the table must exist, no process can change
+%% objects, and nothing in the directory is written</dd>
+%% <dt>`{durability, sync}'</dt><dd>a write returns when it is on disk. Writes that wait at the same
+%% time share one sync</dd>
+%% <dt>`{durability, {interval, Ms}}'</dt><dd>a write is on disk at most `Ms' milliseconds after it
+%% returned. The default, with 1000. `{auto_save, Ms}' means the same</dd>
+%% <dt>`{durability, system}'</dt><dd>the operating system decides when a write is on disk: some 30
+%% seconds later on Linux. `{auto_save, infinity}' means the same</dd>
+%% <dt>`{merge, Merge}'</dt><dd>how the values that {@link write/3} writes to one key are merged. A
+%% value is the element behind the key. `ats:merge/4' lists the merges; `replace', which is the
+%% default, keeps the last value. Not for bags. An existing table must have this merge, if the
+%% option is given</dd>
+%% <dt>`{block_size, Bytes}'</dt><dd>approximate size of a block, the unit of reads from disk;
+%% 4096</dd>
+%% <dt>`{compressed, true}'</dt><dd>sorted files that are written from now on are compressed with
 %% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the
-%% files are often half as large. `false' is the default. Either reads what the other has
-%% written</dd>
-%% <dt>`{memory, Bytes}'</dt><dd>how much memory the table takes at most for what was written
-%% last, and for what was read; 320 MiB</dd>
-%% <dt>`{snapshot_age, Ms}'</dt><dd>what the table was at a moment is kept for a call that reads
-%% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
-%% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
-%% never. It does not concern those of {@link snapshot/1}</dd>
-%% <dt>`{snapshot_memory, Bytes}'</dt><dd>how much memory snapshots of {@link snapshot/1} hold at
-%% most besides that of the table. If it is more, the oldest of them end; 256 MiB</dd>
-%% <dt>`{repair, true}'</dt><dd>if files are damaged so that the table cannot be opened, what can
-%% be read is written to new files, and the table is opened. The damaged files are kept in a
-%% directory beside, and a warning is logged that says what was lost</dd>
-%% <dt>`{repair, false}'</dt><dd>such a table is answered by `{error, {needs_repair,
-%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</dd>
+%% files are often half as large. `false' is the default. Each setting reads files of the other</dd>
+%% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks;
+%% 320 MiB</dd>
+%% <dt>`{snapshot_age, Ms}'</dt><dd>lifetime of an internal snapshot that nobody reads. Calls that
+%% read the table as of one moment keep such a snapshot, and so does {@link select_continue/3}. A
+%% function that goes on with an expired one answers `{error, {snapshot_expired, Directory}}'. An
+%% hour by default; `infinity' is never. Snapshots of {@link snapshot/1} do not expire by this
+%% option</dd>
+%% <dt>`{snapshot_memory, Bytes}'</dt><dd>limit of the memory that snapshots of {@link snapshot/1}
+%% hold besides that of the table. Beyond it the oldest of them end; 256 MiB</dd>
+%% <dt>`{repair, true}'</dt><dd>if the table cannot be opened because files are damaged, all
+%% readable objects are written to new files, and the table is opened. The damaged files are kept in
+%% a directory beside it, and a logged warning names the losses</dd>
+%% <dt>`{repair, false}'</dt><dd>for such a table the answer is `{error, {needs_repair,
+%% Directory}}'. Without the option it is `{error, {damaged, Directory, What}}'</dd>
 %% <dt>`{repair, force}'</dt><dd>all files are read and written anew, also if nothing shows yet
 %% that they are damaged</dd>
 %% </dl>
 %%
-%% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
-%% nothing: that is about the end of the system, and of power.
+%% The end of the virtual machine, by `halt' or by a signal, loses nothing, whatever the durability
+%% is: the option is about crashes of the operating system and loss of power.
 %%
 %% `estimated_no_objects', `min_no_slots', `max_no_slots' and `{ram_file, false}' are accepted and
 %% mean nothing. With `{ram_file, true}' the answer is `{error, {unsupported, Option}}'.
@@ -209,9 +210,9 @@ open_parsed(Name, Options) ->
 maybe_ok(ok, Answer) -> Answer();
 maybe_ok({error, _} = Failed, _Answer) -> Failed.
 
-%% @doc Closes a table for the caller. When no process has it open any more, what was written last
-%% is moved from the journal to sorted files, so that the next opening need not. The table is not
-%% fixed by the caller any more, as in `dets'.
+%% @doc Closes a table for the caller. When no process has the table open any more, the latest
+%% writes are moved from the journal to sorted files, so that the next opening need not do this.
+%% Fixations of the caller end, as in `dets'.
 -spec close(tab_name()) -> ok | {error, reason()}.
 close(Name) ->
     ?ANSWER(close_found(Name), Name, [Name]).
@@ -225,7 +226,7 @@ close_found(Name) ->
     Closed =/= ok orelse unfix(Table),
     Closed.
 
-%% Releases what the caller has fixed of a table that others have open still.
+%% Releases the fixations of the caller, for a table that others still have open.
 -spec unfix(ats:tid() | none) -> ok.
 unfix(Table) ->
     try ats_nif:disk_kind(Table) of
@@ -264,8 +265,9 @@ is_dets_file(Directory) ->
     is_dats_file(Directory).
 
 %% @doc Removes a table that is not open, and its directory. Other files in the directory stay, and
-%% so does that then: the answer is `{ok, Names}' with the names of those. A table whose files are
-%% damaged can be removed, too. After a crash in between the same call goes on.
+%% then the directory stays, too: the answer is `{ok, Names}' with the names of these files. A table
+%% whose files are damaged can be removed, too. After a crash during the call, the same call
+%% completes the removal.
 -spec destroy(Directory :: file:name_all()) ->
           ok | {ok, Foreign :: [file:filename_all()]} | {error, reason()}.
 destroy(Directory) ->
@@ -275,8 +277,8 @@ destroy(Directory) ->
     end.
 
 %% @doc Gives the directory of a table that is not open another name, in the same file system. A
-%% table that has that name is removed: from one moment on the name is that of the renamed table,
-%% also after a crash, and if there is one, `From' may have what is left of the other.
+%% table that has this name is removed: from one moment on the name is that of the renamed table,
+%% also after a crash. After a crash, `From' may hold remains of the removed table.
 -spec rename_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
 rename_table(From, To) ->
     case ats_disk_closed:rename(From, To) of
@@ -284,8 +286,9 @@ rename_table(From, To) ->
         Answer -> Answer
     end.
 
-%% @doc Copies a table that is not open for writing to a directory that is empty or not there. The
-%% copy is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
+%% @doc Copies a table that is not open for writing to a directory that is empty or does not exist.
+%% The copy is on disk when the call returns; if it fails, or the system stops meanwhile, there is
+%% none.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -314,15 +317,15 @@ copy_table(From, To) ->
 checkpoint(Name, To) ->
     ?ANSWER(ats_disk_checkpoint:make(Name, To, []), Name, [Name, To]).
 
-%% @doc Makes a table in another directory, which is what an open table is at one moment of the
-%% call. All that was written before the call is in it, each list of objects whole or not at all;
-%% nobody waits meanwhile. The directory must be empty or not there. The table there is on disk when
-%% the call returns; if it fails, or the system stops meanwhile, there is none.
+%% @doc Copies an open table, as it is at one moment of the call, to another directory. The copy has
+%% all writes from before the call, and each list of objects as a whole or not at all; nobody waits
+%% meanwhile. The directory must be empty or not exist. The copy is on disk when the call returns;
+%% if it fails, or the system stops meanwhile, there is none.
 %%
-%% In the same file system the files get a second name, so it takes milliseconds, and no room until
-%% the open table has replaced them. In another file system they are copied. The option `{since,
-%% Earlier}' names the directory of an earlier checkpoint there, which is not open for writing: of
-%% the files that it has, none is copied.
+%% In the same file system the files get a second name, so the call takes milliseconds, and the copy
+%% takes no room until the open table has replaced the files. In another file system they are
+%% copied. The option `{since, Earlier}' names the directory of an earlier checkpoint there, which
+%% is not open for writing: files that it has are not copied.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -346,20 +349,21 @@ checkpoint(Name, To, Options) ->
 snapshot(Name) ->
     ?ANSWER(ats_disk_moment:make(Name, []), Name, [Name]).
 
-%% @doc Makes a table that is what an open table is at this moment, and can only be read. O(1),
-%% however large the table is; nobody waits for it.
+%% @doc Makes a snapshot: a read-only table with the objects that an open table has at this moment.
+%% O(1), however large the table is; nobody waits for it.
 %%
 %% All functions that read take it in the place of a name, {@link table/1} and continuations
 %% included, and {@link info/2}; other processes may read it, too. Functions that change a table, or
-%% its files, fail with `badarg'. It has all that was written before the call, and each list of
-%% objects whole or not at all.
+%% its files, fail with `badarg'. It has all writes from before the call, and each list of objects
+%% as a whole or not at all.
 %%
 %% It ends with {@link release/1}, with the process that made it, when the table is closed, and when
 %% it is older than the option `{max_age, Ms}' says; the default is `infinity'. Functions that read
-%% it fail with `badarg' then, which says why it has ended; {@link info/1} returns `undefined'.
+%% it fail with `badarg' then, and the exception says why it has ended; {@link info/1} returns
+%% `undefined'.
 %%
-%% While it is there, what it shows is kept: versions of objects in memory that were replaced since,
-%% and files that were. `info(Name, snapshots)' tells of that. If all snapshots of a table hold more
+%% While it exists, it keeps versions of objects in memory, and files, that were replaced since.
+%% `info(Name, snapshots)' tells how many bytes these are. If all snapshots of a table hold more
 %% memory than its option `snapshot_memory' says, the oldest end.
 %%
 %% ```
@@ -380,8 +384,9 @@ snapshot(Name) ->
 snapshot(Name, Options) ->
     ?ANSWER(ats_disk_moment:make(Name, Options), Name, [Name, Options]).
 
-%% @doc Ends a snapshot, whichever process has made it: what only it has kept is given back at once.
-%% A snapshot that has ended otherwise may be released, too. A second time is `badarg'.
+%% @doc Ends a snapshot, whichever process has made it. Memory and files that only this snapshot
+%% keeps are freed at once. A snapshot that has ended otherwise may be released, too. A second call
+%% fails with `badarg'.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -395,7 +400,7 @@ snapshot(Name, Options) ->
 release(Snapshot) ->
     ?DONE(ats_moment:release(Snapshot), Snapshot, [Snapshot]).
 
-%% @doc Returns what differs between two snapshots of a table, as a list. See {@link diff/4}.
+%% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -413,18 +418,18 @@ diff(First, Second) ->
     ?ANSWER(lists:reverse(ats_disk_moment:diff(First, Second, fun(D, All) -> [D | All] end, [])),
             First, [First, Second]).
 
-%% @doc Folds a function over what differs between two snapshots of a table: what has to be done to
-%% get from the first to the second. Either may be the older.
+%% @doc Folds a function over the differences between two snapshots of a table: the changes that
+%% turn the first into the second. Either may be the older one.
 %%
-%% A difference is `{insert, Object}', `{delete, Object}', or, of a `set' and an `ordered_set',
-%% `{change, Old, New}'. The order is that of the keys of an ordered table. A key of a bag has all
-%% its deletes before its inserts; the order of the objects of a key is no difference.
+%% A difference is `{insert, Object}', `{delete, Object}', or, in a `set' and an `ordered_set',
+%% `{change, Old, New}'. In an ordered table, differences come in the order of the keys. A key of a
+%% bag has all its deletes before its inserts; the order of the objects of a key is no difference.
 %%
-%% What both snapshots have in files is not read. The time is that of reading what was written
-%% between the two, besides a look at the keys that are in memory; but a file that a compaction made
-%% between the two counts as written, as do those that it has replaced, and so do objects in ranges
-%% that were deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or
-%% those of a key.
+%% Files that both snapshots have are not read. The call takes as long as reading the writes between
+%% the two, besides a look at the keys in memory. A file that a compaction made between the two
+%% counts as written, and so do the files that it has replaced, and objects in ranges that were
+%% deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
+%% one key.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -441,7 +446,7 @@ diff(First, Second, Function, Acc) ->
     ?ANSWER(ats_disk_moment:diff(First, Second, Function, Acc),
             First, [First, Second, Function, Acc]).
 
-%% @doc The names of all open tables of this node.
+%% @doc Returns the names of all open tables of this node.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -470,25 +475,25 @@ info(Name) ->
 %% <dt>`filename'</dt><dd>its directory, as it was spelled when it was opened</dd>
 %% <dt>`size', `no_objects'</dt><dd>the number of objects. The first call after the table was
 %% opened reads all of it</dd>
-%% <dt>`no_keys'</dt><dd>the number of keys; of a bag, each call reads all of it</dd>
+%% <dt>`no_keys'</dt><dd>the number of keys; in a bag, each call reads the whole table</dd>
 %% <dt>`file_size'</dt><dd>bytes on disk, without the journal</dd>
 %% <dt>`memory'</dt><dd>bytes in memory</dd>
 %% <dt>`users'</dt><dd>the processes that have opened it, each as often as it has</dd>
 %% <dt>`owner'</dt><dd>the process that owns all open tables</dd>
 %% <dt>`tree_entries', `file_entries', `files'</dt><dd>the number of keys in memory, of entries in
-%% sorted files, and of those, as in osmos</dd>
+%% sorted files, and of sorted files, as in osmos</dd>
 %% <dt>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</dt><dd>as in `ets:info/2'</dd>
-%% <dt>`snapshots'</dt><dd>of snapshots made by {@link snapshot/1}, as a map: their `number'; the
-%% age of the `oldest' in milliseconds; the bytes that only they keep, in `memory' of what is in
-%% files meanwhile, and `file_size' of files that were replaced; and how many have ended by their
-%% age or by `snapshot_memory' since the table was opened, as `evicted'</dd>
+%% <dt>`snapshots'</dt><dd>the snapshots made by {@link snapshot/1}, as a map: their `number'; the
+%% age of the `oldest' in milliseconds; the bytes that only they keep, as `memory' those of objects
+%% that are in files by now, as `file_size' those of files that were replaced; and, as `evicted',
+%% how many have ended by their age or by `snapshot_memory' since the table was opened</dd>
 %% <dt>`snapshot_memory'</dt><dd>as it was opened</dd>
-%% <dt>`stats'</dt><dd>what the store has done since it was opened, as a map; see
+%% <dt>`stats'</dt><dd>counters of the store since it was opened, as a map; see
 %% `docs/use/operating.md'</dd>
 %% </dl>
 %%
 %% A snapshot has the items `type', `keypos', `size', `no_objects', `no_keys', `filename', `access',
-%% `fixed', `safe_fixed' and `safe_fixed_monotonic_time', all of its moment, and besides:
+%% `fixed', `safe_fixed' and `safe_fixed_monotonic_time', all as of its moment, and besides:
 %%
 %% <dl>
 %% <dt>`snapshot_of'</dt><dd>the name of the table</dd>
@@ -507,7 +512,7 @@ info(Name) ->
 info(Name, Item) ->
     ?ANSWER(ats_disk_info:item(Item, Name), Name, [Name, Item]).
 
-%% @doc Makes all durable that was written before.
+%% @doc Makes all earlier writes durable.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -522,7 +527,7 @@ sync(Name) ->
                                      ats_disk_tables:directory(Name)),
             Name, [Name]).
 
-%% @doc Writes what is in memory to sorted files. It does not wait for writes that come meanwhile.
+%% @doc Writes the objects in memory to sorted files. Does not wait for writes that come meanwhile.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -535,11 +540,11 @@ sync(Name) ->
 flush(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
 
-%% @doc Returns the memory in bytes that tables share which were opened without the option `memory':
-%% the budget, which is the parameter `disk_memory' that the application had when it was started, or
-%% 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
-%% read. While the first is more than its part, the largest tables write theirs to files, and writes
-%% are slowed down. Files that only snapshots read come besides.
+%% @doc Returns the memory in bytes that tables opened without the option `memory' share. `budget'
+%% is the parameter `disk_memory' that the application had when it was started, or 384 MiB;
+%% `memtables' is in use for the latest writes (a third at most), and `cache' for blocks that were
+%% read. While `memtables' is more than its part, the largest tables write theirs to files, and
+%% writes are slowed down. Files that only snapshots read come on top.
 %%
 %% ```
 %% 1> lists:sort(maps:keys(dats:shared_memory())).
@@ -550,9 +555,9 @@ flush(Name) ->
 shared_memory() ->
     ats_nif:disk_memory().
 
-%% @doc Merges all sorted files into one, of which then nothing is left that was replaced or
-%% deleted. Others go on meanwhile. The table does this by itself, a part at a time; a call takes as
-%% long as to read and write all of it.
+%% @doc Compacts all sorted files into one, which has no replaced or deleted objects. Other calls go
+%% on meanwhile. The table does this by itself, a part at a time; this call takes as long as reading
+%% and writing the whole table.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -567,7 +572,7 @@ shared_memory() ->
 compact(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
 
-%% A key that has several values now, and is merged by a module, is merged soon.
+%% Writes runs. Keys that then have several values, which a module merges, are merged soon.
 -spec write_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
           ok | {error, reason()}.
 write_runs(Name, Write) ->
@@ -576,11 +581,11 @@ write_runs(Name, Write) ->
     ok = ats_merge_background:pending(Table),
     Written.
 
-%% @doc Gives a table whose values a module merges the version that the module has now.
+%% @doc Moves a table whose values a module merges to the present version of the module.
 %%
-%% Values that were written under one version are merged by no other: until this is called, keys
+%% No other version merges values that were written under one: until this is called, reads of keys
 %% that are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
-%% OfModule}}}', and so do writes to all keys. So first these keys are merged:
+%% OfModule}}}', and so do writes to all keys. The call first merges these keys:
 %%
 %% <dl>
 %% <dt>`{old, OldModule}'</dt><dd>by a module with the functions of the old version, under
@@ -590,7 +595,8 @@ write_runs(Name, Write) ->
 %% </dl>
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
-%% is the answer, and the table has the version that it had. It takes as long as to read all of it.
+%% is the answer, and the table keeps its version. The call takes as long as reading the whole
+%% table.
 -spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
     ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?CHANGED(Name), How)),
@@ -648,7 +654,7 @@ insert(Name, Objects) ->
 insert_new(Name, Objects) ->
     ?ANSWER(?CHANGE(insert_new, [Objects], Name), Name, [Name, Objects]).
 
-%% @doc Removes all objects with a key, also if what was written to it cannot be merged.
+%% @doc Removes all objects with a key, also if its values cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
 delete(Name, Key) ->
     ?DONE(ats_nif:disk_delete(?CHANGED(Name), Key), Name, [Name, Key]).
@@ -729,8 +735,8 @@ take_first(Name) ->
 take_last(Name) ->
     ?ANSWER(take_end(?CHANGED(Name), take_last, down), Name, [Name]).
 
-%% In a table whose values a module merges these are two steps: another process may insert an object
-%% between them that would have been the first.
+%% Takes the object at one end. In a table whose values a module merges this takes two steps:
+%% another process may insert an object between them that would have been the first.
 -spec take_end(ats:tid(), take_first | take_last, up | down) -> [tuple()].
 take_end(Table, Function, Direction) ->
     case ats_nif:disk_try(Table, Function, []) of
@@ -754,8 +760,8 @@ take_found(Table, Function, Direction) ->
 %% @doc Adds to numbers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
 %%
-%% One number, or `{Pos, Number}', can be a float, and so can be what it is added to. All others are
-%% integers, as in `ets'.
+%% If the operation is one number, or `{Pos, Number}', this number and the element that it is added
+%% to can be floats. In all other operations they are integers, as in `ets'.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -973,8 +979,8 @@ prev_lookup(Name, Key) ->
 safe_fixtable(Name, Fix) ->
     ?DONE(ats_nif:safe_fixtable(?TABLE(Name), Fix), Name, [Name, Fix]).
 
-%% @doc Returns the objects of the key at a place, counted from 0, or `'$end_of_table'' behind the
-%% last one. O(I).
+%% @doc Returns the objects of the key at position `I', counted from 0, or `'$end_of_table'' behind
+%% the last one. O(I).
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1026,17 +1032,16 @@ foldr(Function, Acc, Name) ->
 fold(Function, Acc, Name, Direction) ->
     ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Direction).
 
-%% @doc Calls a function with each object as it is at one moment, until it says otherwise:
+%% @doc Calls a function with the objects of one moment, one after the other. Its result decides:
 %%
 %% <dl>
 %% <dt>`continue'</dt><dd>goes on</dd>
-%% <dt>`{continue, Value}'</dt><dd>goes on, and the value is among those that are
-%% returned</dd>
-%% <dt>`{done, Value}'</dt><dd>ends, and likewise</dd>
-%% <dt>anything else</dt><dd>ends, and this is returned</dd>
+%% <dt>`{continue, Value}'</dt><dd>goes on, and returns the value among others</dd>
+%% <dt>`{done, Value}'</dt><dd>ends, and returns the value among others</dd>
+%% <dt>anything else</dt><dd>ends, and returns this term</dd>
 %% </dl>
 %%
-%% Returns the values, the last one first.
+%% The values are returned the last one first.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1063,15 +1068,14 @@ step(Other, _Values) -> throw({?MODULE, traversed, Other}).
 %%--------------------------------------------------------------------------------------------
 %% Match specifications
 %%
-%% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
-%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. Functions
-%% that return everything at once read the table as it is at one moment. Each chunk of those that
-%% return chunks is read at a moment of its own. Functions that change objects change each as a
-%% whole.
+%% Bounds of the key, in the heads or in the guards, decide how much of a table is read: ranges and
+%% prefixes of tuples and lists in an `ordered_set', single keys in the other types. Functions that
+%% return everything at once read the table as it is at one moment. Each chunk of those that return
+%% chunks is read at a moment of its own. Functions that change objects change each as a whole.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Returns what a match specification makes of the objects that match it, in ascending order of
-%% the keys of an `ordered_set'.
+%% @doc Returns the results of a match specification for the objects that match it, in ascending
+%% order of the keys of an `ordered_set'.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1218,7 +1222,7 @@ take_selected(Table, MatchSpec) ->
         true -> ats_merge_access:take(Table, MatchSpec)
     end.
 
-%% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
+%% @doc Returns, for each object that matches a pattern, the list of the values of its variables, in
 %% the order of their numbers.
 %%
 %% ```
@@ -1288,12 +1292,12 @@ match_delete(Name, Pattern) ->
     ?DONE(is_integer(delete_selected(?CHANGED(Name), pattern(Pattern, [true]))),
           Name, [Name, Pattern]).
 
-%% A pattern that no tuple can match matches none, which only `ets' takes for an error.
+%% A pattern that no tuple can match selects nothing, as in `dets'; only `ets' refuses it.
 -spec pattern(term(), [term()]) -> ats:match_spec().
 pattern(Pattern, Body) when is_tuple(Pattern); is_atom(Pattern) -> [{Pattern, [], Body}];
 pattern(_Pattern, Body) -> [{'_', [false], Body}].
 
-%% Like `dets', and not like `ets', a specification without clauses is none.
+%% Refuses a specification without clauses, as `dets' does and `ets' does not.
 -spec list(tab_name(), ats:match_spec(), up | down) -> [term()].
 list(_Name, [], _Direction) ->
     erlang:error({ats_error, none});
@@ -1308,7 +1312,7 @@ chunk(_Name, _What, [], _Way, _Limit) ->
 chunk(Name, What, MatchSpec, Direction, default) ->
     chunk(Name, What, MatchSpec, Direction, ?FOLDED_AT_ONCE);
 chunk(Name, What, MatchSpec, Direction, 0) ->
-    %% As `dets' takes it: as few as possible.
+    %% `dets' takes 0 for as few as possible.
     chunk(Name, What, MatchSpec, Direction, 1);
 chunk(Name, What, MatchSpec, Direction, Limit) ->
     Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
@@ -1326,7 +1330,7 @@ continue(What, {Name, What, Continuation}) ->
 continue(_, _) ->
     erlang:error({ats_error, none}).
 
-%% If a snapshot had to be read, what follows is read from the table itself.
+%% Reads a chunk. If that took a snapshot, the continuation goes on in the table itself.
 -spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk | pending)) -> Chunk
               when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
 chunk_of(Table, Read) ->
@@ -1365,7 +1369,7 @@ repair_continuation({Name, What, Continuation} = Given, MatchSpec) ->
 repair_continuation(Given, MatchSpec) ->
     erlang:error(badarg, [Given, MatchSpec]).
 
-%% @doc Tells what it takes to run a match specification. See {@link ats:explain/2}.
+%% @doc Runs a match specification and reports the cost. See {@link ats:explain/2}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1384,8 +1388,8 @@ explain(Name, MatchSpec) ->
 %%--------------------------------------------------------------------------------------------
 %% Ranges of an ordered_set
 %%
-%% {@link ats} tells what they mean. Those that return everything at once read the table as it is at
-%% one moment.
+%% {@link ats} describes these functions. Those that return everything at once read the table as it
+%% is at one moment.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Name, Low, High, [])
@@ -1394,8 +1398,8 @@ range(Name, Low, High) ->
     ?ANSWER(read_range(Name, fun(Table) -> ats_range:range(Table, Low, High, []) end),
             Name, [Name, Low, High]).
 
-%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys. See {@link
-%% ats:range/4}.
+%% @doc Returns the objects with keys from `Low' to `High', in ascending order of the keys. See
+%% {@link ats:range/4}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1419,7 +1423,7 @@ prefix(Name, Pattern) ->
     ?ANSWER(read_range(Name, fun(Table) -> ats_range:prefix(Table, Pattern, []) end),
             Name, [Name, Pattern]).
 
-%% @doc Returns what has a key that begins as a pattern does. See {@link ats:prefix/3}.
+%% @doc Returns the objects whose keys begin with a prefix. See {@link ats:prefix/3}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(mails, [{type, ordered_set}]),
@@ -1497,8 +1501,8 @@ range_fold(Function, Acc, Name, Low, High) ->
     ?ANSWER(fold_range(Function, Acc, Name, Low, High, []),
             Name, [Function, Acc, Name, Low, High]).
 
-%% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
-%% than a hundred are in memory at a time. The function may change the table.
+%% @doc Folds a function over the results of {@link range/4}, in the same order. At most a hundred
+%% of them are in memory at a time. The function may change the table.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1524,7 +1528,8 @@ fold_range(Function, Acc, Name, Low, High, Options) ->
 read_range(Name, Read) ->
     ats_disk_snapshot:of_table(?TABLE(Name), Read).
 
-%% A continuation goes on in the table itself.
+%% Reads a range of a snapshot; with a limit, a chunk whose continuation goes on in the table
+%% itself.
 -spec read_range(tab_name(), term(), fun((ats:tid()) -> [term()] | {[term()], ats:continuation()}
                                                   | '$end_of_table')) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
@@ -1545,16 +1550,17 @@ init_table(Name, InitFun) ->
 
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
-%% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if
-%% the function fails, or provides what is no object. Of a fixed table the answer is `{error,
-%% {fixed_table, Name}}'.
+%% the answer is `{error, {init_fun, Returned}}', and the table is unchanged. It is also unchanged
+%% if the function fails, or provides a term that is no object. For a fixed table the answer is
+%% `{error, {fixed_table, Name}}'.
 %%
-%% With `{format, bchunk}' it provides what {@link bchunk/2} returned, of a table of the same type
-%% and with its keys at the same position. If a piece of that is missing, spoilt, or of something
-%% else, the answer is `{error, {damaged_bchunk, What}}' or `{error, {incompatible_bchunk, What}}'.
+%% With `{format, bchunk}' the function provides the chunks that {@link bchunk/2} returned for a
+%% table of the same type with its keys at the same position. If a piece of a chunk is missing,
+%% damaged, or of another table, the answer is `{error, {damaged_bchunk, What}}' or `{error,
+%% {incompatible_bchunk, What}}'.
 %%
-%% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
-%% from_ets/2} and the like, too. See the page `docs/use/tables-on-disk.md' for more of them.
+%% Up to 128 MiB of objects replace the old ones at one moment. The same holds for {@link
+%% from_ets/2} and its like. See the page `docs/use/tables-on-disk.md' for larger amounts.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, []),
@@ -1591,8 +1597,8 @@ unless_fixed(_Name, Done) -> Done.
 
 %% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
 %% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
-%% moment of its own; those of a {@link snapshot()} are of one moment. A continuation is `badarg'
-%% when the table was closed since, also if it is open again.
+%% moment of its own; those of a {@link snapshot()} are of one moment. A continuation fails with
+%% `badarg' if the table was closed since, also if it is open again.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1626,8 +1632,8 @@ bchunk(Name, Other) ->
 name_chunk(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
 name_chunk(_Name, '$end_of_table') -> '$end_of_table'.
 
-%% @doc Returns `true' if a table can be made by the chunks of a table of which `info(T,
-%% bchunk_format)' is this.
+%% @doc Returns `true' if a table can be filled with chunks of a table whose `info(T,
+%% bchunk_format)' is `Format'.
 -spec is_compatible_bchunk_format(tab_name(), Format :: term()) -> boolean().
 is_compatible_bchunk_format(Name, Format) ->
     ?ANSWER(is_compatible(?TABLE(Name), Format), Name, [Name, Format]).
@@ -1662,9 +1668,9 @@ to_ets(Name, EtsTable) ->
 
 %% @doc Inserts the objects, as they are at one moment, into a table of `ets', and returns that.
 %%
-%% With the option `{progress, Fun}', `Fun(Done, Total)' is called again and again, at the latest
-%% after some thousand objects, with the number of those so far, and of all, or `unknown'. The same
-%% holds for the other functions that take this option.
+%% With the option `{progress, Fun}', `Fun(Done, Total)' is called at least once in some thousand
+%% objects, with the number of objects so far, and that of all objects, or `unknown'. The same holds
+%% for the other functions that take this option.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1686,7 +1692,7 @@ to_ets(Name, EtsTable, Options) ->
 to_ats(Name, AtsTable) ->
     ?ANSWER(out(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
-%% @doc Does what {@link to_ets/3} does, into a table of `ats'.
+%% @doc Like {@link to_ets/3}, but into a table of `ats'.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1782,42 +1788,41 @@ progress(_) -> erlang:error({ats_error, options}).
 %%--------------------------------------------------------------------------------------------
 %% As in osmos
 %%
-%% A table of pairs of a key and a value, in the order of the keys. What is written is not read: the
-%% table merges what was written to a key when the key is read, or by and by.
+%% A table of pairs of a key and a value, in the order of the keys. A write does not read: the table
+%% merges the values of a key when the key is read, or in the background.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Opens a table by the options of osmos, or makes it: an `ordered_set'.
+%% @doc Opens or makes a table, an `ordered_set', with the options of osmos.
 %%
 %% <dl>
-%% <dt>`{directory, Directory}'</dt><dd>where the table is</dd>
+%% <dt>`{directory, Directory}'</dt><dd>the directory of the table</dd>
 %% <dt>`{format, {Key, Value, BlockSize}}'</dt><dd>`Key' is `term', `binary' or `string_vector'.
 %% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
-%% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of so many numbers; or
+%% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of `Size' numbers; or
 %% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also
 %% be `{module, Module}', a format of the program: see {@link ats_format}</dd>
-%% <dt>`{format, #osmos_table_format{}}'</dt><dd>a record of osmos, from
-%% `include/ats_osmos.hrl', with exported functions. `key_less' is
-%% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
-%% bytes of them, whose order is that of the keys.
+%% <dt>`{format, #osmos_table_format{}}'</dt><dd>a record of osmos, from `include/ats_osmos.hrl',
+%% with exported functions. `key_less' is <code>fun erlang:'&lt;'/2</code>, and keys are kept as
+%% terms; or `bytes', and `key_format' makes bytes of them, whose order is that of the keys.
 %% `merge', `short_circuit' and `delete' are those of a module with the behaviour {@link ats_merge},
-%% or any others, which have no version: what was written is merged by the functions that are loaded
-%% when that happens. The functions of osmos itself are there without osmos. What cannot be kept is
-%% `{error, {unsupported, {Field, Value}}}'</dd>
+%% or any others, which have no version: values are merged by the functions that are loaded at the
+%% time of the merge. The functions of osmos itself are included without osmos. A field that cannot
+%% be supported is answered by `{error, {unsupported, {Field, Value}}}'</dd>
 %% </dl>
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
 %% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
-%% with the format that it has. `read/2', `write/3' and the selects of this section have keys and
-%% values as the program has them. All other functions have what is kept: of a format of the
-%% program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
+%% with its own format. `read/2', `write/3' and the selects of this section take and return keys and
+%% values of the program. All other functions have the stored form: for a format of the program, the
+%% bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
-%% `{max_selects, N}' is the number of selects that the table continues: of more, those that were
-%% not continued for longest are given up. `{max_memory_entries, N}' is the number of keys in memory
-%% with which they go to a file, if the memory that they take does not do it before. Without these
-%% two there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at
-%% a time. All options of {@link open_file/2} but `type' and `keypos' can be given, too;
-%% `{compressed, true}' is the default here.
+%% `{max_selects, N}' limits the number of selects that the table continues: beyond it, those that
+%% were not continued for longest are given up. `{max_memory_entries, N}' limits the number of keys
+%% in memory: with `N' they go to a file, or before if they take too much memory. Without these two
+%% there is no such limit. `{max_merge_jobs, N}' always holds: a table merges in one thread at a
+%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too; `{compressed,
+%% true}' is the default here.
 %%
 %% ```
 %% 1> dats:open(hits, [{directory, "hits"}, {format, {term, uint64_sum_delete, 4096}}]).
@@ -1847,7 +1852,7 @@ open(Name, Options) ->
             end
     end.
 
-%% @doc The value of a key: all that was written to it, merged.
+%% @doc Returns the value of a key: all values that were written to it, merged.
 -spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
 read(Name, Key) ->
     case ?ANSWER(ats_osmos:read(?TABLE(Name), Key), Name, [Name, Key]) of
@@ -1866,20 +1871,20 @@ write(Name, Key, Value) ->
 
 %% @doc Returns the first `N' rows of a range that a function selects.
 %%
-%% `Lower(Key)' says whether a key is below the range, `Upper(Key)' whether it is below the end of
-%% the range: in the order of the keys, both are true for the first ones only, if for any. The
-%% beginning of the range is searched, so `Lower' is called O(log n) times, and of each sorted file
-%% two blocks are read at most for each call. Both can also be told as `{key, Key}', which belongs
-%% to the range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key
-%% and a value, or with a pair of them.
+%% `Lower(Key)' returns `true' for keys below the range, `Upper(Key)' for keys below the end of the
+%% range: in the order of the keys, each is `true' up to some key, and `false' from there on. The
+%% beginning of the range is found by binary search, so `Lower' is called O(log n) times, and each
+%% of these calls reads at most two blocks of each sorted file. Both bounds can also be `{key,
+%% Key}', which is inclusive as the beginning of the range and exclusive as its end; or `unbounded'.
+%% `Select' is called with a key and a value, or with a pair of them.
 %%
-%% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are
-%% those of one moment, also those that {@link select_continue/3} returns. The table keeps what it
-%% was at that moment until there are no more rows, the calling process ends, or no rows were asked
-%% for as long as the option `snapshot_age' says, or other selects were more than `max_selects'. A
-%% handle that has expired is `{error, {bad_select_handle, Handle}}' then. Others than the process
-%% that began it cannot use it. `info(Table, stats)' tells how many snapshots there are, and how
-%% many bytes of files and of memory only they keep.
+%% Fewer rows than `N' are the last, and the last handle is `'$end_of_table''. All rows are those of
+%% one moment, also the rows that {@link select_continue/3} returns. The table keeps a snapshot of
+%% that moment until there are no more rows, the calling process ends, no rows were asked for during
+%% `snapshot_age', or other selects were more than `max_selects'. An expired handle is answered by
+%% `{error, {bad_select_handle, Handle}}'. Only the process that began a select can use its handle.
+%% `info(Table, stats)' tells how many snapshots there are, and how many bytes of files and of
+%% memory only they keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.

@@ -4,8 +4,8 @@
 %% The module `dets' knows tables of `ets' only, so objects are handed over by functions here.
 %%
 %% A table of any facade is filled from a function: if an object is refused, the caller exits with
-%% what the facade raises. Between Dets and a table stands the native library, because what it says
-%% of the table must be told from what Dets says of its own.
+%% the exception of the facade. Objects between Dets and a table go through the native library, so
+%% that errors of the table can be told from those of Dets.
 -module(ats_dets).
 
 -export([fill/3, from_dets/2, to_dets/2]).
@@ -16,7 +16,7 @@
 
 -define(CHUNK_SIZE_OBJECTS, 100).
 
-%% @doc Inserts into a table of a facade what a function provides.
+%% @doc Inserts the objects that a function provides into a table of a facade.
 -spec fill(Facade :: module(), Table :: term(), init_fun()) -> true.
 fill(Facade, Table, Function) ->
     go_on(Facade, Table, Function(read)).
@@ -102,8 +102,8 @@ make_provider(Table, Chunk) ->
             end
     end.
 
-%% Dets says in several ways that it cannot: it returns an error, or what it caught, or throws
-%% that.
+%% Calls Dets, which reports a failure in several ways: it returns an error, or the reason it
+%% caught, or throws that.
 -spec call_dets(fun(() -> term())) -> ok.
 call_dets(Dets) ->
     Answer = try Dets()

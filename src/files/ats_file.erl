@@ -1,10 +1,10 @@
 %% @private
 %% @doc Tables as files: those that `ets' writes and reads, in both directions.
 %%
-%% A file is a log of `disk_log' with these terms: a header, which is what `info/1' says of the
-%% table and which extended information there is, as one tuple; the objects; and if there is
-%% extended information, a last term with it. A checksum covers the external format of the header
-%% and of all objects, in the order in which they are in the file.
+%% A file is a log of `disk_log' with these terms: a header, one tuple with the result of `info/1'
+%% for the table and the kinds of extended information; the objects; and if there is extended
+%% information, a last term with it. A checksum covers the external format of the header and of all
+%% objects, in the order in which they are in the file.
 %%
 %% Neither direction holds more than some hundred objects in memory at a time.
 %%
@@ -35,7 +35,7 @@
                  md5sum = false :: boolean(),
                  sync = false :: boolean()}).
 
-%% A log that is being written or read: how far it has come, and what of it has been summed up.
+%% A log that is being written or read: the position, and the count and checksum so far.
 -record(log, {name :: reference(),
               place = start :: start | disk_log:continuation(),
               verify = false :: boolean(),
@@ -95,7 +95,7 @@ write_all(Table, Name, Wanted) ->
                                 undefined -> throw(badtab);
                                 Found -> Found
                             end,
-    %% It may have been deleted since it was described.
+    %% The table may have been deleted since it was described.
     Reading = try ats_moment:begin_reading(Id)
               catch error:{ats_error, id} -> throw(badtab)
               end,
@@ -168,7 +168,7 @@ read(File, Options) ->
         exit:Reason -> {error, Reason}
     end.
 
-%% @doc Says what is in a file.
+%% @doc Describes the contents of a file.
 -spec describe(file:name()) -> {ok, description()} | {error, term()}.
 describe(File) ->
     try
@@ -192,7 +192,7 @@ reading(File, Verify, Function) ->
 -spec open(file:name(), write | read) -> reference().
 open(File, Mode) ->
     Name = make_ref(),
-    %% An error names what is wrong with these options as it does for `ets'.
+    %% The reason of an error with these options is that of `ets'.
     Options = case Mode of
                   write -> [{repair, truncate}];
                   read -> [{mode, read_only}]
@@ -375,7 +375,8 @@ insert(Table, Objects) ->
         error:{ats_error, none} -> throw(badfile)
     end.
 
-%% Compares what was read with what the file says that it holds, if the user wants that.
+%% Compares the objects that were read with the count and checksum of the file, if the user wants
+%% that.
 -spec judge(#log{}, Size :: term(), [term()]) -> ok.
 judge(#log{trailer = none, verify = false}, _Size, _Extended) ->
     ok;
@@ -385,7 +386,7 @@ judge(#log{trailer = none, count = Count}, Size, Extended) ->
         false -> same(Count, Size, invalid_object_count)
     end;
 judge(#log{trailer = {trailer, Said}} = Log, Size, Extended) ->
-    %% A trailer that cannot be read is damage, whatever is wanted.
+    %% A trailer that cannot be read is damage, whether or not the user wants the check.
     SaidCount = trailer_item(count, Said),
     SaidMd5 = trailer_item(md5, Said),
     ok = judge_md5(Log, SaidMd5),

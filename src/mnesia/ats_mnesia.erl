@@ -10,12 +10,11 @@
 %% loaded from another node, as `ram_copies' are</dd>
 %% <dt>`dats_disc'</dt><dd>on disk, in a table of `dats'. Unlike `disc_only_copies' it can be an
 %% `ordered_set', has no limit of 2 GB, and needs no repair</dd>
-%% <dt>`ats_disc'</dt><dd>both: what is written goes to memory and to disk, what is read comes from
-%% memory</dd>
+%% <dt>`ats_disc'</dt><dd>both: writes go to memory and to disk, reads come from memory</dd>
 %% </dl>
 %%
 %% Changes reach the disk some milliseconds after they were made, behind the log of Mnesia. After a
-%% crash Mnesia does once more what the log has, so a transaction is there as a whole or not at all.
+%% crash Mnesia replays its log, so a transaction is there as a whole or not at all.
 %%
 %% The types are told to Mnesia by {@link register/0}, when it runs; when a schema is made, by
 %% {@link types/0}; or by the parameter `{ats, [{mnesia, true}]}' of an application `ats' that
@@ -25,7 +24,7 @@
 %% Mnesia takes no notice when a write to a table fails, and goes on without it. Here it stops on
 %% this node, as it does when its own log fails; so a full disk takes the node away, and no data.
 %%
-%% The page `docs/use/more-than-one-machine.md' says what is promised.
+%% The page `docs/use/more-than-one-machine.md' states the guarantees.
 %%
 %% Good for: programs that use Mnesia, tables on disk that are ordered or large, ranges and prefixes
 %% of keys in `mnesia:select/2'. Not good for: networks that part; see the application `ats_ra'.
@@ -86,9 +85,8 @@ register(_Type, Failed) ->
 types() ->
     [{Alias, ?MODULE} || Alias <- ?ALIASES].
 
-%% Of the application `ats' with the parameter `mnesia'. Mnesia reads the parameter when it makes a
-%% schema; one that is on disk is as it is.
-%% @private
+%% Tells Mnesia the types of this module, if the application `ats' has the parameter `mnesia'.
+%% Mnesia reads its parameter when it makes a schema; a schema on disk does not change. @private
 -spec prepare() -> ok | {error, term()}.
 prepare() ->
     case mnesia:system_info(is_running) of
@@ -104,12 +102,12 @@ prepare() ->
 
 %% @doc Returns the table in which this node keeps its copy of a table of Mnesia, and the module
 %% whose functions read it: for reads that Mnesia need not see, such as {@link ats:range/3}. They
-%% take no lock of Mnesia and see what was written last on this node, as `mnesia:dirty_read/2' does.
-%% A `dats_disc' shows what was written before this call; what is written later follows within some
-%% hundredths of a second, so call this function again before you read.
-%% What is written to it by other ways than Mnesia or {@link insert_local/2} is in this copy only,
-%% and for an `ats_disc' in memory only. Fails with `badarg' if this node has no loaded copy of one
-%% of the types of this module.
+%% take no lock of Mnesia and see the latest writes of this node, as `mnesia:dirty_read/2' does. A
+%% `dats_disc' shows all writes from before this call; later writes follow within some hundredths of
+%% a second, so call this function again before you read. Objects that are written to the table by
+%% other ways than Mnesia or {@link insert_local/2} are in this copy only, and for an `ats_disc' in
+%% memory only. Fails with `badarg' if this node has no loaded copy of one of the types of this
+%% module.
 -spec table(atom()) -> {ats, ats:table()} | {dats, dats:tab_name()}.
 table(Tab) ->
     reader(Tab).
@@ -131,7 +129,8 @@ insert_local(Tab, Objects) ->
               change(Tab, insert, [Objects])
       end).
 
-%% Indexes, checkpoints and subscribers are what Mnesia does when it commits to a table.
+%% Returns `true' if no other part of Mnesia must see a change: commits also update indexes,
+%% checkpoints and subscribers.
 -spec is_only_here(atom()) -> boolean().
 is_only_here(Tab) ->
     mnesia_lib:val({Tab, commit_work}) =:= []
@@ -164,8 +163,8 @@ remove_aliases(_Aliases) -> ok.
 %% @private
 -spec semantics(alias(), atom()) -> term().
 semantics(ats_ram, storage) -> ram_copies;
-%% For `disc_copies' Mnesia would write logs of its own, which it makes of a table of `ets'.
-%% It asks when it dumps its log, too.
+%% Mnesia would write logs of its own for `disc_copies', from a table of `ets'. It asks also when it
+%% dumps its log.
 semantics(Alias, storage) when Alias =:= ats_disc; Alias =:= dats_disc ->
     ok = ats_mnesia_writer:flush_for_dump(),
     disc_only_copies;
@@ -201,7 +200,7 @@ tmp_suffixes() -> ats_mnesia_tables:temporary_suffixes().
 
 %% @private
 -spec create_table(alias(), tab(), [{atom(), term()}]) -> ok | {error, term()}.
-%% Of a table that a backup restores Mnesia tells later what it is.
+%% Mnesia makes a table that a backup restores without properties, and gives them later.
 create_table(_Alias, _Tab, []) -> ok;
 create_table(Alias, Tab, Properties) -> ats_mnesia_tables:open(Alias, Tab, Properties).
 
@@ -217,10 +216,10 @@ load_table(Alias, Tab, Reason, Properties) ->
 -spec is_made_anew(Reason :: term()) -> boolean().
 is_made_anew(Reason) -> Reason =/= startup andalso Reason =/= restore.
 
-%% Where a backup makes a table in memory anew, Mnesia makes one of `ets' for it, whatever its type
-%% is. It would fail to do so the next time, and stop. Where the table was of a type of Mnesia it
-%% also leaves the table of `ets', and the files, which a later change of type would take for those
-%% of the table; and it goes on to write to a log that it has opened for the table.
+%% Removes the table of `ets' that Mnesia makes when a backup makes a table in memory anew, for each
+%% type. Mnesia would fail to make it the next time, and stop. If the table was of a type of Mnesia,
+%% its files stay, too, and a later change of type would take them for those of the table; and
+%% Mnesia goes on to write to a log that it has opened for the table.
 -spec remove_own_table(atom()) -> ok.
 remove_own_table(Tab) ->
     _ = is_own_in_memory(Tab) andalso ets:delete(Tab),
@@ -256,9 +255,8 @@ close_table(_Alias, Tab) ->
 sync_close_table(Alias, Tab) ->
     close_table(Alias, Tab).
 
-%% A process of Mnesia that cannot get a copy from another node deletes the table. It means what it
-%% has received, and not the objects that this node had before.
-%% @private
+%% A process of Mnesia that cannot get a copy from another node deletes the table. Only the received
+%% objects are to be deleted, not those that this node had before. @private
 -spec delete_table(alias(), tab()) -> ok.
 delete_table(Alias, Tab) ->
     case is_receiving(Tab) of
@@ -291,7 +289,7 @@ becomes_disc_copies(Tab) ->
         andalso ets:lookup(mnesia_gvar, {Tab, storage_type})
             =:= [{{Tab, storage_type}, disc_copies}].
 
-%% The loader of Mnesia notes what it does for people who look at a crash.
+%% Reads the note that the loader of Mnesia leaves in its process for people who look at a crash.
 -spec is_receiving(tab()) -> boolean().
 is_receiving(Tab) ->
     lists:any(fun(Note) -> is_tuple(Note) andalso element(1, Note) =:= Tab end,
@@ -367,7 +365,7 @@ info(_Alias, Tab, Item) ->
         error:badarg -> undefined
     end.
 
-%% Of what is pending no item but the memory can be told.
+%% Pending changes count for the memory. Any other item is read once none is pending.
 find_described(Tab, memory) -> ats_mnesia_tables:find(Tab);
 find_described(Tab, _Item) -> reader(Tab).
 
@@ -444,7 +442,7 @@ change(Tab, Function, Arguments) ->
             ok
     end.
 
-%% What Mnesia does most is called directly.
+%% Calls the most frequent changes directly.
 change_in_memory(Table, insert, [Object]) -> ats:insert(Table, Object);
 change_in_memory(Table, delete, [Key]) -> ats:delete(Table, Key);
 change_in_memory(Table, Function, Arguments) -> apply(ats, Function, [Table | Arguments]).
@@ -465,7 +463,7 @@ change_now(Tab, Name, Function, Arguments) ->
 %% Reading
 %%--------------------------------------------------------------------------------------------
 
-%% Returns what is read, when nothing is pending that must be read.
+%% Returns the table that is read, once no change is pending that must be read.
 -spec reader(tab()) -> {ats, ats:table()} | {dats, dats:tab_name()}.
 reader(Tab) ->
     case ats_mnesia_tables:find(Tab) of
@@ -482,7 +480,7 @@ read(Tab, Function, Arguments) ->
     {Module, Table} = reader(Tab),
     check_read(Tab, apply(Module, Function, [Table | Arguments])).
 
-%% A table on disk answers what went wrong with its files.
+%% A table on disk returns errors of its files.
 check_read(Tab, {error, Reason}) -> mnesia:abort({ats_mnesia, Tab, Reason});
 check_read(_Tab, Answer) -> Answer.
 

@@ -1,10 +1,9 @@
-%% @private
-%% @doc The log of Mnesia, which must not be behind its tables on disk.
+%% @private @doc The log of Mnesia, which must be ahead of its tables on disk.
 %%
-%% Mnesia logs a transaction before it writes to tables, but the log keeps what it got in memory for
-%% up to two seconds. If the virtual machine is killed the log ends earlier than the tables. What
-%% Mnesia does once more when it starts would then make some objects older than others of the same
-%% transaction. So the log is handed to the operating system before tables on disk are written.
+%% Mnesia logs a transaction before it writes to tables, but the log keeps its entries in memory for
+%% up to two seconds. If the virtual machine is killed, the log ends earlier than the tables. When
+%% Mnesia then replays its log, some objects become older than others of the same transaction. So
+%% the log is handed to the operating system before tables on disk are written.
 %%
 %% To read the end of a log does that, and nothing else does without waiting for the disk. Where a
 %% reader has stopped is in a table, so each record is read once.
@@ -22,7 +21,7 @@ start() ->
     ?ENDS = ats:new(?ENDS, [named_table, public]),
     ok.
 
-%% @doc Hands what was logged to the operating system, once for each transaction that this process
+%% @doc Hands the log entries to the operating system, once for each transaction that this process
 %% commits. Dirty operations do not wait: each is a transaction of its own, of which no part can be
 %% missing.
 -spec write() -> ok.
@@ -37,9 +36,10 @@ write() ->
             ok
     end.
 
-%% @doc Returns what this process commits, or `none' if that is no transaction. A process of a
-%% program commits its own transaction. On other nodes there is a process for each transaction, or
-%% the manager does all, which shows by how many the log has still room for.
+%% @doc Returns an identifier of the transaction that this process commits, or `none' outside of a
+%% transaction. A process of a program commits its own transaction. On other nodes a process for
+%% each transaction commits, or the manager does, whose transactions differ in the number of entries
+%% that the log still has room for.
 -spec find_commit() -> none | term().
 find_commit() ->
     find_commit(get(mnesia_activity_state)).
@@ -56,8 +56,8 @@ find_commit(undefined) ->
 find_commit(_Dirty) ->
     none.
 
-%% @doc Hands what was logged to the operating system. What Mnesia does while it starts is in the
-%% log already.
+%% @doc Hands the log entries to the operating system. Changes that Mnesia makes while it starts are
+%% in the log already.
 -spec write_now() -> ok.
 write_now() ->
     case mnesia:system_info(is_running) =/= starting andalso mnesia_monitor:use_dir() of
@@ -88,16 +88,16 @@ read_from(Position) ->
             %% The log was dumped, and another one begun.
             read_from(start);
         {error, _} ->
-            %% It is being dumped, and was closed for that.
+            %% The log is being dumped, and was closed for that.
             ok;
         Chunk ->
             read_from(element(1, Chunk))
     end.
 
-%% @doc Writes the file from which Mnesia loads a table of its type `disc_copies', of what it has
-%% put aside to change the type of a table. It does not do so itself for external types, and the
-%% objects would be gone after a restart. When it starts after a crash in between it may have done
-%% the change already.
+%% @doc Writes the file from which Mnesia loads a table of its type `disc_copies', from the objects
+%% that it has put aside to change the type of a table. Mnesia does not do so for external types,
+%% and the objects would be gone after a restart. After a crash in between, the change may have been
+%% made already.
 -spec write_dump(atom()) -> ok.
 write_dump(Tab) ->
     Aside = mnesia_lib:tab2logtmp(Tab),

@@ -9,7 +9,7 @@
 %% table on disk, it need not wait for others, unless they have loaded the table already. With
 %% several copies on disk it still waits for those in memory of nodes that it has not seen stop.
 %%
-%% Nothing is written to the log of Mnesia, and masters that a program has set stay what they are.
+%% Nothing is written to the log of Mnesia, and masters that a program has set stay.
 -module(ats_mnesia_order).
 
 -export([prepare/0, check/2]).
@@ -32,7 +32,7 @@ set_and_forget(Masters) ->
     ok = set_masters(Ours),
     lists:foreach(fun forget_when_loaded/1, Ours).
 
-%% From then on all copies are equal.
+%% Forgets masters once the table is loaded: from then on all copies are equal.
 -spec forget_when_loaded({atom(), [node()]}) -> ok | {error, term()}.
 forget_when_loaded({Tab, _} = Masters) ->
     case mnesia_lib:is_running() of

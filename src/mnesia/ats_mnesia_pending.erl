@@ -1,10 +1,10 @@
 %% @private
 %% @doc Changes of a table on disk that are not there yet.
 %%
-%% A table in memory has the last change of each key, and what a lookup answers meanwhile if that is
+%% A table in memory has the last change of each key, and the result of a lookup meanwhile, if it is
 %% known. Whoever reads anything but a key waits until nothing is pending. A change stays here until
 %% it is on disk, so a reader that asks here first never sees a key as it was before. The table is
-%% one of `ets': what lives for some milliseconds is copied as it is, and not converted.
+%% one of `ets': entries live for some milliseconds, and `ets' copies them without conversion.
 -module(ats_mnesia_pending).
 
 -export([new/1, delete/1, add/4, remove/4, find/2, is_empty/1, memory/1]).

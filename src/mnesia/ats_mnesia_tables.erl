@@ -1,10 +1,10 @@
 %% @private
 %% @doc The process that owns the tables which Mnesia has on this node.
 %%
-%% It is started under the supervisor that Mnesia has for this, by whatever is called first, and
-%% ends with Mnesia; then tables in memory are gone and those on disk are closed. It makes, opens,
-%% closes and removes tables. What takes long, such as filling them, is done by its callers. Users
-%% find a table by its name in a table of `ats', without asking this process.
+%% It is started under the supervisor that Mnesia has for this, by the first function that is
+%% called, and ends with Mnesia; then tables in memory are gone and those on disk are closed. It
+%% makes, opens, closes and removes tables. Long work, such as filling tables, is done by its
+%% callers. Users find a table by its name in a table of `ats', without asking this process.
 %%
 %% A table on disk is a directory in that of Mnesia, `Name.Cookie.dats'. Mnesia gives each table a
 %% cookie when it is made. So a table that was deleted and made anew while this node was down does
@@ -50,7 +50,7 @@
 -record(state, {open = #{} :: #{tab() => #open{}},
                 %% Names in the directory of Mnesia, from before this process.
                 found :: gb_sets:set(file:filename()),
-                %% Tables that take what is received.
+                %% Tables that take the objects received from another node.
                 loading = #{} :: #{tab() => store()}}).
 
 %% `{Tab, Store}'.
@@ -58,7 +58,8 @@
 -define(TABLE_SUFFIX, ".dats").
 -define(INDEX_SUFFIX, ".dats_index").
 -define(TEMPORARY_SUFFIX, ".dats_tmp").
-%% No object of an index is one: those are `{Value, Key}' or `{{Value, Key}}'.
+%% Marks an index as complete. The objects of an index never look like this: they are `{Value, Key}'
+%% or `{{Value, Key}}'.
 -define(BUILT, {built}).
 
 %%--------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ is_open(Tab) ->
     ok = ensure_started(),
     ats:member(?STORES, Tab).
 
-%% @doc Returns the table that takes what is received.
+%% @doc Returns the table that takes the received objects.
 -spec loading(tab()) -> store().
 loading(Tab) ->
     ats:lookup_element(?STORES, {loading, Tab}, 2).
@@ -166,7 +167,7 @@ finish_loading(Tab) ->
         Failed -> Failed
     end.
 
-%% @doc Removes the table that takes what is received, if there is one.
+%% @doc Removes the table that takes the received objects, if there is one.
 -spec stop_loading(tab()) -> ok | {error, term()}.
 stop_loading(Tab) ->
     call({stop_loading, Tab}).
@@ -282,7 +283,7 @@ ending({_, retainer, Checkpoint}) ->
 ending(_Tab) ->
     ?TABLE_SUFFIX.
 
-%% Directories with whatever cookie of a table.
+%% Returns the directories of a table, with any cookie.
 -spec directories(tab()) -> [file:filename()].
 directories(Tab) ->
     Ending = ending(Tab),
@@ -304,7 +305,8 @@ list_directory() ->
         {error, enoent} -> []
     end.
 
-%% Those of a table. They stand together, so not all names are looked at.
+%% Takes the directories of a table out of the sorted names. They are neighbours, so not all names
+%% are read.
 -spec take_found(tab(), gb_sets:set(file:filename())) -> [file:filename()].
 take_found(Tab, Found) ->
     Prefix = prefix(main_table(Tab)),
@@ -439,7 +441,7 @@ open_table(Alias, Tab, Properties, #state{open = Open} = State) ->
                         open_store(options(Alias, Tab, Properties), Tab, Directory)),
     Found = take_found(Tab, State#state.found),
     Others = [mnesia_lib:dir(Name) || Name <- Found] -- [Directory],
-    %% They may be gone with an earlier table of this name.
+    %% The directories may be gone with an earlier table of this name.
     ok = remove_directories(lists:filter(fun filelib:is_dir/1, Others)),
     true = ats:insert(?STORES, {Tab, Store}),
     State#state{found = lists:foldl(fun gb_sets:delete/2, State#state.found, Found),
@@ -493,7 +495,7 @@ close_if_open(Tab, #state{open = Open} = State) ->
             State
     end.
 
-%% What is closed is durable.
+%% Closes a store, whose changes are durable then.
 -spec close_store(store()) -> ok.
 close_store({ats, Table}) ->
     true = ats:delete(Table),

@@ -14,7 +14,8 @@
 
 -export_type([receiver/0]).
 
-%% Bytes of the objects of a chunk, about; what Mnesia takes for its own tables.
+%% Approximate size in bytes of the objects of a chunk; the value that Mnesia takes for its own
+%% tables.
 -define(CHUNK, 64000).
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
@@ -26,7 +27,7 @@ version() ->
     _ = application:load(ats),
     application:get_key(ats, vsn).
 
-%% @doc Prepares sending to a table on disk, and tells the receiver what will come.
+%% @doc Prepares sending to a table on disk, and tells the receiver the format of the chunks.
 -spec send(ats_mnesia_tables:store(), pid()) -> {standard, fun(), fun()} | {fun(), fun()}.
 send({ats, _} = Store, _Receiver) ->
     send_objects(Store);
@@ -40,7 +41,7 @@ send(Store, Receiver) ->
             send_objects(Store)
     end.
 
-%% By now the receiver is told of changes; those before must be on disk.
+%% The receiver gets all later changes by itself; earlier ones must be on disk.
 first_chunk(Name) ->
     ok = ats_mnesia_writer:flush(),
     chunk(Name, start).
@@ -52,7 +53,7 @@ chunk(Name, Position) ->
         '$end_of_table' -> '$end_of_table'
     end.
 
-%% @doc Prepares sending to whatever table.
+%% @doc Prepares sending objects to a table of any type.
 -spec send_objects(ats_mnesia_tables:store()) -> {standard, fun(), fun()}.
 send_objects({both, Table, _Name}) ->
     send_objects({ats, Table});

@@ -1,19 +1,19 @@
 %% @private
 %% @doc The process that brings changes of tables to disk.
 %%
-%% Who changes a table notes the change in a queue and goes on. What is in memory is read from the
-%% table there; of tables on disk `ats_mnesia_pending' has what is not there yet. This process waits
-%% some milliseconds for more, hands the log of Mnesia to the operating system, and then makes the
-%% changes that it took before: of each table in the order in which they came, lists of objects at
-%% a time. So the disk is never ahead of the log, and what Mnesia does once more after a crash
-%% leaves no transaction in part; and a transaction pays for nothing of a file. Of a counter, which
-%% several may change at once, the writer takes what it is in memory when it makes the change.
+%% A process that changes a table notes the change in a queue and goes on. Tables in memory are read
+%% there; for tables on disk `ats_mnesia_pending' has the changes that are not on disk yet. This
+%% process waits some milliseconds for more, hands the log of Mnesia to the operating system, and
+%% then makes the changes that it took before, those of each table in their order, as lists of
+%% objects. So the disk is never ahead of the log, a replay of the log after a crash leaves no
+%% transaction in part, and a transaction does not wait for a file. A counter may be changed by
+%% several processes at once, so the writer reads its value in memory when it makes the change.
 %%
-%% After a crash Mnesia does once more what its log has of a table on disk. It throws that log away
-%% after a while (it dumps it), and does not look at such tables then, as it takes them to be ahead.
-%% So all that was noted must be on disk before: the dump asks for the kind of each table whose
-%% changes it meets, and `flush_for_dump/0' is called then. When Mnesia starts it closes each table
-%% that it has changed before it throws the log away, and closing waits for this process, too.
+%% After a crash Mnesia replays its log for a table on disk. It discards that log after a while (it
+%% dumps it) without a look at such tables, as it takes them to be ahead. So all noted changes must
+%% be on disk before: the dump asks for the kind of each table whose changes it meets, and
+%% `flush_for_dump/0' is called then. When Mnesia starts it closes each table that it has changed
+%% before it discards the log, and closing waits for this process, too.
 %%
 %% If changes that wait take much memory, those who write wait. A change that fails stops Mnesia on
 %% this node. It is in the log, which is kept.
@@ -24,7 +24,7 @@
 
 %% Milliseconds that the first change waits for others.
 -define(COLLECT, 5).
-%% Bytes of changes that may wait, and what each takes besides its arguments.
+%% Limit of the bytes of changes that may wait, and the bytes that each takes besides its arguments.
 -define(WAITING, 16#1000000).
 -define(OVERHEAD, 100).
 
@@ -41,8 +41,8 @@
 -type change() :: {ats_mnesia_pending:change_number(), Bytes :: pos_integer(), ats_mnesia:tab(),
                    pending(), dats:tab_name(), Function :: atom(), Arguments :: [term()]}.
 
-%% What is to be done with a table: calls, and before them inserts that are one call, with their
-%% keys. What `pending' has of it is forgotten afterwards.
+%% Work for one table: calls, and before them inserts that are made as one call, with their keys.
+%% Their entries in `pending' are removed afterwards.
 -record(work, {tab :: ats_mnesia:tab(),
                pending :: pending(),
                is_bag :: boolean(),
@@ -96,7 +96,7 @@ attempt(Name, Function, Arguments) ->
             end
     end.
 
-%% Where the whole system stops, Mnesia will do what its log says when it starts again.
+%% Stops Mnesia, unless the whole system stops: then Mnesia replays its log at the next start.
 -spec stop(ats_mnesia:tab(), Why :: unicode:chardata()) -> term().
 stop(Tab, Why) ->
     case init:get_status() of
@@ -235,8 +235,8 @@ add_call(Function, Arguments, Number, Work) ->
     #work{calls = Calls} = Joined = join_inserts(Work),
     note(Function, Arguments, Number, Joined#work{calls = [{Function, Arguments} | Calls]}).
 
-%% What a counter is by now, as it cannot be told in which order others have changed it. It has to
-%% be read before the log is written.
+%% Reads a counter from memory, since the order in which others have changed it is not known. This
+%% must be done before the log is written.
 -spec read_counter(ats:table(), Key :: term()) -> {insert, tuple()} | {delete, Key :: term()}.
 read_counter(Table, Key) ->
     case ats:lookup(Table, Key) of

@@ -2,14 +2,14 @@
 %% @doc Lists of results that take more than one native call to make, and room for them on the heap
 %% of the caller.
 %%
-%% A large heap that becomes full is collected, and is then a fifth larger. While a list of
-%% millions is built, its elements are copied half a dozen times in that way, which takes longer
-%% than to find them, and keeps a processor from others. So the heap is told beforehand to
-%% be larger the next time: as large as the list is going to be, if that is known, or else several
-%% times as large as what there is of it. Memory that was not written to is only reserved.
+%% A large heap that becomes full is collected, and is then a fifth larger. While a list of millions
+%% is built, its elements are copied half a dozen times in that way, which takes longer than to find
+%% them, and keeps a processor from others. So the heap is told beforehand to be larger the next
+%% time: as large as the list is going to be, if that is known, or else several times as large as
+%% the list is so far. Memory that was not written to is only reserved.
 %%
 %% A heap is also collected when the binaries that it shares with others have become many, however
-%% empty it is. So what it has in use decides, and not how large it was made.
+%% empty it is. So the part in use decides, and not the size of the heap.
 %%
 %% The heap of a process that has a limit (`max_heap_size') is left alone: room that is never used
 %% counts, too.
@@ -54,10 +54,10 @@ list(More, Expected, Slice) ->
             end
     end.
 
-%% A slice comes in front of those before it. But if it ends among the objects of a key of a bag,
-%% of which the oldest come first, what it found of that key comes in front of what those after it
-%% find of the key: it is kept as a part until then. The first slice that does not end there again
-%% has found the last of the key, and nothing else.
+%% Joins the results of slices. A slice comes in front of those before it. But if it ends among the
+%% objects of a key of a bag, of which the oldest come first, its objects of that key come in front
+%% of those that later slices find of the key: it is kept as a part until then. The first slice that
+%% does not end there again has found the last of the key, and nothing else.
 -spec slices(ats_nif:selected() | ats_nif:taken_slice(), more(), Parts :: [[term()]],
              #room{} | none) -> [term()].
 slices({more, Id, Compiled, Place, Results}, More, Parts, Room) ->

@@ -1,5 +1,5 @@
-%% @private
-%% @doc Moments of tables: snapshots that programs hold, and what is read in many calls.
+%% @private @doc Moments of tables: snapshots that programs hold, and views that are read in many
+%% calls.
 %%
 %% A snapshot is a native table of its own, which shows a moment. Its identifier stands where
 %% otherwise a table does. When it has ended, it still tells why.
@@ -50,7 +50,7 @@ release(Snapshot) ->
 %% Differences
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Folds a function over what differs between two snapshots of a table in memory.
+%% @doc Folds a function over the differences between two snapshots of a table in memory.
 -spec diff(ats:snapshot(), ats:snapshot(), fun((ats:difference(), Acc) -> Acc), Acc) -> Acc.
 diff(First, Second, Function, Acc) ->
     ok = check(First),
@@ -135,12 +135,12 @@ begin_fold(Table) ->
 -spec source(reading()) -> ats:table().
 source({_, Source}) -> Source.
 
-%% @doc Ends what was begun.
+%% @doc Ends a reading.
 -spec end_reading(reading()) -> true.
 end_reading({moment, Moment}) ->
     ats_nif:delete(Moment);
 end_reading({fixed, Id}) ->
-    %% It may have been deleted meanwhile.
+    %% The table may have been deleted meanwhile.
     try ats_nif:safe_fixtable(Id, false)
     catch error:{ats_error, _Cause} -> true
     end.

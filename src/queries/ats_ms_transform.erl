@@ -21,7 +21,7 @@
 parse_transform(Forms, Options) ->
     ms_transform:parse_transform(redirect(Forms), Options).
 
-%% @doc Says what is wrong with a fun.
+%% @doc Says in words why a fun cannot be translated.
 -spec format_error(term()) -> unicode:chardata().
 format_error(Error) ->
     ms_transform:format_error(Error).

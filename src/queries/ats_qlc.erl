@@ -6,7 +6,7 @@
 %% table is read.
 %%
 %% A handle reads its table by the functions of a *facade*: the module that the user called, which
-%% is named in what `qlc' says of the query. So this module knows no kind of tables.
+%% `qlc' names when it shows the query. So this module knows no kind of tables.
 -module(ats_qlc).
 
 -export([table/3, table/4, table_of_moment/4]).
@@ -17,7 +17,7 @@
                 | {traverse, first_next | last_prev | select | {select, ats:match_spec()}}.
 
 -type table() :: term().
-%% A table of the facade, which alone knows what that is.
+%% A table of the facade; opaque to this module.
 
 -type objects() :: maybe_improper_list(term(), fun(() -> objects()) | []).
 %% A list whose tail is a function that returns the rest.
@@ -25,7 +25,7 @@
 -type step() :: {Key :: term(), [tuple()]} | '$end_of_table'.
 
 -type walk() :: ats_moment:walk() | none.
-%% What a walk reads, if that is not the table.
+%% The table of a moment that a walk reads, or `none' if it reads the table itself.
 
 -define(DEFAULT_N_OBJECTS, 100).
 
@@ -35,12 +35,12 @@
 %% Walks of a query that are begun before those are looked for that were left.
 -define(FEW_WALKS, 64).
 
-%% What a query reads: a table of a facade, of which each walk sees a moment if there is a key.
+%% The source of a query: a table of a facade, of which each walk sees a moment if there is a key.
 -record(source, {facade :: module(),
                  table :: table(),
                  key = none :: none | {?MODULE, reference()}}).
 
-%% What the process that runs a query keeps in its dictionary, by the key of the source.
+%% State of a running query in the dictionary of its process, under the key of the source.
 -record(query, {open = [] :: [Moment :: ats:tid()],
                 room = ?FEW_WALKS :: non_neg_integer(),
                 outer :: #query{} | undefined}).
@@ -50,7 +50,7 @@
 table(Facade, Table, Asked) ->
     table(Facade, Table, Table, Asked).
 
-%% @doc A handle of a table that is shown by what the user has called it.
+%% @doc Returns a handle of a table, which is shown with the name that the user has given it.
 -spec table(Facade :: module(), Shown :: term(), table(), [option()] | option()) ->
           qlc:query_handle().
 table(Facade, Shown, Table, Asked) ->
@@ -139,7 +139,7 @@ make_room(Query) ->
 read_by(none, #source{table = Table}) -> Table;
 read_by({Moment, _Held}, _Source) -> Moment.
 
-%% Returns what is behind the last object.
+%% Ends a walk. Returns the end of the list of objects.
 -spec end_walk(walk(), #source{}) -> [].
 end_walk(none, _Source) ->
     [];
@@ -206,7 +206,7 @@ select(#source{facade = Facade} = Source, MatchSpec, N) ->
         [] ->
             [];
         Results ->
-            %% As if there could be more: `qlc' sorts what is a list as a whole otherwise.
+            %% A list with a function as its tail: `qlc' would sort a complete list as a whole.
             Results ++ fun() -> [] end
     end.
 

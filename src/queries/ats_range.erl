@@ -88,7 +88,7 @@ delete(Table, Low, High, Bounds) ->
     Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), delete),
     ats_select:count_more(Selected, delete).
 
-%% @doc Folds a function over what {@link range/4} would return.
+%% @doc Folds a function over the results of {@link range/4}.
 -spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()]) -> Acc.
 fold(Function, Acc, Table, Low, High, Options) when is_function(Function, 2) ->
     Range = options(any, Options, Table, count),
@@ -129,7 +129,7 @@ what(keys) ->
 what({positions, Positions}) ->
     [{'_', [], [[{element, Position, '$_'} || Position <- Positions]]}].
 
-%% Fails for this cause; or, if there is one, for what is wrong with the table, which counts more.
+%% Fails for this cause, or for a fault of the table, which takes precedence.
 -spec refuse(ats:table(), count | delete, ats_errors:cause()) -> no_return().
 refuse(Table, How, Cause) ->
     Nothing = {before, []},
@@ -192,7 +192,7 @@ option({positions, Positions} = Shape, Range) ->
 option(_, _Range) ->
     wrong.
 
-%% Like lists:all/2, but what is not a proper list is none of these.
+%% Like lists:all/2, but returns `false' for a term that is not a proper list.
 -spec is_list_of(fun((term()) -> boolean()), term()) -> boolean().
 is_list_of(Is, [Element | Rest]) -> Is(Element) andalso is_list_of(Is, Rest);
 is_list_of(_Is, End) -> End =:= [].

@@ -2,9 +2,9 @@
 %% @doc Match specifications on tables: the calls that take more than one native call.
 %%
 %% A native call does about half a millisecond's worth of work. If there is more to do it returns
-%% what is needed to go on: the table's identifier, a reference to the compiled specification and
-%% a position. All of it are terms of the calling process, so nothing is left behind when that is
-%% killed; and between two calls other processes have their turn.
+%% its state: the table's identifier, a reference to the compiled specification and a position. All
+%% of it are terms of the calling process, so nothing is left behind when that is killed; and
+%% between two calls other processes have their turn.
 %%
 %% A slice of a snapshot of a table on disk may end before a key whose values a module has to merge
 %% first. They are merged between two calls, and the next slice begins with this key. A chunk of the
@@ -21,7 +21,7 @@
 -export_type([continuation/0, explanation/0]).
 
 -type source() :: ats:table() | {Moment :: ats:tid(), ats:table()}.
-%% What the chunks of a query show: a moment of the table, or the table as it is.
+%% The source of the chunks of a query: a moment of the table, or the table itself.
 -opaque continuation() ::
         {source(), ats_nif:place(), Limit :: pos_integer(),
          ats:compiled_match_spec() | {range, ats:compiled_match_spec()},
@@ -140,8 +140,9 @@ count_more(Count, _How) ->
 chunk(Table, MatchSpec, Direction, Limit) ->
     by_name(Table, fill(start(Table, MatchSpec, {Direction, Limit}), Direction, Limit)).
 
-%% As in `ets', the continuation of an `ordered_set' that the caller knows by its name goes on with
-%% the table that has the name then. All slices of one call read the same table.
+%% Puts the name in the continuation of an `ordered_set' that the caller knows by its name: as in
+%% `ets', it goes on in the table that has the name then. All slices of one call read the same
+%% table.
 -spec by_name(ats:table(), chunk()) -> chunk().
 by_name(Name, {Results, {Source, Place, Limit, Compiled, Rest}} = Chunk) when is_atom(Name) ->
     case ats_info:item(type, table_of_source(Source)) of
@@ -183,10 +184,10 @@ of_range({Results, {Id, Place, Limit, Compiled, Rest}}) ->
 of_range(LastChunk) ->
     LastChunk.
 
-%% The first chunk of what was begun.
+%% Completes the first chunk of a query.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
 fill({Tag, Id, Compiled, Place, Results}, Direction, Limit) ->
-    %% What is read is a moment of a table, or the table itself.
+    %% The source is a moment of a table, or the table itself.
     Source = case ats_nif:table_of_moment(Id) of
                  none -> Id;
                  Table -> {Id, Table}

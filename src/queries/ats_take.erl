@@ -24,8 +24,8 @@ take_all(Table) ->
     First = fun() -> ats_nif:take_all_more(Taken, ?OBJECTS, start, []) end,
     ats_collect:list(More, unknown, await(First, ?YIELDS)).
 
-%% The result of a call, as soon as no process writes what it takes any more: at first lists, before
-%% anything is taken, then single objects.
+%% Returns the result of a call as soon as no process writes the objects to be taken: first it waits
+%% for lists, before anything is taken, then for single objects.
 -spec await(fun(() -> wait | Result), non_neg_integer()) -> Result.
 await(Call, Yields) ->
     case Call() of

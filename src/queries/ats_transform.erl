@@ -89,7 +89,7 @@ parse_transform(Forms, CompilerOptions) ->
         {_, _} -> {error, Errors, Warnings}
     end.
 
-%% @doc Says what is wrong with a call.
+%% @doc Says in words why a call cannot be translated.
 -spec format_error(term()) -> unicode:chardata().
 format_error({missing, Function, unknown}) ->
     io_lib:format("ats has no function ~tw", [Function]);
@@ -189,7 +189,8 @@ form({function, Anno, Name, Arity, Clauses}, Context) ->
 form(Form, _Context) ->
     {[Form], []}.
 
-%% Calls of imported functions look like those of local ones, so what they mean is decided here.
+%% Calls of imported functions look like those of local ones, so this function decides which are
+%% meant.
 -spec import(anno(), [{atom(), arity()}], #context{}) -> {[form()], found()}.
 import(Anno, Functions, Context) ->
     {Kept, Moved} = lists:partition(fun({Name, Arity}) -> is_excepted(Name, Arity, Context) end,

@@ -11,7 +11,7 @@
 -define(COMMANDS, "(q)uit (p)Digits (k)ill /Regexp -->").
 
 -type table() :: term().
-%% A table of the facade, which alone knows what that is.
+%% A table of the facade; opaque to this module.
 
 %% The view of a table: `all' objects, or those whose text matches a regular expression.
 -record(view, {facade :: module(),

@@ -12,12 +12,12 @@
 %%         end).
 %% '''
 %%
-%% == What it costs ==
+%% == Cost ==
 %%
 %% Nothing when no process asks: the numbers are there anyway. A call takes some microseconds for
 %% each table, and more for a table with many locks, since it looks at each of them. It takes no
-%% lock, and it delays no reader and no writer. Private tables of other processes are shown, too;
-%% what is in them is not.
+%% lock, and it delays no reader and no writer. Private tables of other processes are shown, too,
+%% but not their contents.
 %%
 %% Reads are not counted, because a reader of a table leaves no trace in it. Writes are:
 %% `contended' and `uncontended' together are how often a writer took a lock, which is about once
@@ -37,10 +37,10 @@
           fixations := non_neg_integer()}.
 %% Numbers that change.
 %%
-%% `memory_bytes' is what `info(Table, memory)' says, times the size of a word. `locks' is the
-%% number of parts that can be written at the same time: base nodes of an `ordered_set', locks of
-%% the others. `contended' and `uncontended' count how often a writer had to wait for one of them,
-%% and had not to; they start at 0 again when all objects are deleted. `fixations' is the number of
+%% `memory_bytes' is `info(Table, memory)' times the size of a word. `locks' is the number of parts
+%% that can be written at the same time: base nodes of an `ordered_set', locks of the others.
+%% `contended' and `uncontended' count how often a writer had to wait for one of them, and did not
+%% have to; they start at 0 again when all objects are deleted. `fixations' is the number of
 %% processes that fix the table.
 -type metadata() ::
         #{id := ats:tid(),
@@ -105,8 +105,8 @@ totals() ->
                         maps:map(fun(Key, Sum) -> Sum + maps:get(Key, Metrics, 1) end, Sums)
                 end, Zero, tables()).
 
-%% @doc Takes metrics apart into numbers that change and what tells tables apart, as handlers of
-%% `telemetry' want to have it.
+%% @doc Splits metrics into numbers that change and metadata that identifies the table, as handlers
+%% of `telemetry' expect them.
 -spec split(metrics()) -> {measurements(), metadata()}.
 split(Metrics) ->
     {maps:without(?METADATA, Metrics), maps:with(?METADATA, Metrics)}.

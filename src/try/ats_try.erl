@@ -1,5 +1,5 @@
-%% @doc A copy of a compiled application that uses `ats' where the original uses `ets', to see what
-%% that is like without its source.
+%% @doc A copy of a compiled application that uses `ats' where the original uses `ets', to try `ats'
+%% without its source.
 %%
 %% ```
 %% ats try APPLICATION... OUT
@@ -12,7 +12,7 @@
 %% finds by `ERL_LIBS=OUT'; the originals stay as they are. Applications written in Erlang, Elixir
 %% or Gleam are the same in this.
 %%
-%% Nothing outside the folder of an application is copied, nor is what is no file, such as a pipe.
+%% Only files in the folder of an application are copied: no pipes or the like, and nothing outside.
 %% Links that lead outside lead to the same place in the copy. The report names both.
 %%
 %% Other code stays with `ets'. A table that it shares with the copied applications is not found
@@ -34,8 +34,8 @@
           copies := [file:filename()]}.
 %% `shared' has tables that modules outside use too, and these modules; `unmade' has tables that the
 %% copied modules use but nobody in the copies creates, at least not under a name that is written
-%% out. `outside' are links that lead outside, `left_out' what is no file, and `unread' files of
-%% `ebin' that are no modules that this release can read, which stay as they are.
+%% out. `outside' are links that lead outside, `left_out' things that are no files, and `unread'
+%% files of `ebin' that are no modules that this release can read, which stay as they are.
 -type option() :: {except, [module()]}.
 %% Modules that stay with `ets'.
 
@@ -81,8 +81,8 @@ options([], Words, Except) ->
 copy(Applications, Out) ->
     copy(Applications, Out, []).
 
-%% @doc Copies applications into the folder `Out' and returns what was found. Throws `{ats_try,
-%% Text}' if that cannot be done.
+%% @doc Copies applications into the folder `Out' and returns the findings. Throws `{ats_try, Text}'
+%% if that cannot be done.
 -spec copy([Application :: file:name_all()], Out :: file:name_all(), [option()]) -> report().
 copy(Applications, Out, Options) ->
     Except = proplists:get_value(except, Options, []),
@@ -129,7 +129,7 @@ folder(Application) ->
 refuse(Format, Arguments) ->
     throw({ats_try, unicode:characters_to_list(io_lib:format(Format, Arguments))}).
 
-%% None is left if one of them cannot be copied.
+%% Copies all folders. No copy is left if one of them cannot be copied.
 -spec copy_folders([file:filename()], file:name_all()) ->
           [{Copy :: file:filename(), [ats_try_files:told()]}].
 copy_folders([], _) ->

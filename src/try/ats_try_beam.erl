@@ -34,8 +34,8 @@
 %% Looking
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Tells what a compiled module does with `ets'. What is no module is `unread', and so is one
-%% of a later release, whose instructions are not known.
+%% @doc Finds the uses of `ets' in a compiled module. A file that is no module is `unread', and so
+%% is a module of a later release, whose instructions are not known.
 -spec look(Beam :: binary()) -> findings() | unread.
 look(Beam) ->
     try {beam_lib:chunks(Beam, [imports]), beam_disasm:file(Beam)} of
@@ -149,7 +149,7 @@ atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
 atoms([First | Rest]) -> atoms(First) + atoms(Rest);
 atoms(_) -> 0.
 
-%% The names of tables in calls: what was moved to the first register just before.
+%% Returns the names of tables in calls: the atom that was moved to the first register just before.
 -spec names([term()], {ok, atom()} | unknown) -> [{atom(), atom()}].
 names([], _) -> [];
 names([{move, {atom, Name}, {x, 0}} | Rest], _) -> names(Rest, {ok, Name});

@@ -4,13 +4,13 @@
 
 -export([to_ets/2, from_ets/2]).
 
-%% @doc Does what `dets:to_ets/2' does.
+%% @doc Like `dets:to_ets/2'.
 -spec to_ets(Name :: dets:tab_name(), ats:table()) -> ats:table().
 to_ets(Name, Table) ->
     true = ats:from_dets(Table, Name),
     Table.
 
-%% @doc Does what `dets:from_ets/2' does.
+%% @doc Like `dets:from_ets/2'.
 -spec from_ets(Name :: dets:tab_name(), ats:table()) -> ok.
 from_ets(Name, Table) ->
     _ = ats:to_dets(Table, Name),

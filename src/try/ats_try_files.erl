@@ -1,9 +1,9 @@
 %% @private
 %% @doc Copies of the folders of applications, which read nothing outside them.
 %%
-%% A link that leads to a place in the folder becomes a link to that place in the copy, whether
-%% there is something or not. One that leads outside becomes a link to the same place. What is
-%% neither a file, a folder nor a link is left out, and so is a link outside that leads to such.
+%% A link that leads to a place in the folder becomes a link to that place in the copy, whether that
+%% exists or not. One that leads outside becomes a link to the same place. Anything but a file, a
+%% folder or a link is left out, and so is a link outside that leads to such a thing.
 -module(ats_try_files).
 
 -include_lib("kernel/include/file.hrl").
@@ -13,7 +13,7 @@
 -export_type([told/0]).
 
 -type told() :: {outside | left_out, file:filename_all()}.
-%% What a copy lacks, and links that lead outside.
+%% Things that a copy lacks, and links that lead outside.
 
 -record(tour, {root :: binary(), made :: [binary()]}).
 %% `made' are folders of copies, which may be in the folder.
@@ -136,8 +136,8 @@ parts_below(Root, Path) ->
         false -> none
     end.
 
-%% @doc Returns the place that a path leads to, through all links. What is not there has no links,
-%% and a circle of links leads to one of them.
+%% @doc Returns the place that a path leads to, through all links. A path that does not exist has no
+%% links, and a circle of links leads to one of them.
 -spec real(file:name_all()) -> binary().
 real(Path) ->
     real(filename:split(native(filename:absname(Path))), <<>>, ?LINKS).

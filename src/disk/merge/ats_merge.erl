@@ -1,7 +1,7 @@
 %% @doc Merges that a program writes itself, for tables on disk.
 %%
-%% A value of a table on disk may be what many writes make together: a *merge* says how. Most are
-%% known by name, as `sum'; see `ats:merge/4'. For all others a module implements this behaviour,
+%% A value of a table on disk may be the result of many writes, combined by a *merge*. Most merges
+%% have a name, as `sum'; see `ats:merge/4'. For all others a module implements this behaviour,
 %% which is that of osmos (Radford, 2009):
 %%
 %% ```
@@ -26,22 +26,21 @@
 %% <li>`merge(Key, Earlier, Later)' is associative. `Earlier' was written before `Later'. It need
 %% not commute: only neighbours in time are merged.</li>
 %% <li>If `short_circuit(Key, Later)' is `true', then `merge(Key, Earlier, Later)' is `Later',
-%% whatever `Earlier' is. So what is older need not be read.</li>
+%% whatever `Earlier' is. So older values need not be read.</li>
 %% <li>If `delete(Key, Earlier)' is `true', then `merge(Key, Earlier, Later)' is `Later', whatever
-%% that is. A key with such a value, merged of all that was written, counts as missing.</li>
+%% `Later' is. A key counts as missing if all its values merge to such a value.</li>
 %% <li>All three are functions of their arguments. They are called again for the same values, at
-%% other times and in other processes, and know nothing of how often.</li>
-%% <li>`version()' changes whenever one of the others means something else than before. Values that
-%% were written to a table under one version are merged by no other: see
-%% `dats:upgrade_merge/2'.</li>
+%% other times and in other processes, any number of times.</li>
+%% <li>`version()' changes whenever one of the others changes its meaning. Values that were written
+%% to a table under one version are merged by no other: see `dats:upgrade_merge/2'.</li>
 %% </ul>
 %%
 %% == When it fails ==
 %%
-%% A module that raises an exception, takes too long, uses too much memory or returns what makes
-%% no sense fails for that key alone: {@type failure()} says what it did, and {@link
-%% format_failure/1} says it in words. It is called by processes of its own, which it may end,
-%% link and make trap exits; see {@link ats_merge_runner}.
+%% A module that raises an exception, takes too long, uses too much memory or returns a wrong term
+%% fails for that key alone: {@type failure()} describes the fault, and {@link format_failure/1}
+%% says it in words. It is called by processes of its own, which it may end, link and make trap
+%% exits; see {@link ats_merge_runner}.
 -module(ats_merge).
 
 -export([check/1, check/2, check_functions/1, check_version/2, merge/4, is/4, code/1, convert/3]).
@@ -57,7 +56,8 @@
 %% A module, or its functions one by one, which have no version but 0.
 -type function_name() :: {module(), Name :: atom()}.
 -type merge() :: {program(), version()} | {convert, convert()}.
-%% A program, and the version that it must have; or what merges all values of a key at once.
+%% A program, and the version that it must have; or a function that merges all values of a key at
+%% once.
 -type convert() :: fun((Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete).
 -type failure() :: {program(), Function :: atom(), cause()}.
 %% The function is `any' where it is not known which one it was.
@@ -133,7 +133,7 @@ check_exports(Module, Callbacks) ->
         Missing -> {error, {not_exported, Module, Missing}}
     end.
 
-%% In a process of its own, which the module can harm as it likes.
+%% Reads the version in a process of its own, which the module can harm as it likes.
 -spec check_version(module()) -> {ok, version()} | {error, check_error()}.
 check_version(Module) ->
     Ask = fun() -> exit({?MODULE, call_version(Module)}) end,
@@ -214,8 +214,8 @@ convert(Function, Key, Values) ->
         Class:Reason:Stack -> throw({?MODULE, {convert, convert, {raised, Class, Reason, Stack}}})
     end.
 
-%% Throws what is wrong. Only this function calls the module, so a throw of the module is not taken
-%% for one of these.
+%% Throws faults of the module. Only this function calls the module, so a throw of the module is not
+%% taken for one of these.
 -spec call(module(), atom(), [term()], fun((term()) -> boolean())) -> term().
 call(Module, Function, Arguments, IsRight) ->
     try apply(Module, Function, Arguments) of
@@ -229,7 +229,7 @@ call(Module, Function, Arguments, IsRight) ->
             throw({?MODULE, {Module, Function, {raised, Class, Reason, Stack}}})
     end.
 
-%% @doc A failure, or what {@link check/1} has found, in words.
+%% @doc Returns a failure, or an error of {@link check/1}, in words.
 -spec format_failure(failure() | check_error()) -> unicode:chardata().
 format_failure({not_a_module, Term}) ->
     io_lib:format("~0tP is not the name of a module", [Term, 20]);

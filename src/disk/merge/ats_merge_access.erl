@@ -1,19 +1,19 @@
 %% @private
 %% @doc Reading and changing tables on disk whose values a module merges.
 %%
-%% The store keeps what was written to a key, one behind the other: the key is *pending*. Requests
-%% about pending keys are answered as follows:
+%% The store keeps the values that were written to a key one behind the other: the key is *pending*.
+%% Requests about pending keys are answered as follows:
 %%
 %% <table border="1">
-%% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and what they are
-%% merged to takes their place in the store</td></tr>
+%% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and replaces them in
+%% the store by the result</td></tr>
 %% <tr><td>another read of a key</td><td>is refused with the cause `pending', and reads a snapshot,
-%% which is told what the key has</td></tr>
+%% which is given the merged value</td></tr>
 %% <tr><td>a walk</td><td>reads a snapshot, too, and goes on behind each pending key; see {@link
 %% ats_merge_pending}. If it is a chunk, it answers `pending' first</td></tr>
-%% <tr><td>a change of keys that are known</td><td>is refused with the cause `pending'. Of each key
-%% what was written is replaced by what it is merged to, if nothing was written to it meanwhile, and
-%% the call is made again</td></tr>
+%% <tr><td>a change of keys that are known</td><td>is refused with the cause `pending'. The values
+%% of each key are replaced by their merge, if nothing was written to the key meanwhile, and the
+%% call is made again</td></tr>
 %% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
 %% looks at each again when it is changed</td></tr>
 %% </table>
@@ -27,7 +27,7 @@
 -type decision(Value) :: keep | {remove | {replace, tuple()}, Value}.
 %% The decision about an object, and the value that is told of it.
 
-%% So often a change is tried of a key that others write to.
+%% Number of attempts to change a key that others write to.
 -define(ATTEMPTS, 1000).
 %% The most objects that are looked for before they are changed.
 -define(AT_ONCE, 1000).
@@ -36,7 +36,7 @@
 is_merged_by_program(Table) ->
     ats_merge_pending:program(Table) =/= none.
 
-%% @doc Writes a value, without reading what is there.
+%% @doc Writes a value, without reading the old value.
 %%
 %% The module is first asked about the value alone: so a value that hides all before it needs no
 %% merge, and one that stays alone can be read without.
@@ -154,7 +154,7 @@ try_change(Table, Function, Arguments, Attempts) ->
             Tried
     end.
 
-%% The keys of what is changed: the first elements of objects.
+%% Returns the keys of a change: the first elements of its objects.
 -spec keys(ats_nif:disk_change(), Arguments :: [term()]) -> [Key :: term()].
 keys(Function, [Objects])
   when Function =:= insert; Function =:= insert_new; Function =:= delete_object ->
@@ -169,7 +169,7 @@ keys(_Function, [Key | _]) ->
 fail_written_meanwhile({{Module, _Version}, _Id}, Key) ->
     ats_merge_pending:raise_failure(Module, Key, {Module, any, written_meanwhile}).
 
-%% Replaces what was written to a key by what it is merged to.
+%% Replaces the values of a key by their merge.
 -spec settle(ats:tid(), ats_merge_pending:program(), Key :: term()) -> ok.
 settle(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
@@ -228,9 +228,9 @@ each_selected(Table, MatchSpec, Decide) ->
     First = fun(Snapshot) -> ats_select:chunk(Snapshot, Heads, up, ?AT_ONCE) end,
     each(Table, First, fun(Object) -> Decide(Object, ats_select:run([Object], Compiled)) end).
 
-%% Has a function decide about the object of each of these keys, of which a first chunk is given,
-%% if it is there. Each is changed as it was when the function saw it, or the function is asked
-%% again. Returns what was told.
+%% Calls a function with the object of each key, starting with a given first chunk of keys, if the
+%% object exists. The function decides about the change, which is made if the object is still the
+%% same; otherwise the function is called again. Returns the values of the decisions.
 -spec each(ats:tid(), fun((ats:tid()) -> Chunk), fun((Object :: tuple()) -> decision(Value))) ->
           [Value] when Chunk :: {[Key :: term()], ats:continuation()} | '$end_of_table'.
 each(Table, First, Decide) ->

@@ -21,8 +21,8 @@
 %% The most keys that are taken at once.
 -define(BATCH, 256).
 
-%% @doc This process, and the one that ends merges that do not return. `Tables' is a function that
-%% returns the open tables, by its module and name.
+%% @doc Returns the specifications of this process, and of the one that ends merges that do not
+%% return. `Tables' is a function that returns the open tables, by its module and name.
 -spec child_specs(Tables :: {module(), atom()}) -> [supervisor:child_spec()].
 child_specs(Tables) ->
     [#{id => ats_merge_watchdog, start => {ats_merge_watchdog, start_link, []}},
@@ -46,7 +46,7 @@ pending(Table) ->
 init(Tables) ->
     {ok, #state{}, {continue, {watch, Tables}}}.
 
-%% If there was such a process before, tables have told that one.
+%% Asks all open tables, as they may have told an earlier process that has ended.
 -spec handle_continue({watch, {module(), atom()}}, #state{}) -> {noreply, #state{}}.
 handle_continue({watch, {Module, Function}}, State) ->
     {noreply, lists:foldl(fun watch_table/2, State, Module:Function())}.
@@ -83,7 +83,7 @@ watch_table(Table, State) ->
             true = ats_nif:disk_watch(Table, self()),
             work(Table, State)
     catch
-        %% It was closed.
+        %% The table was closed.
         error:{ats_error, id} -> State
     end.
 
@@ -99,7 +99,7 @@ work(Table, #state{working = Working}) ->
 merge_batches(Table) ->
     try merge_batches(Table, ats_merge_pending:program(Table), false)
     catch
-        %% It was closed, or is one that can only be read.
+        %% The table was closed, or can only be read.
         error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
             ok;
         Class:Reason:Stack ->
@@ -122,7 +122,7 @@ merge_batches(Table, Program, HasWarned) ->
             merge_batches(Table, Program, HasWarned orelse All =/= [])
     end.
 
-%% The records that are not merged promptly, and what has failed at once.
+%% Returns the records that are not merged promptly, and the failures that are known at once.
 -spec merge(ats:tid(), ats_merge_pending:program(), [ats_nif:disk_record()]) ->
           {[ats_nif:disk_record()], [ats_merge:failure()]}.
 merge(_Table, _Program, []) ->
@@ -135,7 +135,7 @@ merge(Table, Program, Records) ->
         [] ->
             {[], Failures};
         [Next | Rest] ->
-            %% It was not prompt, or has failed.
+            %% The merge was not prompt, or has failed.
             {Late, Others} = merge(Table, Program, Rest),
             {[Next | Late], Failures ++ Others}
     end.

@@ -15,9 +15,9 @@
 %% the other each part is copied O(log n) times. The oldest value, which is often the largest, is
 %% merged last.
 %%
-%% If the module fails on the way, what was merged until then takes the place of the beginning of
-%% the chain: at most one object for each digit. A long chain tells of such parts on the way, too,
-%% at each power of two, in case the module does not return. So no attempt is in vain.
+%% If the module fails on the way, the merged parts take the place of the beginning of the chain: at
+%% most one object for each digit. A long chain tells of such parts on the way, too, at each power
+%% of two, in case the module does not return. So no attempt is in vain.
 -module(ats_merge_operands).
 
 -export([collapse/3, collapse/5, objects/1, key/1, object/1]).
@@ -59,8 +59,8 @@ collapse(Merge, Chain, Tick) ->
     collapse(Merge, none, Chain, Tick, fun(_Part) -> ok end).
 
 %% @doc Merges the values of a chain, which have these formats, in the calling process, and never
-%% raises an exception. `Tick' is called before each call of the module, and `Told' with what was
-%% merged until then.
+%% raises an exception. `Tick' is called before each call of the module, and `Told' with the part
+%% that is merged so far.
 -spec collapse(ats_merge:merge(), ats_format:formats(), chain(), Tick :: fun(() -> term()),
                Told :: fun((part()) -> term())) -> outcome().
 collapse(Merge, Formats, Chain, Tick, Told) ->
@@ -169,7 +169,7 @@ part(Rest, Chain, #state{stack = Stack, oldest_bytes = Oldest} = State) ->
     Operands = lists:map(Operand, lists:reverse(Stack)),
     {Expected, iolist_to_binary([Oldest | Operands])}.
 
-%% The bytes of the first object, and what is behind it.
+%% Returns the bytes of the first object, and the rest of the chain.
 -spec next(chain()) -> {binary(), chain()}.
 next(<<Mark:32/little, Length:32/little, Object:Length/binary, Rest/binary>>)
   when Mark >= ?PRESENT ->

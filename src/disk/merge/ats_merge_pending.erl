@@ -2,9 +2,9 @@
 %% @doc Values of tables on disk that a module has to merge before they can be read.
 %%
 %% A key is *pending* if the store has several values of it, one behind the other. A walk of a
-%% snapshot ends where it meets one. It is merged here together with some that come behind it, the
-%% snapshot is told what they have, and the walk goes on. It forgets what it was told before: so a
-%% walk takes the memory of a few keys, however many are pending.
+%% snapshot ends where it meets one. This module merges the key together with some that come behind
+%% it, gives their values to the snapshot, and the walk goes on. The snapshot forgets the values it
+%% was given before: so a walk takes the memory of a few keys, however many are pending.
 -module(ats_merge_pending).
 
 -export([program/1, resolve/1, read/3, replace/3, replace_merged/4, raise_failure/3]).
@@ -22,8 +22,8 @@ program(Table) ->
         {module, Module, Version, Id} -> {{Module, Version}, Id}
     end.
 
-%% @doc Has the key merged that a walk of a snapshot has met, and some that come behind it. Fails
-%% with what the module has done wrong with the first. A table that is none is not changed.
+%% @doc Merges the pending key at which a walk of a snapshot has stopped, and some that come behind
+%% it. Fails if the module fails for the first. A table that is no snapshot is not changed.
 -spec resolve(Snapshot :: ats:tid()) -> ok | no_snapshot.
 resolve(Snapshot) ->
     case ats_nif:disk_pending(Snapshot) of
@@ -69,7 +69,7 @@ read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
         [{failed, Failure, _}] -> raise_failure(Module, key(Table, Chain), Failure)
     end.
 
-%% @doc Replaces the values of a pending key by what they are merged to, if they are still there.
+%% @doc Replaces the values of a pending key by their merge, if they have not changed.
 -spec replace(ats:tid(), program(), ats_nif:disk_record()) -> ok | again.
 replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
     case ats_merge_runner:run(#{merge => Merge, table => Id, jobs => [Record],
@@ -92,7 +92,7 @@ save(Table, Key, Chain, Outcome) ->
     catch error:{ats_error, _Cause} -> false
     end.
 
-%% @doc Replaces what was merged by what it is merged to. Returns `true' if it was still there.
+%% @doc Replaces merged values by the result. Returns `true' if they had not changed.
 -spec replace_merged(ats:tid(), binary(), ats_merge_operands:chain(),
                      ats_merge_operands:outcome()) ->
           boolean().
@@ -110,7 +110,7 @@ replace_merged(_Table, _Key, _Chain, {failed, _, none}) ->
 key(Table, Chain) ->
     ats_format:decode_key(ats_format:of_table(Table), ats_merge_operands:key(Chain)).
 
-%% @doc Raises what a call answers if the module has failed for a key.
+%% @doc Raises the answer of a call for a key for which the module has failed.
 -spec raise_failure(ats_merge:program(), Key :: term(), ats_merge:failure()) -> no_return().
 raise_failure(Module, Key, {Module, version, {other_version, OfTable, OfModule}}) ->
     erlang:error({ats_error, {merge_mismatch, Key, {Module, OfTable, OfModule}}});

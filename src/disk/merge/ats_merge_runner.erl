@@ -1,5 +1,5 @@
-%% @private
-%% @doc Processes that call modules that merge, so that whatever a module does, it harms no other.
+%% @private @doc Processes that call modules that merge, so that a faulty module harms no other
+%% process.
 %%
 %% Each call of a program that needs a module starts a worker and waits for it. There is no limit
 %% to their number: they are as many as the calls that wait for them, and share the processors
@@ -7,7 +7,7 @@
 %%
 %% <table border="1">
 %% <tr><th>the module</th><th>outcome of the key</th></tr>
-%% <tr><td>raises an exception, returns what makes no sense, or has another version than the
+%% <tr><td>raises an exception, returns a wrong term, or has another version than the
 %% table</td><td>`{failed, Failure, Part}'</td></tr>
 %% <tr><td>takes longer for a call than the parameter `merge_ms' of the application, ends the
 %% process, or needs more memory than `merge_heap_words'</td><td>likewise; and the key fails at once
@@ -143,7 +143,7 @@ wait_for(Worker) ->
         {'DOWN', Monitor, process, Worker, Reason} when Reason =:= normal; Reason =:= noproc ->
             ok;
         {'DOWN', Monitor, process, Worker, _} ->
-            %% If the key is to be remembered, the one it worked for does so now.
+            %% The process it worked for remembers the key now, if it must.
             receive after ?LET_REMEMBER -> ok end
     end.
 

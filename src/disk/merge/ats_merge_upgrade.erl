@@ -14,8 +14,8 @@
 
 -type how() :: {old, module()} | {convert, ats_merge:convert()}.
 
-%% @doc Merges what is pending, and gives the table the version that its module has now. Returns
-%% that.
+%% @doc Merges all pending keys, and gives the table the present version of its module. Returns that
+%% version.
 -spec upgrade(ats:tid(), how()) ->
           {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure()
         | {error, reason, term()}.

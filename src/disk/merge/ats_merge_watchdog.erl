@@ -1,4 +1,4 @@
-%% @private @doc The process that ends calls of modules that do not return, and what is known of
+%% @private @doc The process that ends calls of modules that do not return, and the failures of the
 %% keys for which that happened.
 %%
 %% A worker ({@link ats_merge_runner}) counts the calls that it makes of a module. This process
@@ -7,8 +7,8 @@
 %% for the first time.
 %%
 %% One worker at a time merges a key: the others that want to read it wait for that one. If it was
-%% ended, or ended by itself, the key fails at once for a while, as long as the module and what was
-%% written stay the same. So a key whose merge hangs costs a processor and its readers only now and
+%% ended, or ended by itself, the key fails at once for a while, as long as the module and the
+%% values stay the same. So a key whose merge hangs costs a processor and its readers only now and
 %% then, and others nothing.
 -module(ats_merge_watchdog).
 
@@ -24,7 +24,7 @@
 
 -type lock() :: {Table :: term(), Key :: term()}.
 -type calls() :: counters:counters_ref().
-%% The number of calls, what has become of the worker, and how many outcomes it has told.
+%% The number of calls, the state of the worker, and how many outcomes it has told.
 -type watched() :: {Worker :: pid(), Client :: pid(), calls(), Ms :: pos_integer(), fun(() -> ok)}.
 
 %% `{Lock, Worker}'.
@@ -89,7 +89,7 @@ look_later({_, _, _, Ms, _} = Watched, Count, Since) ->
 end_after(Ms) ->
     erlang:send_after(Ms, ?MODULE, {late, self()}).
 
-%% @doc For a worker that is done.
+%% @doc Stops watching a worker that is done.
 -spec unwatch(reference()) -> ok.
 unwatch(Timer) ->
     _ = erlang:cancel_timer(Timer, [{async, true}, {info, false}]),
@@ -105,7 +105,7 @@ count_call(Calls) ->
 count_outcome(Calls) ->
     counters:add(Calls, ?TOLD, 1).
 
-%% @doc For a worker that calls the module no more: from now on it may take as long as it likes.
+%% @doc Lifts the time limit of a worker that calls the module no more.
 -spec stop_timing(calls()) -> ok.
 stop_timing(Calls) ->
     counters:put(Calls, ?FATE, ?DONE).
@@ -144,7 +144,7 @@ leave(Lock) ->
     true = ets:delete_object(?BUSY, {Lock, self()}),
     ok.
 
-%% @doc Returns the failure of a module for what was written to a key, if that is known.
+%% @doc Returns the failure of a module for the values of a key, if it is known.
 -spec known_failure(lock(), ats_merge:merge(), binary()) ->
           {failed, ats_merge:failure()} | unknown.
 known_failure(Lock, Merge, Chain) ->
