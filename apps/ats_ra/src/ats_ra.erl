@@ -1,8 +1,8 @@
 %% @doc Tables that several machines keep, by Raft: a change is in the log of a majority before it
 %% is answered, and all members make the same changes in the same order.
 %%
-%% The page `docs/use/raft.md' says what is promised. `ra' runs the servers; what it has for them,
-%% such as `ra:add_member/2' and `ra:restart_server/2', is used beside this module.
+%% The page `docs/use/raft.md' states the guarantees. `ra' runs the servers; its functions for them,
+%% such as `ra:add_member/2' and `ra:restart_server/2', are used beside this module.
 %%
 %% ```
 %% Servers = [{prices, Node} || Node <- Nodes],
@@ -59,9 +59,9 @@ machine({Module, Options} = Table, More) when Module =:= ats; Module =:= dats ->
 command(Server, Command) ->
     command(Server, Command, ?TIMEOUT).
 
-%% @doc Has the leader log a command, or a list of them as one, and answers what it returned there.
-%% `{error, {badarg, Text}}' says that it changed nothing. After another error, such as `timeout' or
-%% `nodedown', it may have been done, or be done yet.
+%% @doc Has the leader log a command, or a list of them as one, and returns its result. `{error,
+%% {badarg, Text}}' says that it changed nothing. After another error, such as `timeout' or
+%% `nodedown', the command may have been applied, or may be applied later.
 -spec command(ra:server_id(), ats_ra_command:commands(), timeout()) -> ats_ra_command:answer().
 command({_, _} = Server, Command, Timeout) ->
     answer(ra:process_command(Server, {ats_ra_machine, Command}, Timeout)).

@@ -1,9 +1,9 @@
 %% @private
 %% @doc Commands: calls of `ats' or `dats' as data, `{insert, {a, 1}}' for `insert(Table, {a, 1})'.
 %%
-%% A list of commands is one step: if one of them fails, what the others have changed is put back.
-%% All members must come to the same table, so a command that could mean something else on another
-%% node is refused, and what is wrong with a command is its answer.
+%% A list of commands is one step: if one of them fails, the changes of the others are undone. All
+%% members must come to the same table, so a command that could have another meaning on another node
+%% is refused, and a fault of a command is its answer.
 -module(ats_ra_command).
 
 -export([run/2, text/2]).
@@ -24,7 +24,7 @@
           {range_delete, 2} => range, {range_delete, 3} => range,
           {take_first, 0} => first, {take_last, 0} => last}).
 
-%% @doc Does what a command says, or all commands of a list.
+%% @doc Runs a command, or all commands of a list.
 -spec run(commands(), ats_ra_table:table()) -> answer().
 run(Command, Table) when is_tuple(Command) ->
     case run([Command], Table) of
@@ -40,7 +40,7 @@ run(Commands, Table) when length(Commands) > 0 ->
 run(_Other, _Table) ->
     {error, {badarg, <<"neither a command nor a list of commands">>}}.
 
-%% `Saved' is what keys had before a command, those of the last one first.
+%% `Saved' has the old objects of the changed keys, those of the last command first.
 run_each([], _Table, _Saved, Results) ->
     lists:reverse(Results);
 run_each([{Kind, Command} | Commands], {Module, Id} = Table, Saved, Results) ->
@@ -52,7 +52,7 @@ run_each([{Kind, Command} | Commands], {Module, Id} = Table, Saved, Results) ->
     Result = attempt({Module, Id}, Now, Function, Arguments),
     run_each(Commands, Table, Now, [Result | Results]).
 
-%% Makes a call. If it is refused, what keys had is put back.
+%% Makes a call. If it is refused, the old objects of its keys are put back.
 attempt({Module, Id}, Saved, Function, Arguments) ->
     try answer(apply(Module, Function, [Id | Arguments]))
     catch
@@ -63,8 +63,8 @@ attempt({Module, Id}, Saved, Function, Arguments) ->
             throw({?MODULE, {Reason, text(Reason, Stack)}})
     end.
 
-%% What a module cannot merge here it cannot merge on any node. Another failure is one of this
-%% node's disk: it ends the server, since the table is not that of the others any more.
+%% A merge that fails here fails on every node. Any other failure is one of the disk of this node:
+%% it ends the server, since its table differs from the others now.
 answer({error, {Failed, _Directory, Key, Why}})
   when Failed =:= merge_failed; Failed =:= merge_mismatch ->
     throw({?MODULE, {Failed, Key, Why}});
@@ -73,7 +73,7 @@ answer({error, Reason}) ->
 answer(Answer) ->
     Answer.
 
-%% @doc Says in words what is wrong with a call.
+%% @doc Returns the error of a call in words.
 -spec text(badarg | system_limit, erlang:stacktrace()) -> binary().
 text(Reason, [{_Module, _Function, _Arguments, Location} | _] = Stack) ->
     Texts = case proplists:get_value(error_info, Location) of

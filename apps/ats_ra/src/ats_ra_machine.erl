@@ -13,7 +13,7 @@
                    since := non_neg_integer()}.
 %% `since' counts commands since a moment was taken for a snapshot.
 
-%% So many objects are written to snapshots for each command, at most. Checkpoints write none.
+%% Most objects that are written to snapshots for each command. Checkpoints write none.
 -define(OBJECTS_A_COMMAND, 8).
 
 %% Functions that only read.
@@ -28,19 +28,20 @@ init(#{name := Server, config := Config}) ->
     ok = ats_ra_table:publish(Server, Table),
     State.
 
-%% @doc Makes a machine whose table nobody finds yet. It is empty, or on disk what a snapshot has.
+%% @doc Makes a machine whose table cannot be found by its name yet. The table is empty, or has the
+%% objects of a snapshot on disk.
 -spec make(Server :: atom(), config(), From :: file:filename() | none) -> state().
 make(Server, #{table := Table} = Config, From) ->
     #{name => Server, config => Config, table => ats_ra_table:make(Server, Table, From),
       since => 0}.
 
-%% @doc Does what a command says. What `ra' itself tells machines changes no table.
+%% @doc Applies a command. Messages of `ra' itself change no table.
 -spec apply(ra_machine:command_meta_data(), Command :: term(), state()) ->
           {state(), Reply :: term(), ra_machine:effects()}.
 apply(#{index := Index}, {?MODULE, Command}, #{table := Table, since := Since} = State) ->
     Answer = ats_ra_command:run(Command, Table),
-    %% When `ra' handles the effect it may have applied more, so the moment is taken here. It can
-    %% refuse it; then the next one takes its place.
+    %% Takes the moment here, since `ra' may have applied more commands when it handles the effect.
+    %% It can refuse the effect; then the next one takes its place.
     case is_due(Since + 1, State) of
         true ->
             Snapshot = {maps:get(config, State), ats_ra_moment:take(Table)},

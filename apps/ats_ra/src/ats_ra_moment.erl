@@ -10,7 +10,7 @@
 -export_type([moment/0]).
 
 -type moment() :: {reader, pid()} | {checkpoint, file:filename()}.
-%% Its chunks are lists of objects.
+%% A source of the objects of one moment. They are read in chunks, which are lists.
 
 -define(AT_ONCE, 1000).
 
@@ -25,7 +25,7 @@ take(Table) ->
 
 begin_moment({dats, Name}) ->
     Dir = lists:concat([dats:info(Name, filename), "_", erlang:unique_integer([positive])]),
-    %% What is not in sorted files nobody would miss if it were cut off.
+    %% Flushes first: a missing end of the journal would not be noticed, a missing file is.
     ok = dats:flush(Name),
     ok = dats:checkpoint(Name, Dir),
     {checkpoint, Dir};

@@ -4,8 +4,8 @@
 %%
 %% The file is a row of frames behind eight bytes: the size of a term in the external term format,
 %% in 64 bits, its CRC-32, and the term. The first is the header. After the last come 64 bits of
-%% zero and the number of frames: so what was not written to its end is not taken for a snapshot. It
-%% is written last.
+%% zero and the number of frames: so a file that was not written to its end is not taken for a
+%% snapshot. It is written last.
 -module(ats_ra_snapshot).
 -behaviour(ra_snapshot).
 
@@ -44,7 +44,8 @@ move(From, To) ->
         _ -> ok = dats:copy_table(From, To), ok = dats:destroy(From)
     end.
 
-%% @doc Writes it durably, whatever later releases of `ra' ask for, which then call {@link sync/1}.
+%% @doc Writes a snapshot durably. Later releases of `ra' pass a flag and call {@link sync/1}; both
+%% change nothing.
 -spec write(file:filename(), ra_snapshot:meta(), snapshot(), boolean()) -> ok | {error, term()}.
 write(Dir, Meta, Snapshot, _Sync) -> write(Dir, Meta, Snapshot).
 
@@ -82,7 +83,7 @@ begin_read(Dir) ->
     Names = filelib:wildcard("dats/*", Dir) ++ ["table"],
     {ok, Meta, [{Name, open(filename:join(Dir, Name), [read, binary])} || Name <- Names]}.
 
-%% @doc Does what {@link begin_read/1} does, for later releases of `ra'.
+%% @doc Like {@link begin_read/1}, for later releases of `ra'.
 -spec begin_read(file:filename(), Context :: map()) -> {ok, ra_snapshot:meta(), reading()}.
 begin_read(Dir, _Context) -> begin_read(Dir).
 

@@ -12,8 +12,9 @@
 -type config() :: {ats | dats, Options :: [term()]}.
 -type table() :: {ats, ats:tid()} | {dats, dats:tab_name()}.
 
-%% @doc Makes a table that nobody finds yet. The log makes its objects durable, it need not. One on
-%% disk has what the table in the directory `From' has.
+%% @doc Makes a table that cannot be found by its name yet. It needs no durability of its own, as
+%% its objects are in the log. A table on disk begins with the objects of the table in the directory
+%% `From'.
 -spec make(Server :: atom(), config(), From :: file:filename() | none) -> table().
 make(_Server, {ats, Options}, _From) ->
     %% A snapshot that is being written must not end.
@@ -42,7 +43,7 @@ check(Dir, {dats, Options}) ->
 
 open(Dir, Options) -> dats:open_file({?MODULE, make_ref()}, [{file, Dir} | Options]).
 
-%% @doc Has a table found from now on, and removes what there was before.
+%% @doc Publishes a table under its name, and removes the one before it.
 -spec publish(Server :: atom(), table()) -> ok.
 publish(Server, Table) ->
     _ = remove(find(Server)),
@@ -68,7 +69,7 @@ remove({ats, Id}) -> try ats:delete(Id) catch error:badarg -> true end;
 remove({dats, Name}) -> dats:close(Name);
 remove(undefined) -> true.
 
-%% In that of the parameter `data_dir', or beside the logs of `ra'.
+%% The directory is in that of the parameter `data_dir', or beside the logs of `ra'.
 directory(Server) ->
     Dir = application:get_env(ats_ra, data_dir, filename:join(ra_env:data_dir(), "ats_ra")),
     filename:join(Dir, atom_to_list(Server)).

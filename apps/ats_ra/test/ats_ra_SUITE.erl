@@ -1,5 +1,5 @@
-%% The machine without a cluster: this process is the server. What it does with commands is compared
-%% with what the table does that they are calls of; what a snapshot has, with what the table was.
+%% The machine without a cluster: this process is the server. Results of commands are compared with
+%% those of the same calls of a table; snapshots are compared with the table of their moment.
 -module(ats_ra_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -73,7 +73,7 @@ init(Name, {Module, Type}, Every) ->
 apply_command(Index, Command, State) ->
     ats_ra_machine:apply(#{index => Index}, {ats_ra_machine, Command}, State).
 
-%% What `ra' does with the effect. A snapshot is written by a process of its own.
+%% Handles the effect as `ra' does. A snapshot is written by a process of its own.
 begin_snapshot(Dir, [{release_cursor, Index, Snapshot}]) ->
     Meta = #{index => Index, term => 1, cluster => [], machine_version => 1},
     Prepared = ats_ra_snapshot:prepare(Meta, Snapshot),
@@ -90,7 +90,7 @@ end_snapshot({Path, Monitor, Index}) ->
     {ok, #{index := Index}} = ats_ra_snapshot:read_meta(Path),
     {Path, Index}.
 
-%% What a snapshot has.
+%% Returns the objects of a snapshot.
 recovered({Path, Index}) ->
     as_server(recovering, fun() ->
         {ok, #{index := Index}, #{table := Table}} = ats_ra_snapshot:recover(Path),
@@ -142,7 +142,7 @@ program(Config, {_, Type} = Kind, Seed) ->
         ok = ats_ra_table:delete(server)
     end).
 
-%% What tables on disk say otherwise, and what has no order.
+%% Removes differences in the errors of tables on disk, and in results without order.
 plain({error, {badarg, Text}}) when byte_size(Text) > 0 -> badarg;
 plain({error, neither}) -> badarg;
 plain({ok, Result}) -> {ok, plain_result(Result)}.
@@ -172,7 +172,7 @@ on_reference(Command, Reference) ->
 call(Reference, Command) ->
     [Function | Arguments] = tuple_to_list(Command),
     Hashed = lists:member(ats:info(Reference, type), [set, bag, duplicate_bag]),
-    %% Which object is the first one is not the same everywhere.
+    %% Refuses calls that take the first object, which is not the same everywhere.
     Hashed andalso lists:member(Function, [take_first, take_last]) andalso error(badarg),
     apply(ats, Function, [Reference | Arguments]).
 
@@ -225,7 +225,7 @@ lists_are_one_step(_) ->
             Insert = {insert, [{x, N, N} || N <- lists:seq(1, 10)]},
             {_, {ok, _}, []} = apply_command(1, Insert, State),
             Before = contents(ats_ra:table(server)),
-            %% Everything is put back, whatever it was.
+            %% Checks that all changes of a failed list are undone.
             {_, Answer, []} = apply_command(2, [
                 {delete, 1}, {insert, {x, 1, new}}, {insert, {x, 11, 11}},
                 {update_counter, 2, {3, 5}},
@@ -272,7 +272,7 @@ what_is_refused(_) ->
                 end
              || Command <- Refused, Command =/= {write, 1, 1} orelse Module =:= ats
             ],
-            %% What `ra' tells.
+            %% Messages of `ra' change no table.
             [
                 {State, ok, []} = ats_ra_machine:apply(#{index => 2}, Told, State)
              || Told <- [{down, self(), normal}, {nodeup, node()}, {machine_version, 0, 1}]
@@ -282,7 +282,7 @@ what_is_refused(_) ->
      || Module <- [ats, dats]
     ].
 
-%% Sums, by `ats' and by a module that fails for what is no number.
+%% Sums, by `ats' and by a module that fails for terms that are no numbers.
 merges(_) ->
     as_server(server, fun() ->
         State = init_with(server, {ats, []}),
@@ -298,7 +298,7 @@ merges(_) ->
         [{ok, ok} = Command({write, a, N}) || N <- [1, 2]],
         [{ok, ok} = Command({write, b, V}) || V <- [1, none]],
         ?assertMatch({error, {merge_failed, b, _}}, Command({update_counter, b, 1})),
-        %% What was changed before is put back.
+        %% Checks that the changes before a failed merge are undone.
         List = [{write, a, 10}, {insert, {c, 1}}, {update_counter, b, 1}],
         ?assertMatch({error, {merge_failed, b, _}}, Command(List)),
         {ok, ok} = Command({delete, b}),
@@ -394,7 +394,7 @@ moment_while_all_changes(Type) ->
         ?assertEqual(Then, contents({ats, Copy}), Type),
         ?assertNotEqual(Then, contents(Table)),
         ?assert(length(Chunks) > 3),
-        %% It is over, and everything else as well.
+        %% Checks that the moment has ended, and that all else is unchanged.
         ?assertNot(ats_ra_moment:is_in_use()),
         {_, {ok, _}, []} = apply_command(3, {delete_all_objects}, State),
         ?assertEqual(#{}, contents(ats_ra:table(server))),
@@ -412,7 +412,7 @@ all_at_once(#{table := Table} = State) ->
     [true = ats:insert(Copy, Objects) || Objects <- lists:reverse(Chunks)],
     ?assertEqual(Then, contents({ats, Copy})).
 
-%% `ra' need not use what it is offered, and the server may end.
+%% Checks that `ra' need not use a moment it is offered, and that the server may end.
 a_moment_that_is_not_used(Config) ->
     as_server(server, fun() ->
         First = init(server, {ats, set}, 10),
@@ -496,7 +496,7 @@ to_another_member(Config, Module) ->
     [
         begin
             Dir = filename:join(priv_dir(Config), lists:concat([Module, "_", ChunkSize])),
-            %% What came when another sender was broken off.
+            %% The remains of a transfer that was broken off.
             ok = filelib:ensure_path(Dir),
             ok = file:write_file(filename:join(Dir, "table"), "broken off"),
             {ok, #{index := Index} = Meta, File} = ats_ra_snapshot:begin_read(Path, #{}),
@@ -517,7 +517,7 @@ transfer(Path, File, Size, Accepting) ->
             ats_ra_snapshot:complete_accept(Chunk, Accepting)
     end.
 
-%% Whatever is missing or changed at one place, it is no snapshot.
+%% Checks that a file with a missing or changed part is no snapshot.
 damaged_files(Config) ->
     {{Path, _}, _} = written(Config, 20),
     File = filename:join(Path, "table"),
@@ -540,8 +540,8 @@ damaged_files(Config) ->
     ?assertEqual({error, enoent}, ats_ra_snapshot:validate(Path)),
     ?assertEqual({error, enoent}, ats_ra_snapshot:read_meta(Path)).
 
-%% Of a table on disk no object is missing when a file is, or the end of one: it is no snapshot
-%% then, or nothing was in there. What is wrong inside its files is found by whoever reads that.
+%% Checks that a table on disk with a missing file, or a shortened one, is no snapshot or has lost
+%% no object. Damage inside its files is found by whoever reads them.
 damaged_tables(Config) ->
     {{Path, Index}, Contents} = written(Config, 3000, dats),
     {ok, Names} = file:list_dir(filename:join(Path, "dats")),
@@ -584,8 +584,7 @@ another_file_system(Config) ->
             {skip, "there is no " ++ Shared}
     end.
 
-%% When a snapshot is said to be there, nothing of it is only in the memory of the system: neither
-%% its bytes nor its names.
+%% Checks that a reported snapshot is on disk as a whole, with its bytes and its names.
 power_fails(Config) ->
     {{Path, _}, _} = written(Config, 3000),
     Dir = filename:join([priv_dir(Config), "power", "1"]),
@@ -601,13 +600,13 @@ power_fails(Config) ->
         as_server(server, fun() ->
             State = init(server, {ats, bag}, 1),
             {_, {ok, _}, [{_, _, Snapshot}]} = apply_command(1, {insert, [{x, 1, 1}]}, State),
-            %% As later releases of `ra' call it.
+            %% Calls of later releases of `ra'.
             ok = ats_ra_snapshot:write(Other, #{}, ats_ra_snapshot:prepare(#{}, Snapshot), false),
             ats_ra_snapshot:sync(Other)
         end)
     end).
 
-%% Has a function write a file, and looks at what is written after it was made durable last.
+%% Lets a function write a file, and checks the writes after the last sync.
 is_durable(Expected, Dir, Write) ->
     Calls = calls_of_files(Write),
     {After, Writes} = lists:splitwith(

@@ -60,7 +60,7 @@ setting(Config) -> proplists:get_value(setting, Config).
 at(#{cluster := Cluster}, Node, Function, Arguments) ->
     ats_cluster:call(Cluster, Node, ats_ra_node, Function, Arguments).
 
-%% From the node with the clients.
+%% Calls a function from the node with the clients.
 ask(#{cluster := Cluster, client := Client}, Module, Function, Arguments) ->
     ats_cluster:call(Cluster, Client, Module, Function, Arguments).
 
@@ -101,7 +101,7 @@ settled(#{members := Members} = Setting, Name) ->
     Get = fun() -> lists:usort([at(Setting, Node, contents, [Name]) || Node <- Members]) end,
     ok = ats_cluster:wait_until(
         fun() ->
-            %% Whatever was logged before is applied.
+            %% Waits until all logged commands are applied.
             _ = leader(Setting, Name),
             length(Get()) =:= 1
         end,
@@ -146,7 +146,8 @@ calls_of_all_nodes(Config) ->
      || {Name, _, _} <- ?CLUSTERS
     ].
 
-%% Meanwhile the others have taken snapshots, and deleted what it would need of the log.
+%% A member is away while the others take snapshots and delete the entries of the log that it would
+%% need.
 a_member_that_was_away(Config) ->
     check_away(start(setting(Config))).
 
@@ -168,13 +169,13 @@ check_away(#{cluster := Cluster, members := [A, B, C], names := Names} = Setting
     ],
     [true = has_snapshot(Setting, C, Name) || Name <- Names].
 
-%% It got one of another member.
+%% Checks that the member has got the snapshot of another one.
 has_snapshot(#{cluster := Cluster}, Node, Name) ->
     #{counters := #{{Name, Node} := #{snapshot_installed := Installed}}} =
         ats_cluster:call(Cluster, Node, ra, overview, []),
     Installed > 0.
 
-%% Its files are gone: another one takes its place.
+%% A member loses its files, and another one takes its place.
 a_member_that_lost_all(Config) ->
     #{cluster := Cluster, members := [A, _, C] = Members, names := Names} =
         Setting = start(setting(Config)),
@@ -203,7 +204,7 @@ a_member_that_lost_all(Config) ->
     [?assertEqual(3 * ?EVERY, maps:size(settled(Setting, Name))) || Name <- Names],
     [true = has_snapshot(Setting, C, Name) || Name <- Names].
 
-%% What was answered is there, once.
+%% Checks that answered commands are applied once after all nodes were killed.
 all_nodes_are_killed(Config) ->
     check_all_killed(start(setting(Config))).
 
@@ -290,7 +291,8 @@ begin_histories(#{members := Members} = Setting) ->
     Clusters = [{Name, Kind} || {Name, Kind, _} <- ?CLUSTERS],
     ask(Setting, ats_ra_node, start_clients, [Clusters, Members]).
 
-%% What cannot be explained. Members have the same in the end, with what was done last.
+%% Returns the events that cannot be explained. At the end all members have the same objects, with
+%% those of the last commands.
 end_histories(#{names := Names} = Setting) ->
     Events = ask(Setting, ats_ra_node, stop_clients, []),
     _ = [settled(Setting, Name) || Name <- Names],
@@ -321,8 +323,8 @@ is_found(Fault, Setting, Check) ->
         error:Reason -> ct:log("~p is found: ~P", [Fault, Reason, 100])
     end.
 
-%% This one is with the clients. A member that is alone does not know what the others have written
-%% since, and clients read there, too.
+%% The member is with the clients. A member that is alone misses later writes of the others, and
+%% clients read there, too.
 stale_reads_are_found(Config) ->
     #{client := Client, cluster := Cluster, members := Members} = Setting = start(setting(Config)),
     [Alone | _] = Members -- [leader(Setting, ats_single)],

@@ -1,9 +1,9 @@
-%% The library `ra' as Debian has it, with what made consistent reads of 2.2.0 stale mended. Later
-%% releases have both (2.4.6, pull requests 340 and 342 of rabbitmq/ra):
+%% The library `ra' as Debian has it, with two faults mended that made consistent reads of 2.2.0
+%% stale. Later releases have both (2.4.6, pull requests 340 and 342 of rabbitmq/ra):
 %%
 %% - A server that becomes leader may answer before the first entry of its term is committed, so
-%%   without what the leader before it had answered.
-%% - What members had confirmed in an earlier term counts in a later one.
+%%   without the commands that the leader before it had answered.
+%% - Confirmations of members in an earlier term count in a later one.
 -module(ats_ra_mended).
 
 -export([write/2]).

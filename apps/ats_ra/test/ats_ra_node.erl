@@ -1,4 +1,5 @@
-%% What nodes of ats_cluster do: servers of clusters of `ra', and clients that record what they see.
+%% Functions for nodes of ats_cluster: servers of clusters of `ra', and clients that record their
+%% calls.
 -module(ats_ra_node).
 
 -export([start/1, restart/1, contents/1, code/1, load/1, run/1]).
@@ -17,7 +18,8 @@ start(Directory) ->
 restart(Names) ->
     lists:foreach(fun(Name) -> ok = ra:restart_server(default, {Name, node()}) end, Names).
 
-%% The objects of each key of the table of this node, in their order, and what was applied.
+%% Returns the objects of each key of the table of this node, in their order, and the index of the
+%% last applied entry.
 -spec contents(atom()) -> #{term() => [tuple()]}.
 contents(Name) ->
     {Module, Id} = ats_ra:table(Name),
