@@ -1,7 +1,7 @@
 %% @doc Measures `ats' beside `ets' in the same virtual machine.
 %%
 %% A workload is run on the tables of all sides in turn, with one process and with more, several
-%% rounds; what counts is the median over the rounds of the ratio within a round. Absolute numbers
+%% rounds; the result is the median over the rounds of the ratio within a round. Absolute numbers
 %% drift with the machine and its mood, ratios taken side by side do not. The sides are `ats' with
 %% default options, a plain `ets' table, and one with `{write_concurrency, true}' and
 %% `{read_concurrency, true}'; other fields have others, see {@link ats_bench_sides}.
@@ -204,7 +204,7 @@ lookups(Updates) ->
                                    " delete"]),
               work = mix([{100 - Updates, lookup}, {Half, insert}, {Half, delete}])}.
 
-%% Those of the throughput benchmark of OTP.
+%% The mixes of the throughput benchmark of OTP.
 otp_mixes() ->
     [lookups(100), lookups(20), lookups(2), lookups(0)]
     ++ [chains_mixed(Length) || Length <- [10, 100, 1000]]
@@ -224,7 +224,7 @@ chains_mixed(Length) ->
 all_chains() ->
     #workload{name = "100 % chains of 1000 next", work = {only, {next, 1000}}}.
 
-%% The last operation takes what rounding leaves.
+%% The last operation takes the remainder of the rounding.
 mix(Percents) ->
     {Steps, _} = lists:mapfoldl(fun({Percent, Operation}, Before) ->
                                         Below = Before + Percent,
@@ -472,9 +472,9 @@ measure_bytes(Type, Objects, #options{fillings = Fillings}) ->
              end || Side <- ats_bench_sides:sides(ets, Type)],
     ats_bench_report:memory_row(Type, ats_bench_memory:name(Objects), Sides).
 
-%% The cost of a call before any table does anything: `member/2' of an empty table over a native
-%% function that does next to nothing, as it only sees that a number is no reference. Each figure is
-%% the best of its blocks, since whatever disturbs a block can only make it longer.
+%% Measures the cost of a call before any table does anything: `member/2' of an empty table over a
+%% native function that does next to nothing, as it only sees that a number is no reference. Each
+%% figure is the best of its blocks, since a disturbance can only make a block longer.
 measure_boundary(#options{calls = Calls, rounds = Rounds} = Options) ->
     case is_chosen("a call", Options) of
         true ->

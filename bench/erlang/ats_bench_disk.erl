@@ -4,7 +4,7 @@
 %%
 %% The benchmark of osmos (Radford, 2009): one process writes as fast as it can, another reads every
 %% ten milliseconds; keys are binaries of about fifteen bytes, some of which come very often. Beside
-%% them two processes send each other messages, to see what the others have to wait for.
+%% them two processes send each other messages, to show how long other processes wait.
 -module(ats_bench_disk).
 
 -export([main/1]).
@@ -56,7 +56,7 @@ measure(#options{seconds = Seconds, keys = Keys, results = Results} = Options) -
 osmos(Seconds, Count, Directory) ->
     {ok, t} = dats:open(t, [{directory, filename:join(Directory, "osmos")},
                             {format, {term, uint64_sum_delete, 1024}}]),
-    %% To make a key takes longer than to write it.
+    %% Keys are made beforehand, since making one takes longer than writing it.
     Keys = [random_key() || _ <- lists:seq(1, Count)],
     End = erlang:monotonic_time(millisecond) + Seconds * 1000,
     Work = [fun() -> write_until(End, Keys) end,
@@ -155,7 +155,7 @@ random_key(Key) ->
 %% Beside others
 %%--------------------------------------------------------------------------------------------
 
-%% In each round another module begins.
+%% Runs all modules in each round, beginning with another one each time.
 beside_others(#options{rounds = Rounds, objects = Objects}, Directory) ->
     Modules = [dets, dats | [bitcask || code:which(bitcask) =/= non_existing]],
     Measured = [beside_others(Objects, turned(Round, Modules),
@@ -242,7 +242,7 @@ seconds(Work, Table) ->
     {Time, _} = timer:tc(fun() -> Work(Table) end),
     Time / 1000000.
 
-%% As a variable, since the module need not be there when this is compiled and checked.
+%% The module is a variable, as it may be missing when this file is compiled and checked.
 open(bitcask = M, File) ->
     Store = M:open(File, [read_write]),
     true = is_reference(Store),

@@ -121,7 +121,7 @@ make({Kind, First, Count} = Span) ->
     Keys = [key(Kind, N) || N <- lists:seq(First, First + Count - 1)],
     persistent_term:put({?MODULE, Span}, list_to_tuple(Keys)).
 
-%% @doc Drops what was made for a span.
+%% @doc Deletes the data of a span.
 -spec forget(span()) -> ok.
 forget(Span) ->
     _ = persistent_term:erase({?MODULE, Span}),

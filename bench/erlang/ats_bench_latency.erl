@@ -1,23 +1,23 @@
 %% @doc Measures how long other processes wait while one process works on a large table.
 %%
-%% One process makes one call that takes long: it reads, fills, clears or deletes a table of
-%% five million objects. Meanwhile another one looks an object up in the same table and sends a
-%% message to and fro, ten thousand times a second. (A table that is being deleted has no
-%% objects; then the lookups are in another one.) What is printed is how long most of them
-%% took, and how long a few.
+%% One process makes one call that takes long: it reads, fills, clears or deletes a table of five
+%% million objects. Meanwhile another one looks an object up in the same table and sends a message
+%% to and fro, ten thousand times a second. (A table that is being deleted has no objects; then the
+%% lookups are in another one.) The output is the latency of most of them, and that of the slowest
+%% few.
 %%
 %% Requests come when they come, whether or not the one before was answered. So a stall counts
 %% for every request that would have come meanwhile: one of 50 ms is 500 late answers, and not one.
 %%
-%% The computer may have other work, which must not count: what took longer than the virtual
-%% machine had a processor meanwhile counts as so long, and a millisecond. The row `nothing',
-%% in which no process makes a long call, shows how much of such noise is left.
+%% The computer may have other work, which must not count: a latency longer than the time that the
+%% virtual machine had a processor meanwhile counts as that time and a millisecond. The row
+%% `nothing', in which no process makes a long call, shows how much of such noise is left.
 %%
 %% Sides are measured one after the other, since each takes much memory.
 -module(ats_bench_latency).
 
 -export([main/1]).
-%% For tests.
+%% Exported for tests.
 -export([measure/4, percentile/2]).
 
 -export_type([call/0, latencies/0, histogram/0]).
@@ -45,7 +45,7 @@
 -define(TYPES, [set, ordered_set, bag]).
 -define(SIDES, [ats, ets]).
 -define(INTERVAL_NS, 100000).
-%% The least time to look: what a call leaves to be done in the background counts too.
+%% Least time to watch: work that a call leaves to the background counts, too.
 -define(LOOK_MS, 1500).
 -define(REST_MS, 3000).
 %% A prime that divides no number of objects here, so that multiplying scatters keys.

@@ -1,11 +1,10 @@
-%% @private
-%% @doc The bytes that an object takes: as `info(Table, memory)' says, and as the operating system
-%% sees it.
+%% @private @doc The bytes that an object takes: by `info(Table, memory)', and by the operating
+%% system.
 %%
-%% The latter is the memory that is resident after filling less what was resident before the table
-%% was made. So every measurement has a machine of its own, in which no freed memory waits to be
-%% used again (and the emulator keeps no segments for later, `+MMmcs 0'); all code is loaded and
-%% all objects exist before it begins; and inserting them leaves no garbage.
+%% The latter is the resident memory after filling less that before the table was made. So every
+%% measurement has a machine of its own, in which no freed memory waits to be used again (and the
+%% emulator keeps no segments for later, `+MMmcs 0'); all code is loaded and all objects exist
+%% before it begins; and inserting them leaves no garbage.
 -module(ats_bench_memory).
 
 -export([objects/0, name/1, bytes_an_object/4, in_this_machine/4]).
@@ -29,9 +28,9 @@ name(tagged) -> "{{a,Int},Bin16}".
 object(pairs, N) -> {N, N};
 object(tagged, N) -> {{a, N}, erlang:md5(<<N:32>>)}.
 
-%% @doc Bytes an object of a table that was filled in random order with 2^(Log2 - 1) objects, in a
-%% machine of its own. Where the operating system does not say what is resident, `null' stands for
-%% it.
+%% @doc Returns the bytes an object of a table that is filled in random order with 2^(Log2 - 1)
+%% objects, in a machine of its own. The second is `null' if the operating system does not report
+%% resident memory.
 -spec bytes_an_object(ats_bench_sides:side(), ats:table_type(), objects(), pos_integer()) ->
           {Reported :: float(), Resident :: float() | null}.
 bytes_an_object(Side, Type, Objects, Log2) ->

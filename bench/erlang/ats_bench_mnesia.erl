@@ -4,14 +4,14 @@
 %% The transactions are those of `mnesia_tpcb', an example of mnesia, which scripts/others/mnesia.sh
 %% downloads and compiles: each reads and writes an account, a teller and a branch, and adds a
 %% record to a history. In a round each type has its turn in a new database, pairs of types one
-%% after the other, in the other order every second round. What counts is the median over the
-%% rounds of the ratio within a round.
+%% after the other, in the other order every second round. The result is the median over the rounds
+%% of the ratio within a round.
 -module(ats_bench_mnesia).
 
 -export([main/1]).
 
 %% Ours, that of mnesia, and the ratio that is wanted. A database on disk has a log, to which mnesia
-%% writes what is done to all tables but those of its type `ram_copies'.
+%% writes the changes of all tables but those of its type `ram_copies'.
 -define(PAIRS, [{{memory, ats_ram}, {memory, ram_copies}, 1.0},
                 {{disk, ats_ram}, {disk, ram_copies}, none},
                 {{disk, ats_disc}, {disk, disc_copies}, 0.8},
@@ -82,7 +82,7 @@ round(Number, Config) ->
               end,
     maps:from_list([{Subject, measure(Subject, Config)} || Subject <- lists:uniq(Ordered)]).
 
-%% In a database of its own. The reports of the transactions go nowhere.
+%% Runs the transactions in a new database. Their reports go nowhere.
 -spec measure(subject(), config()) -> float().
 measure({Database, Type}, #{seconds := Seconds, accounts := Accounts, drivers := Drivers}) ->
     Leader = group_leader(),

@@ -1,9 +1,9 @@
-%% @private
-%% @doc Measures what queries of one moment cost: this version of `ats' beside another one.
+%% @private @doc Measures the cost of queries of one moment: this version of `ats' beside another
+%% one.
 %%
 %% Each version has a virtual machine of its own, and these take turns: a round of a row is a short
-%% run in the one and one in the other, first the one and then the other in every second round. What
-%% counts is the median of the ratios within rounds, with the least and the largest beside it.
+%% run in the one and one in the other, first the one and then the other in every second round. The
+%% result is the median of the ratios within rounds, with the least and the largest beside it.
 %%
 %% `updates' are objects put over others, `counters' are `update_counter/3', `lists' are inserts of
 %% ten objects; in a table of 100,000 objects, by one process and by two, first alone and then
@@ -95,7 +95,7 @@ start(Ebin) ->
     Bench = filename:dirname(code:which(?MODULE)),
     {ok, Machine, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
                                          args => ["+sbwt", "none", "-pa", Bench, "-pa", Ebin]}),
-    %% So that a mistake in a path is not measured.
+    %% Checks the path, so that the wrong version is not measured.
     Ebin = filename:dirname(peer:call(Machine, code, which, [ats])),
     ok = peer:call(Machine, ?MODULE, prepare, []),
     Machine.

@@ -21,10 +21,10 @@
 %% Rows
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The rows of a workload, one for each number of processes.
+%% @doc Returns the rows of a workload, one for each number of processes.
 %%
-%% Labels say what it is (`name', `field', `type', `keys', `set', and `loop_ns' as a number or
-%% `null'). The first side is compared with the others.
+%% Labels identify it (`name', `field', `type', `keys', `set', and `loop_ns' as a number or `null').
+%% The first side is compared with the others.
 -spec workload_rows(map(), [string(), ...], [pos_integer()], [round()]) -> [row()].
 workload_rows(Labels, Sides, Processes, Rounds) ->
     [Labels#{kind => workload, unit => "operations/s", better => more, processes => P,
@@ -81,7 +81,7 @@ median(Numbers) ->
 %% Printing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Prints what is known of the machine.
+%% @doc Prints the facts about the machine.
 -spec print_facts(facts()) -> ok.
 print_facts(Facts) ->
     lists:foreach(fun({Key, Value}) ->
@@ -154,7 +154,7 @@ print_boundary(#{least_ns := Least, ats_member_ns := Ats, ets_member_ns := Ets,
 decimals(null, _) -> "-";
 decimals(Number, Decimals) -> float_to_list(float(Number), [{decimals, Decimals}]).
 
-%% @doc Says what is going on: on a terminal in a line that is overwritten.
+%% @doc Shows the progress: on a terminal in a line that is overwritten.
 -spec progress(io:format(), [term()]) -> ok.
 progress(Format, Args) ->
     case is_terminal() of

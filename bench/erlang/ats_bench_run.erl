@@ -13,7 +13,8 @@
 
 -type operation() :: lookup | insert | delete | counter | counter_or_new | insert_list | count_all
                    | {next | count_range, pos_integer()}.
-%% Of 2^32 random numbers those below the first bound stand for the first operation, and so on.
+%% Operations of a worker. In a mix, random numbers of 32 bits below the first bound select the
+%% first operation, and so on.
 -type work() :: {only, operation()} | {mix, [{Below :: pos_integer(), operation()}, ...]}.
 -type generator() :: pos_integer().
 -opaque workers() :: [{pid(), reference()}].
@@ -27,7 +28,7 @@
 rate(Table, Work, Span, Seeds, RunMs) ->
     finish(start(Table, Work, Span, Seeds, RunMs)).
 
-%% @doc Starts the processes of {@link rate/5}; what they did is to be had from {@link finish/1}.
+%% @doc Starts the processes of {@link rate/5}; {@link finish/1} returns their work.
 -spec start({module(), ats_bench:table()}, work(), ats_bench_keys:span(), [pos_integer()],
             pos_integer()) -> workers().
 start(Table, Work, Span, Seeds, RunMs) ->
@@ -94,7 +95,7 @@ in_processes(Funs) ->
     demonitor_all(Workers),
     erlang:convert_time_unit(End - Start, native, nanosecond).
 
-%% So that the ends of old workers do not pile up before the messages of new ones.
+%% Removes monitors, so that the ends of old workers do not pile up before the messages of new ones.
 demonitor_all(Workers) ->
     lists:foreach(fun({_, Monitor}) -> true = erlang:demonitor(Monitor, [flush]) end, Workers).
 

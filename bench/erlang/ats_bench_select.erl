@@ -11,8 +11,8 @@
 
 -type row() :: {Name :: string(), ats:table_type(), Objects :: objects(), call()}.
 -type objects() :: {scattered | ascending | paths | paths_on_disk, pos_integer()}.
-%% Integers that were inserted in no order, or in ascending order, when what `ets' allocates for
-%% neighbours in a tree lies side by side; or tuples, in ascending order.
+%% Integers that were inserted in no order, or in ascending order, when the nodes that `ets'
+%% allocates for neighbours in a tree lie side by side; or tuples, in ascending order.
 -type call() :: {select | select_count, ats:match_spec()}.
 
 -define(OBJECTS, 500000).
@@ -131,7 +131,7 @@ filled(Module, Type, {_, Count} = Objects, Directory) ->
                           ok = Module:insert(Table, [object(Objects, N)
                                                      || N <- lists:seq(First, Last)])
                   end, lists:seq(1, Count, ?LIST)),
-    %% So that what was written is in its files alone.
+    %% Opens the table anew, so that the objects are in its files alone.
     ok = Module:close(Table),
     {ok, Table} = Module:open_file(benchmark, Options),
     Table.

@@ -1,6 +1,5 @@
-%% @private
-%% @doc Draws a number over time as a picture in SVG: steps, on a logarithmic axis to the base of
-%% two, with labelled bands for what happened meanwhile.
+%% @private @doc Draws a number over time as a picture in SVG: steps, on a logarithmic axis to the
+%% base of two, with labelled bands for the phases.
 %%
 %% The background is transparent and all colours are of medium lightness, so that the picture can
 %% be read on white and on black.

@@ -30,7 +30,7 @@
          ms :: non_neg_integer(),
          phase :: atom(),
          stats :: #{atom() => non_neg_integer()},
-         %% Of some samples.
+         %% The shape of the tree, in some samples only.
          nodes = none :: none | [ats_nif:shape_node()]}).
 
 -type samples() :: [#sample{}, ...].
@@ -122,7 +122,8 @@ look(Table, Start, #options{phase_ms = PhaseMs, has_trees = HasTrees}) ->
             #sample{ms = Ms, phase = Name, stats = Stats, nodes = Nodes}
     end.
 
-%% Operations per second of all processes, how many processors they had, and what was seen.
+%% Runs a phase. Returns operations per second of all processes, the number of processors they had,
+%% and the samples.
 -spec run(#phase{}, ats:table(), look(), #options{}) -> {{float(), float()}, samples()}.
 run(#phase{processes = 0} = Phase, _, Look, _) ->
     Now = erlang:monotonic_time(millisecond),
@@ -234,7 +235,7 @@ begin_of(Name, Samples) ->
 
 of_phase(Name, Samples) -> [S || #sample{phase = Phase} = S <- Samples, Phase =:= Name].
 
-%% Prints what was expected and whether it was seen.
+%% Prints the expectations and whether they were met.
 is_as_expected(Samples) ->
     Contention = of_phase(two_writers, Samples) ++ of_phase(eight_writers, Samples),
     Highest = highest(Contention),

@@ -1,5 +1,5 @@
-//! The part that all measurements share: where they are taken, what is made of figures, and the
-//! file of results.
+//! The part that all measurements share: facts about the machine, statistics, and the file of
+//! results.
 
 mod figures;
 mod latency;

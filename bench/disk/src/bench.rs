@@ -1,4 +1,4 @@
-//! The plan: which engine measures what when, each time in a process of its own.
+//! The plan: the order in which engines and groups are measured, each time in a process of its own.
 
 use crate::child::{READY, Said, State, Task, empty};
 use crate::engine::{Outcome, Profile};
@@ -71,7 +71,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The groups that are measured: those that are asked for, and what they need.
+    /// The groups that are measured: those that are asked for, and those that they need.
     fn groups(&self) -> impl Iterator<Item = Group> + use<> {
         let asked = self.options.groups.clone();
         let load = asked.iter().any(|group| group.needs_load());
@@ -148,7 +148,7 @@ impl Bench {
             .stdout(Stdio::piped())
             .spawn()?;
         let said = self.listen(round, task, &mut child);
-        // It has ended unless it is to be killed, or was given up.
+        // The child has ended, unless it is to be killed or was given up.
         let _ = child.kill();
         let status = child.wait()?;
         let (state, ready) = said?;
@@ -158,7 +158,8 @@ impl Bench {
         }
     }
 
-    /// Takes what a child says until it ends; true if it ends by saying that it may be killed.
+    /// Reads the messages of a child until it ends. Returns `true` if its last message is that it
+    /// may be killed.
     fn listen(&mut self, round: usize, task: &Task, child: &mut Child) -> Outcome<(State, bool)> {
         let lines = lines_of(child)?;
         let asked = task.sizes.osmos_seconds + 4 * task.sizes.limit_seconds;
@@ -195,7 +196,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The tables, and what failed.
+    /// Returns the tables, and the failures.
     pub fn report(&self) -> String {
         let mut text = self.results.tables();
         for failure in &self.failures {

@@ -1,8 +1,7 @@
 //! A child process: it opens a store of one engine, measures a group of rows on it, and prints the
 //! figures.
 //!
-//! Each group has a process of its own, so that memory, caches and what `/proc` says of the process
-//! are its own.
+//! Each group has a process of its own, so that memory, caches and figures of `/proc` are its own.
 
 use crate::data::{self, MISSING};
 use crate::engine::{self, Engine, Merging, Outcome, Profile};
@@ -24,9 +23,9 @@ pub const READY: &str = "ready";
 pub struct State {
     /// Records are those with numbers below this.
     pub records: u64,
-    /// Those below this have version 1, the others 0.
+    /// Number below which records have version 1; the others have version 0.
     pub overwritten: u64,
-    /// Those below this are removed.
+    /// Number below which records are removed.
     pub removed: u64,
 }
 
@@ -48,7 +47,7 @@ impl State {
 pub struct Task {
     /// The rows.
     pub group: Group,
-    /// `true` to open only what a killed child has left.
+    /// `true` to open only the store that a killed child has left.
     pub recover: bool,
     /// The engine.
     pub profile: &'static Profile,
@@ -133,7 +132,7 @@ pub fn report(row: &Row, figure: f64) {
     say(&format!("figure\t{}\t{figure}", row.name));
 }
 
-/// Tells the parent what was done to the store.
+/// Tells the parent how the store was changed.
 pub fn report_state(state: &State) {
     say(&format!(
         "state\t{}\t{}\t{}",

@@ -1,5 +1,5 @@
-//! Keys and values, computed from a number so that nothing needs to be remembered to check what an
-//! engine returns.
+//! Keys and values, computed from a number, so that results of an engine can be checked without a
+//! copy of the data.
 //!
 //! The first eight bytes of a key are a bijection of its number. They tell which record it is, and
 //! order keys as the whole key does.
@@ -110,7 +110,7 @@ pub fn looks_like_value(bytes: &[u8], prefix: u64, version: u64) -> bool {
 pub struct Record {
     /// Its key.
     pub key: Key,
-    /// Its value.
+    /// The value.
     pub value: Value,
 }
 
@@ -149,7 +149,7 @@ mod tests {
         assert!(!looks_like_value(&other, prefix(1), 0));
         assert!(!looks_like_value(&one, prefix(2), 0));
         assert!(!looks_like_value(&one[1..], prefix(1), 0));
-        // No eight bytes of a value are again somewhere in it, as far as words are aligned.
+        // Checks that no eight bytes of a value occur in it twice at aligned positions.
         let words: std::collections::HashSet<_> = one.chunks(8).collect();
         assert_eq!(words.len(), one.chunks(8).len());
     }

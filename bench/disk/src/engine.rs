@@ -13,16 +13,16 @@ mod rocksdb;
 /// The error of an engine.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Bytes of memory for what was read.
+/// Bytes of memory for the cache of reads.
 pub const CACHE_BYTES: usize = 256 << 20;
 
-/// Bytes of memory for what was written.
+/// Bytes of memory for buffered writes.
 pub const BUFFER_BYTES: usize = 64 << 20;
 
 /// The rule by which operands are merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
-    /// They are not.
+    /// Operands are not merged.
     Nothing,
     /// The sum of numbers, eight bytes each, the least significant first.
     Sum,
@@ -84,7 +84,7 @@ pub trait Engine: Send + Sync {
 
 /// The properties of an engine that are known before it is opened.
 pub struct Profile {
-    /// Its name on the command line and in tables.
+    /// The name on the command line and in tables.
     pub name: &'static str,
     /// The package whose version counts.
     pub package: &'static str,

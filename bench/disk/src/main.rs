@@ -2,7 +2,7 @@
 //!
 //! Every engine has the same memory, the same data, no compression, and the same durability in a
 //! row. Each group of rows is measured in a process of its own, and the engines take turns; see
-//! `results` for what is made of the figures.
+//! `results` for the statistics.
 
 mod bench;
 mod child;

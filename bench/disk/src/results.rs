@@ -1,8 +1,7 @@
-//! Figures, and what is made of them: medians over the rounds, ratios within a round, tables, a
-//! file.
+//! Figures and their statistics: medians over the rounds, ratios within a round, tables, a file.
 //!
-//! Absolute figures drift with the machine; ratios of what was measured side by side do less so. So
-//! a ratio is taken in each round, and of these the median counts.
+//! Absolute figures drift with the machine; ratios of figures measured side by side drift less. So
+//! a ratio is taken in each round, and the median of these counts.
 
 use crate::engine::ENGINES;
 use crate::row::{Better, Group, ROWS, Row};
@@ -64,7 +63,8 @@ impl Results {
         )
     }
 
-    /// The ratio to an engine: above 1 if we are better, whatever is better in the row.
+    /// Returns the ratio to an engine: above 1 if we are better, for rows where more is better and
+    /// for those where less is.
     fn ratio(&self, row: &Row, engine: &str) -> Option<f64> {
         let pairs = self
             .rounds(row, OURS)?
@@ -78,7 +78,7 @@ impl Results {
         median(ratios.collect())
     }
 
-    /// The best of the peers that do what the row asks for.
+    /// Returns the best of the peers that meet the requirements of the row.
     fn best(&self, row: &Row) -> Option<&'static str> {
         let peers = ENGINES.iter().filter(|engine| engine.name != OURS);
         let fair = peers.filter(|engine| engine.keeps_writes || !row.writes);

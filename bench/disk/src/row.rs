@@ -5,13 +5,13 @@
 pub enum Group {
     /// Fills a new store.
     Load,
-    /// Reads what was loaded.
+    /// Reads loaded records.
     Reads,
-    /// Writes to what was loaded.
+    /// Overwrites loaded records.
     Writes,
     /// Removes a part of it.
     Removals,
-    /// Writes until the process is killed, and opens what is left.
+    /// Writes until the process is killed, and opens the store again.
     Kill,
     /// Adds to counters, in a store of their own.
     Merges,
@@ -34,7 +34,7 @@ impl Group {
         Group::Osmos,
     ];
 
-    /// Its name on the command line and in tables.
+    /// Returns the name on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Group::Load => "load",

@@ -74,7 +74,7 @@ pub fn write_back() {
     unsafe { libc::sync() };
 }
 
-/// The way in which [`forget_files`] lets the system forget what it has read.
+/// Returns the way in which [`forget_files`] empties the caches of the system.
 pub fn forgetting_method() -> &'static str {
     match fs::write("/proc/sys/vm/drop_caches", "1") {
         Ok(()) => "drop_caches",
@@ -82,8 +82,8 @@ pub fn forgetting_method() -> &'static str {
     }
 }
 
-/// Makes the system forget what it has cached of the files of a folder: all caches if this process
-/// may, else those files. The cache of a hypervisor stays, and the program itself is not forgotten.
+/// Makes the system forget the cached files of a folder: drops all caches if this process may, else
+/// those of the files. The cache of a hypervisor stays, and the program itself is not forgotten.
 ///
 /// # Errors
 /// If there are files that it cannot be asked to forget.

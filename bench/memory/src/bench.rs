@@ -30,7 +30,7 @@ fn mix_name(percent: u32) -> String {
     format!("mix with {percent} % updates")
 }
 
-/// Maps of one kind, and what was measured of them.
+/// Maps of one kind, and their measurements.
 struct Field {
     /// The beginning of the names of its workloads.
     prefix: &'static str,
@@ -103,7 +103,7 @@ impl Field {
     }
 }
 
-/// The fields, and what is to be measured of them.
+/// The fields, and the workloads to measure.
 pub struct Bench {
     options: Options,
     ordered: Field,

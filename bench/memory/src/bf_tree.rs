@@ -53,14 +53,14 @@ impl Map for CacheOnly {
         assert_eq!(result, LeafInsertResult::Success);
     }
 
-    /// It does not say whether the key was there.
+    /// The tree does not report whether the key existed.
     #[inline]
     fn remove(&self, key: u64) -> bool {
         self.0.delete(&key.to_be_bytes());
         true
     }
 
-    /// It has no guard for several.
+    /// The tree has no guard for several lookups.
     fn lookups(&self, keys: &[u32]) -> u64 {
         let values = keys.iter().filter_map(|key| self.lookup(u64::from(*key)));
         values.fold(0, u64::wrapping_add)

@@ -1,6 +1,6 @@
 //! Unordered maps of other crates, each with two kinds of keys.
 //!
-//! Numbers as keys, which lie in the map itself, are for orientation: what can be gained where all
+//! Numbers as keys, which lie in the map itself, are for orientation: they show the gain if all
 //! keys are of one small type.
 
 use crate::keys::{Bytes, Key};
@@ -51,7 +51,7 @@ impl<K: Names> Map for Dash<K> {
         K::lend(key, |key| self.0.remove(key).is_some())
     }
 
-    /// It has no guard for several.
+    /// The map has no guard for several lookups.
     fn lookups(&self, keys: &[u32]) -> u64 {
         let values = keys.iter().filter_map(|key| self.lookup(u64::from(*key)));
         values.fold(0, u64::wrapping_add)

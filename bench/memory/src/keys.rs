@@ -11,7 +11,7 @@ pub trait Key: Borrow<Self::Lent> + Clone + Hash + Ord + Send + Sync + 'static {
     /// The key of a number.
     fn new(number: u64) -> Self;
 
-    /// Lends what the key of a number is looked up by.
+    /// Lends the borrowed form of the key of a number, for a lookup.
     fn lend<R>(number: u64, to: impl FnOnce(&Self::Lent) -> R) -> R;
 }
 
@@ -29,8 +29,8 @@ impl Key for u64 {
     }
 }
 
-/// A key of so many bytes in a box of its own, which is what a map needs for keys that are byte
-/// strings of any length, as all keys of ats are.
+/// A key of `LENGTH` bytes in a box of its own, as a map needs it for byte strings of any length.
+/// All keys of ats are such strings.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes<const LENGTH: usize>(Box<[u8]>);
 

@@ -2,7 +2,7 @@
 //!
 //! The mixes are those of `ets_bench` (bencherl): 2^20 inserts of random keys below 2^21, then
 //! lookups with 0, 1, 10 and 100 per cent updates, half inserts and half removals. Sides take turns
-//! within a round, and another one begins in each; see `results` for what is made of the rates.
+//! within a round, and another one begins in each; see `results` for the statistics.
 
 mod bench;
 mod bf_tree;

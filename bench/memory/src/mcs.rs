@@ -1,4 +1,4 @@
-//! A number behind a queueing lock: what one hot record is measured against.
+//! A number behind a queueing lock, for comparison with one hot record.
 //!
 //! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node
 //! of its own to a queue and looks at nothing but that node until its predecessor hands the lock

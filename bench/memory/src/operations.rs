@@ -37,15 +37,15 @@ impl Operation {
         }
     }
 
-    /// To which key.
+    /// The key of the operation.
     #[inline]
     pub fn key(self) -> u32 {
         self.0 >> 2
     }
 }
 
-/// For each thread `count` operations on keys below `range`, of which `percent` are updates:
-/// inserts and removals in equal parts.
+/// Returns, for each thread, `count` operations on keys below `range`, of which `percent` are
+/// updates: inserts and removals in equal parts.
 pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Operation>> {
     each_thread(threads, count, u64::from(percent) + 1, |random| {
         let key = random.u32(..range);
@@ -58,7 +58,7 @@ pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Op
     })
 }
 
-/// For each thread `count` keys below `range`.
+/// Returns, for each thread, `count` keys below `range`.
 pub fn keys(threads: usize, count: usize, range: u32) -> Vec<Vec<u32>> {
     each_thread(threads, count, 0, |random| random.u32(..range))
 }
@@ -76,7 +76,7 @@ pub fn deal_in_turn(threads: usize, count: u32) -> Vec<Vec<u32>> {
     (0..threads as u32).map(deal).collect()
 }
 
-/// For each thread `count` things, drawn with random numbers of its own.
+/// Returns, for each thread, `count` items, drawn with random numbers of its own.
 fn each_thread<T>(
     threads: usize,
     count: usize,

@@ -1,8 +1,7 @@
-//! Rates, and what is made of them: ratios within a round, medians over the rounds, a table, a
-//! file.
+//! Rates and their statistics: ratios within a round, medians over the rounds, a table, a file.
 //!
-//! Absolute numbers drift with the machine and its mood; ratios of what was measured side by side
-//! do not. So the ratio is taken in each round, and of these the median counts.
+//! Absolute numbers drift with the machine and its mood; ratios of figures measured side by side do
+//! not. So the ratio is taken in each round, and the median of these counts.
 
 use ats_bench_common::{Facts, median, round_to};
 use serde_json::{Value, json};

@@ -13,8 +13,8 @@ pub const SCAN: usize = 1000;
 /// Operations between two looks at the clock, and lookups under one guard.
 const CHUNK: usize = 64;
 
-/// A map that workloads are run on. A side answers `None` to what it cannot do; rates are
-/// operations per second of all threads together, and there are as many threads as lists.
+/// A map that workloads are run on. A side returns `None` for workloads that it cannot run; rates
+/// are operations per second of all threads together, and there are as many threads as lists.
 pub trait Side {
     /// The name in the table of results.
     fn name(&self) -> &'static str;

@@ -49,7 +49,7 @@ fn over_time(samples: &[&Row]) -> Option<View> {
     ))
 }
 
-/// A node with its place: base nodes are side by side, a route node is above what it leads to.
+/// A node with its place: base nodes are side by side, a route node is above its children.
 struct Node<'r> {
     depth: usize,
     x: f64,
@@ -59,7 +59,7 @@ struct Node<'r> {
     above: Option<usize>,
 }
 
-/// The nodes of a tree in the order of their keys, route nodes before what they lead to.
+/// Returns the nodes of a tree in the order of their keys, route nodes before their children.
 fn nodes_of(row: &Row) -> Vec<Node<'_>> {
     let listed = row.0["nodes"].as_array().map_or(&[][..], Vec::as_slice);
     let listed = listed.iter().filter_map(|node| {
@@ -87,7 +87,8 @@ fn nodes_of(row: &Row) -> Vec<Node<'_>> {
     for node in &mut nodes {
         node.x /= f64::from(bases.max(1));
     }
-    // In the middle between the first and the last: what is below comes later in the list.
+    // Places each node in the middle between its first and last child. Children come later in the
+    // list.
     for at in (0..nodes.len()).rev() {
         let below = nodes.iter().filter(|node| node.above == Some(at));
         let places: Vec<f64> = below.map(|node| node.x).collect();
@@ -125,7 +126,8 @@ fn traces_of(nodes: &[Node<'_>]) -> Vec<Value> {
             number(2)
         )
     });
-    // By orders of magnitude: quiet ones go far below zero before they are joined.
+    // Colours by orders of magnitude: statistics of quiet nodes go far below zero before they are
+    // joined.
     let colours = bases.iter().map(|(_, base)| {
         let statistics = statistics(base);
         statistics.signum() * (1.0 + statistics.abs()).log10()

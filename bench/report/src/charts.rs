@@ -1,5 +1,5 @@
-//! The charts of the figures, as plotly.js takes them. Each has sentences: what was done, and what
-//! it shows.
+//! The charts of the figures, as plotly.js takes them. Each has sentences about the experiment and
+//! its finding.
 
 use crate::adaptation::adaptation;
 use crate::data::{Report, Row};
@@ -240,7 +240,7 @@ fn length_of(row: &Row) -> String {
     }
 }
 
-/// Workload, keys and type; what a row does not have is left out.
+/// Returns workload, keys and type, as far as the row has them.
 fn title_of(row: &Row) -> String {
     let parts = [
         row.text("name"),

@@ -104,7 +104,7 @@ impl Row {
 
 /// An experiment that was measured.
 pub struct Measured {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// The target and the arguments with which it can be measured again.
     pub command: String,
@@ -120,12 +120,12 @@ pub struct Measured {
 pub struct Report {
     /// `true` if little was measured.
     pub quick: bool,
-    /// In the order of the plan.
+    /// The measured experiments in the order of the plan.
     pub measured: Vec<Measured>,
 }
 
 impl Report {
-    /// Reads what is there.
+    /// Reads the results in a folder.
     ///
     /// # Errors
     /// If a file cannot be read or is no JSON.

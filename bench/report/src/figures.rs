@@ -478,7 +478,7 @@ fn latency(report: &Report) -> Option<String> {
     some.then_some(table)
 }
 
-/// The lines that say what a file is.
+/// Returns the lines that describe a file.
 fn head(report: &Report, what: &str, experiments: &[&str]) -> String {
     let kind = if report.quick {
         "A quick run: rough. "

@@ -3,7 +3,7 @@
 //!
 //! A measurement that is done leaves a folder with its figures; a run that was interrupted goes on
 //! with the next one. The figures of all are in `report.json`, with the machine, the versions, and
-//! what else the machine did meanwhile.
+//! the load of the machine meanwhile.
 
 mod adaptation;
 mod charts;
@@ -31,7 +31,7 @@ struct CommandLine {
     /// Only experiments whose name contains this; the report shows all that were measured
     #[arg(long, default_value = "")]
     only: String,
-    /// Rounds of what is measured in rounds
+    /// Rounds of measurements that run in rounds
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
     /// Measure in three times as many rounds as else
@@ -40,10 +40,10 @@ struct CommandLine {
     /// Name the experiments, the seconds that they take, and their commands, and do nothing
     #[arg(long)]
     plan: bool,
-    /// Measure nothing, and draw what was measured before
+    /// Measure nothing, and draw the earlier results
     #[arg(long)]
     draw: bool,
-    /// Measure again what was measured before
+    /// Measure again, also if there are results
     #[arg(long)]
     again: bool,
     /// Measure nothing, and write the figures of README and of the documents in this folder

@@ -18,7 +18,7 @@ pub const KINDS_OF_KEYS: [&str; 6] = [
 
 /// A measurement.
 pub struct Experiment {
-    /// Its name, and that of its folder.
+    /// The name of the experiment and of its folder.
     pub name: &'static str,
     /// The measurement of `make bench`.
     pub what: &'static str,
@@ -85,7 +85,7 @@ type Cost = (&'static str, Option<u64>, u64);
 struct Line {
     name: &'static str,
     what: &'static str,
-    /// A quick run leaves out what has none.
+    /// The cost of a quick run; `None` leaves the experiment out.
     quick: Option<Cost>,
     full: Cost,
 }

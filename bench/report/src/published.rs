@@ -1,4 +1,4 @@
-//! Published figures of the works, beside what was measured here.
+//! Published figures of the works, beside those measured here.
 //!
 //! - K. Sagonas, K. Winblad: *A contention adapting approach to concurrent ordered sets* (JPDC
 //!   2018), and K. Winblad, K. Sagonas, B. Jonsson: *Lock-free contention adapting search trees*

@@ -1,4 +1,4 @@
-//! Runs experiments, and notes what else the machine did meanwhile.
+//! Runs experiments, and notes the load of the machine meanwhile.
 
 use crate::plan::{BUILT, Experiment, make_bench};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,7 +15,8 @@ pub const DONE: &str = "done.json";
 /// The seconds after which processes that were told to end are given up.
 const PATIENCE: u64 = 30;
 
-/// Measures what was not measured yet, or everything again. Returns the names of what failed.
+/// Measures experiments without results, or all of them again. Returns the names of those that
+/// failed.
 pub fn measure(
     experiments: &[&Experiment],
     folder: &Path,

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 pub struct View {
     /// The group of views it belongs to.
     pub group: String,
-    /// Its name in the group.
+    /// The name in the group.
     pub name: String,
     /// The finding, in a sentence.
     pub shows: String,
     /// Traces of plotly.js.
     pub traces: Vec<Value>,
-    /// The layout, without what all views share.
+    /// The layout, without the part that all views share.
     pub layout: Value,
     /// The frames of an animation.
     pub frames: Vec<Value>,

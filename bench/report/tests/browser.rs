@@ -91,7 +91,7 @@ fn every_chart_is_drawn_and_can_be_clicked() {
     }
 }
 
-/// Opens the page in a frame of a width, takes a picture of it, and returns what it tells.
+/// Opens the page in a frame of a width, takes a picture of it, and returns its report.
 fn look(folder: &Path, width: u32, dark: bool) -> Value {
     let frame = folder.join(format!("frame-{width}.html"));
     let text = format!(

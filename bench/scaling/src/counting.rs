@@ -1,4 +1,4 @@
-//! Runs mixes in the build that counts, and adds up what the threads have counted.
+//! Runs mixes in the build that counts, and adds up the counts of the threads.
 
 use crate::counts::{CORES, Counts, SHARED, Share};
 use crate::mixes::{Mix, Subject};
@@ -97,7 +97,7 @@ fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts 
         let chosen = lines.values().filter(|line| choose(line));
         per_operation(chosen.map(|line| line.writes).sum())
     };
-    // Not a line that only its owner writes.
+    // Excludes lines that only one thread writes.
     let contested = lines.values().filter(|line| line.writers > 1);
     let hottest = contested.map(|line| line.writes).max().unwrap_or(0);
     let fetched = CORES.map(|cores| {

@@ -150,7 +150,7 @@ mod tests {
             others_writes: 70.0,
         };
         assert!((share.fetches(1.0) - 10.0 * 7.0 / 8.0).abs() < 1e-9);
-        // With 128 threads.
+        // The same with 128 threads.
         assert!((share.fetches(127.0 / 7.0) - 10.0 * 127.0 / 128.0).abs() < 1e-9);
         assert_eq!(share.fetches(0.0), 0.0);
     }

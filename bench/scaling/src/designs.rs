@@ -78,8 +78,8 @@ impl Ets {
         }
     }
 
-    /// An operation of a mix with this part of inserts and deletes, half of which find what they do
-    /// done.
+    /// Returns an operation of a mix with this part of inserts and deletes, half of which change
+    /// nothing.
     pub fn operation(self, writes: f64, alone: f64, threads: usize) -> Operation {
         let (fetched, stations) = match self {
             Ets::Tree21 => (0.0, one_tree(writes, alone)),
@@ -166,7 +166,7 @@ fn sixty_four_locks(writes: f64, alone: f64, threads: usize, central: bool) -> (
 /// The part of an operation during which it holds a lock that it writes under.
 const HELD: f64 = 0.3;
 
-/// Of so many acquisitions one waits, when a structure that adapts neither splits nor joins any
+/// Acquisitions for each one that waits, when a structure that adapts neither splits nor joins any
 /// more: a wait adds 250 to its statistics, and an acquisition without one subtracts 1.
 const PER_WAIT: f64 = 251.0;
 

@@ -1,5 +1,5 @@
-//! The scaling of tables, on paper: counts what operations cost other processors, measures what
-//! they cost alone, and computes from both the throughput on machines with more cores than this
+//! The scaling of tables, on paper: counts the cost of operations for other processors, measures
+//! their cost alone, and computes from both the throughput on machines with more cores than this
 //! one. `docs/inside/scaling.md` explains it.
 //!
 //! The counting is done by a build of its own, `RUSTFLAGS="--cfg counted"`.

@@ -82,7 +82,7 @@ impl Mix {
         matches!(self, Mix::Lookup | Mix::Chains)
     }
 
-    /// The number of operations that is enough to count what it does, of all threads together.
+    /// Returns the number of operations, of all threads together, that is enough for stable counts.
     pub fn enough(self) -> u64 {
         match self {
             Mix::Lists | Mix::Chains => 1 << 16,
@@ -124,7 +124,7 @@ fn present(index: u64) -> u64 {
     index * SCATTER % KEYS
 }
 
-/// Calls again what found its key held by another writer.
+/// Repeats a call while another writer holds its key.
 fn insist<T>(mut call: impl FnMut() -> Result<T, ats::Error>) -> T {
     loop {
         match call() {
@@ -155,7 +155,8 @@ impl Subject {
         bases.or(locks).unwrap_or(1)
     }
 
-    /// Draws what a thread is going to do, so that no random number is part of a figure.
+    /// Draws the operations of a thread beforehand, so that random numbers are not part of a
+    /// figure.
     pub fn draw(mix: Mix, operations: u64, seed: u64) -> Vec<Step> {
         let mut random = Random(fastrand::Rng::with_seed(seed));
         (0..operations)

@@ -26,15 +26,15 @@ pub struct Machine {
     pub cores: usize,
     /// Throughput of a core with two threads, if that of one is 1.
     pub two_threads: f64,
-    /// To fetch a line from another core of the socket.
+    /// Fetch of a line from another core of the socket.
     pub within: f64,
-    /// To fetch a line from another socket.
+    /// Fetch of a line from another socket.
     pub between: f64,
     /// A call of the system, for the thread that makes it.
     pub call: f64,
     /// The time that a core loses by an interrupt from another.
     pub interrupt: f64,
-    /// From the moment at which a lock is handed to a sleeping thread until that thread runs.
+    /// Time between the handing of a lock to a sleeping thread and the run of that thread.
     pub wake: f64,
     /// The time for which a thread looks at a lock before it sleeps.
     pub patience: f64,
@@ -69,12 +69,12 @@ pub enum Service {
     /// Holds a lock that any thread can take when it is free, so that no thread waits for another
     /// to wake up.
     Lock {
-        /// For how long, apart from what it fetches.
+        /// Time that the lock is held, without fetches.
         hold: f64,
     },
     /// Holds a lock that is handed to the thread that has waited longest, which may be asleep.
     Queue {
-        /// For how long, apart from what it fetches.
+        /// Time that the lock is held, without fetches.
         hold: f64,
         /// The number of times that the line of the lock is fetched.
         lines: f64,
@@ -118,8 +118,8 @@ impl Operation {
         threads as f64 / times
     }
 
-    /// The seconds of an operation: its own work, lines that it fetches, calls and interrupts, and
-    /// what it spends in queues and for the lines of stations.
+    /// Returns the parts of an operation in seconds: its own work, lines that it fetches, calls and
+    /// interrupts, and waiting in queues and for the lines of stations.
     pub fn parts(&self, machine: &Machine, threads: usize) -> [f64; 4] {
         let others = (threads - 1) as f64;
         let lines = self.fetched * machine.transfer(threads);
@@ -158,7 +158,7 @@ impl Operation {
                 let between_visits = cycle * station.copies / station.visits;
                 let away = (between_visits - responses[place]).max(outside * 1e-3);
                 let response = response(threads, away, time);
-                // In small steps, or two stations would push the queue to each other for ever.
+                // Small steps, or two stations would push the queue to each other for ever.
                 responses[place] += STEP * (response - responses[place]);
                 asleep[place] += STEP * (machine.asleep(response - time) - asleep[place]);
             }
@@ -226,8 +226,7 @@ impl Machine {
 /// The mean time that a visit takes at one server, waiting included. Each of `threads` threads
 /// comes back `away` seconds after it has left; the server takes `service` seconds for a visit.
 fn response(threads: usize, away: f64, service: f64) -> f64 {
-    // By mean value analysis: a thread that comes meets the queue that there is with one thread
-    // less.
+    // Mean value analysis: a thread that comes meets the queue of one thread less.
     let (mut queue, mut response) = (0.0, service);
     for present in 1..=threads {
         response = service * (1.0 + queue);

@@ -24,7 +24,7 @@ pub struct Series {
 
 /// A picture.
 pub struct Chart {
-    /// Its heading.
+    /// The heading.
     pub title: String,
     /// The title of the x axis.
     pub x_title: String,

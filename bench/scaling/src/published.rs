@@ -10,13 +10,13 @@ use crate::designs::{Ets, PUBLISHED};
 pub struct Figure {
     /// The design.
     pub design: Ets,
-    /// Of all operations, the part that inserts or deletes; the others look up.
+    /// The part of the operations that insert or delete; the others look up.
     pub writes: f64,
     /// Erlang processes, on as many schedulers.
     pub threads: usize,
     /// Operations a second.
     pub per_second: f64,
-    /// At which factor the model may be off.
+    /// The factor by which the model may be off.
     pub within: f64,
 }
 
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// The shape of the published curves, whatever the figures.
+    /// Checks the shape of the published curves without their figures.
     #[test]
     fn curves_have_the_published_shape() {
         let rate = |design: Ets, writes: f64, threads: usize| {

@@ -60,7 +60,7 @@ pub fn measure_all(mut report: impl FnMut(Rate)) {
             let mut best = [Run::default(); 2];
             // The first time counters get their cells, and caches are cold.
             run(&subject, mix, 2);
-            // In turn, so that both meet the same machine.
+            // Takes turns, so that both meet the same machine.
             for _ in 0..RUNS {
                 for (best, threads) in best.iter_mut().zip(1..) {
                     let run = run(&subject, mix, threads);

@@ -5,9 +5,9 @@ use ats::TableType;
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
-    /// On the contention adapting tree.
+    /// Implemented by the contention adapting tree.
     Ordered,
-    /// On the hash table.
+    /// Implemented by the hash table.
     Hash,
 }
 

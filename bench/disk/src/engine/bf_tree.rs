@@ -1,4 +1,4 @@
-//! Bf-Tree: a B-tree in Rust with small pages in memory that take what is written.
+//! Bf-Tree: a B-tree in Rust with small pages in memory that buffer writes.
 //!
 //! Its files cannot be opened after a crash: its journal has no recovery yet. So it runs without
 //! one, and in rows about writes it does less than the others. It is opened from the snapshot that
@@ -36,8 +36,7 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
             config
                 .storage_backend(StorageBackend::Std)
                 .file_path(&file)
-                // Its one buffer is for what was read and what was written; its size must be a
-                // power of two.
+                // One buffer serves reads and writes; its size must be a power of two.
                 .cb_size_byte(CACHE_BYTES)
                 .cb_max_key_len(32)
                 .use_snapshot(true);
@@ -98,7 +97,7 @@ impl Engine for Bf {
 
     fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Outcome<()> {
         let mut buffer = [0; RECORD_BYTES];
-        // It cannot start before the first key.
+        // A scan cannot start before the first key.
         let from = if from.is_empty() { &[0] } else { from };
         let mut rows = self
             .tree

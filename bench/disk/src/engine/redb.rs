@@ -91,7 +91,7 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
         file: FileBackend::new(options.open(folder.join("rows.redb"))?)?,
         syncs: Arc::clone(&syncs),
     };
-    // One cache for both, what was read and what was written.
+    // One cache serves reads and writes.
     let database = Database::builder()
         .set_cache_size(CACHE_BYTES + BUFFER_BYTES)
         .create_with_backend(backend)?;

@@ -126,7 +126,7 @@ impl Engine for RocksDb {
         self.db.flush_wal(true)?;
         self.db.cancel_all_background_work(true);
         let RocksDb { db, folder } = *self;
-        // Its log is complete then.
+        // Closing completes the log.
         drop(db);
         match std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
             true => Err(

@@ -1,4 +1,4 @@
-//! Reads what was loaded, with nothing cached, then with more and more.
+//! Reads the loaded records, first with nothing cached, then with more and more.
 
 use super::{ms_since, rate};
 use crate::child::{Task, Usage, report};

@@ -1,5 +1,5 @@
-//! Writes to what was loaded and removes a part of it; and what is left if the process is killed
-//! meanwhile.
+//! Overwrites loaded records and removes a part of them; and checks the rest after the process is
+//! killed meanwhile.
 
 use super::load::{BATCH, batch};
 use super::{Calls, ms_since, rate};
@@ -101,8 +101,8 @@ pub(super) fn write_until_killed(task: &Task) -> Outcome<()> {
     }
 }
 
-/// Opens what a killed process has left. Its writes were handed to the system, so they must be
-/// there.
+/// Opens the store that a killed process has left. Its writes were handed to the system, so they
+/// must be in it.
 pub(super) fn recover(task: &Task) -> Outcome<()> {
     let start = Instant::now();
     let engine = task.open(Merging::Nothing)?;

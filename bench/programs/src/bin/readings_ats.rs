@@ -1,11 +1,11 @@
 //! Readings of sensors by time, and the number and sum of each sensor, with `ats`. A batch of
-//! readings and what they change of the totals are one write.
+//! readings and their changes of the totals are one write.
 
 use ats::{DiskBatch, DiskMap, Key};
 use ats_disk::{Error, Options};
 use std::path::Path;
 
-/// A sensor, a time, and what was measured.
+/// A sensor, a time, and a measured value.
 type Reading = (&'static str, u64, i64);
 /// A reading counts as one.
 type Total = (u64, i64);

@@ -1,11 +1,11 @@
 //! Readings of sensors by time, and the number and sum of each sensor, with `fjall`. A batch of
-//! readings and what they change of the totals are one write.
+//! readings and their changes of the totals are one write.
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Result};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// A sensor, a time, and what was measured.
+/// A sensor, a time, and a measured value.
 type Reading = (&'static str, u64, i64);
 
 struct Readings {
