@@ -1,12 +1,11 @@
 %% @doc Several processes fill one ordered table, each with its own range of integers.
 %%
 %% The experiment `insert_disjoint_ranges' is the one with which the OTP team introduced the
-%% scalable ordered_set of OTP 22 ("The New Scalable ETS ordered_set", blog of erlang.org):
-%% until then an ordered_set had one lock for everything, so more processes made it slower.
-%% The processes never touch each other's keys; what they share is only the table.
+%% scalable ordered_set of OTP 22 ("The New Scalable ETS ordered_set", blog of erlang.org): until
+%% then an ordered_set had one lock for everything, so more processes made it slower. The processes
+%% never touch each other's keys; they share only the table.
 %%
-%% A second part reads everything back in a scattered order, because reading is what most tables
-%% are there for.
+%% A second part reads everything back in a scattered order, because most tables are mainly read.
 -module(ats_demo_disjoint).
 
 -export([run/0]).

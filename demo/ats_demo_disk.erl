@@ -1,5 +1,5 @@
 %% @doc Tables on disk: another virtual machine writes the Unicode Character Database, is killed,
-%% and this one asks what is there.
+%% and this one reads the tables.
 %%
 %% One table has the characters. The other counts the words of their names, each by a write that
 %% merges: nothing is read until the sum is asked for.

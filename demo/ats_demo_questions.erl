@@ -91,7 +91,7 @@ ask({Text, Ask, Show}, AtsTables, EtsTables) ->
     [ats_demo_terminal:line("  ets says: ~tp", [EtsAnswer]) || not Equal],
     Equal.
 
-%% The best of five: what it costs when nothing else disturbs.
+%% Returns the best time of five runs: the cost without disturbance.
 -spec best_time(fun(() -> Answer)) -> {Answer, Nanoseconds :: non_neg_integer()}.
 best_time(Ask) ->
     Runs = [time(Ask) || _ <- lists:seq(1, 5)],
@@ -229,7 +229,7 @@ object({_Key, [Object]}) -> Object.
 glyph(Code) ->
     io_lib:format("~ts ~ts", [[Code], code_label(Code)]).
 
-%% At least four digits, as the standard writes it.
+%% Returns a code point with at least four digits, as the standard writes it.
 -spec code_label(non_neg_integer()) -> unicode:chardata().
 code_label(Code) ->
     ["U+", string:pad(integer_to_list(Code, 16), 4, leading, $0)].

@@ -1,4 +1,4 @@
-//! Calls of the store that do not block the threads of tokio, and what is written.
+//! Calls of the store that do not block the threads of tokio, and the encoding of values.
 
 use ats_disk::{Batch, DiskStore, Durability, Error};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(value).expect("values of this storage have a form in bytes")
 }
 
-/// Reads what [`to_bytes`] has made.
+/// Decodes a value that [`to_bytes`] has made.
 pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     postcard::from_bytes(bytes).map_err(|error| Error::Corrupt(format!("a value: {error}")))
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Calls callbacks when what was written before is on disk. Those that wait at the same time share
-/// one sync.
+/// Calls callbacks when all earlier writes are on disk. Those that wait at the same time share one
+/// sync.
 pub(crate) struct Flusher {
     /// `None` when it ends.
     waiting: Option<Sender<LogFlushed<TypeConfig>>>,
@@ -51,7 +51,7 @@ impl Drop for Flusher {
 
 fn flush(store: &DiskStore, callbacks: &Receiver<LogFlushed<TypeConfig>>) {
     while let Ok(first) = callbacks.recv() {
-        // They are taken before the sync, which so is for all of them.
+        // Callbacks are taken before the sync, which then covers all of them.
         let taken: Vec<_> = [first].into_iter().chain(callbacks.try_iter()).collect();
         let synced = store.sync();
         for callback in taken {

@@ -1,6 +1,6 @@
 //! The keys of the store.
 //!
-//! The first byte tells what a key is for. The order of the keys of entries is that of their
+//! The first byte tells the kind of a key. The order of the keys of entries is that of their
 //! indexes, so that a part of the log is a range.
 
 use ats_store::KeyRange;

@@ -26,9 +26,9 @@
 //! | entries of the log | before their callback; entries that wait at the same time share one sync |
 //! | the vote, a snapshot that was installed | before the call returns |
 //! | changes of the data | not at all: the entries that make them are in the journal before them |
-//! | truncating and purging the log | not at all: what follows in the journal brings them along |
+//! | truncating and purging the log | not at all: later entries of the journal bring them along |
 //!
-//! | module | what it is about |
+//! | module | contents |
 //! |---|---|
 //! | `keys` | the keys of the store: parts of the order of keys |
 //! | `calls` | calls of the store that do not block the threads of tokio |
@@ -72,7 +72,7 @@ pub enum Request {
     Put {
         /// The key.
         key: Vec<u8>,
-        /// Its value.
+        /// The value.
         value: Vec<u8>,
     },
     /// Removes a key.

@@ -1,4 +1,4 @@
-//! The data: what the entries of the log have made of it.
+//! The data: the result of the entries of the log.
 
 use crate::snapshots::{Meta, Snapshots, name};
 use crate::{Done, IoError, LogId, Node, NodeId, Request, StorageError, TypeConfig, calls, keys};
@@ -129,7 +129,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
                 named,
                 received,
                 &mut batch,
-                // The leader counts on what this node has installed.
+                // Syncs, since the leader relies on the installed snapshot.
                 |batch| store.write_with(batch, Durability::Always),
             )
         });

@@ -143,7 +143,7 @@ impl Snapshots {
         removed.map_err(|error| io_error("clearing", &self.directory, &error))
     }
 
-    /// The path of a snapshot. What is in it depends on the last entry alone.
+    /// The path of a snapshot. Its contents depend on the last entry alone.
     fn path(&self, meta: &Meta) -> PathBuf {
         self.directory
             .join(format!("{}.snapshot", name(meta.last_log_id.as_ref())))

@@ -41,7 +41,7 @@ struct Reader {
     sources: Vec<(usize, syn::File)>,
 }
 
-/// Reads the crate whose `src` this is, without what is compiled for its tests only.
+/// Reads the crate whose `src` this is, without code that is compiled for its tests only.
 pub fn read(source: &Path) -> io::Result<Imports> {
     let mut reader = Reader::default();
     for root in ["lib.rs", "main.rs"].map(|name| source.join(name)) {
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// Notes what a path leads to, seen from a module.
+    /// Notes the target of a path, seen from a module.
     fn note(&mut self, module: usize, path: &[String]) {
         let from = self.modules[module].file;
         let Some(first) = path.first() else { return };
@@ -171,8 +171,8 @@ impl Reader {
         }
     }
 
-    /// Adds the files that define what a path leads to: through re-exports, not those. Modules are
-    /// nothing by themselves.
+    /// Adds the files that define the target of a path: through re-exports, not the files of those.
+    /// Modules are nothing by themselves.
     fn resolve(&self, module: usize, path: &[String], depth: u32, found: &mut BTreeSet<usize>) {
         let [first, rest @ ..] = path else { return };
         // Names that lead to each other are as long as that.
@@ -240,7 +240,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         for (_, path) in leaves(&mut Vec::new(), &item.tree) {
-            // Its exports count where they are used.
+            // Re-exports count where they are used.
             if matches!(item.vis, Visibility::Inherited) {
                 self.reader.note(self.module, &path);
             }
@@ -268,7 +268,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Finds the paths of two names and more in what a macro gets.
+    /// Finds the paths of two names and more in the tokens of a macro call.
     fn visit_tokens(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree;
         let mut path = Vec::new();

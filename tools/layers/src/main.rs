@@ -2,8 +2,8 @@
 //! other, not even by way of others, and crates point down only, in the order that is drawn there.
 //! So do the rooms of a crate that are drawn there.
 //!
-//! An import is a `use` or another path that leads to an item of another file, outside of what is
-//! compiled for tests only. An import through a re-export counts for the file that defines the
+//! An import is a `use` or another path that leads to an item of another file, outside of code that
+//! is compiled for tests only. An import through a re-export counts for the file that defines the
 //! item. `mod` and `pub use` alone are no imports.
 
 mod imports;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The sentences that say what is wrong with a house.
+/// Returns the faults of a house as sentences.
 fn faults(root: &Path) -> io::Result<Vec<String>> {
     let house = fs::read_to_string(root.join("docs/inside/house.md"))?;
     let mut crates = BTreeMap::new();

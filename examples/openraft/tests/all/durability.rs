@@ -177,7 +177,7 @@ async fn what_follows_from_the_log_waits_for_no_sync() {
         log.truncate(log_id(1, 0, 3)).await?;
         log.purge(log_id(1, 0, 1)).await
     };
-    // It is far longer than that takes.
+    // The timeout is far longer than the call takes.
     let done = timeout(Duration::from_secs(60), doing).await;
     gate.set_shut(false);
     done.expect("it waits for no sync").expect("done");

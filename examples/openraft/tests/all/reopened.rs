@@ -73,7 +73,7 @@ async fn all_is_there_again() {
     assert_eq!(snapshot.meta, built);
 }
 
-/// A snapshot replaces what a node has, and removes the one before.
+/// Checks that a snapshot replaces all data of a node, and removes the snapshot before it.
 #[tokio::test]
 async fn snapshot_replaces_all_data() {
     let directories = [Directory::new(), Directory::new()];
@@ -92,7 +92,7 @@ async fn snapshot_replaces_all_data() {
         .await
         .expect("applied");
     let mut builder = leader.get_snapshot_builder().await;
-    // What comes after the moment is not in the snapshot.
+    // Entries after the moment are not in the snapshot.
     leader
         .apply([entry(2000, Request::put("later", "value"))])
         .await
