@@ -1,7 +1,7 @@
-%% Several nodes on this machine, for tests and the demonstration of what survives which fault: each
-%% is an operating system process with a folder of its own. They can be killed, stopped, and cut off
-%% from each other; whoever started them talks to them by their standard input, which no fault of
-%% the network reaches.
+%% Several nodes on this machine, for tests and the demonstration of faults: each is an operating
+%% system process with a folder of its own. They can be killed, stopped, and cut off from each
+%% other. The process that started them talks to them by their standard input, which no fault of the
+%% network reaches.
 %%
 %% Two networks can be between them. `relay' needs nothing: see ats_cluster_network. `namespace' is
 %% a network namespace of Linux, in which the system drops the packets; it needs `unshare',
@@ -21,10 +21,10 @@
 
 -type cluster() :: pid().
 -type options() :: #{
-    %% Where the folders of the nodes are made.
+    %% The directory for the folders of the nodes.
     directory := file:filename(),
     network => relay | namespace,
-    %% How long a silent neighbour counts as alive, in seconds: `net_ticktime' of the kernel.
+    %% Time in seconds for which a silent neighbour counts as alive: `net_ticktime' of the kernel.
     ticktime => pos_integer(),
     %% Further arguments of `erl'.
     args => [string()]
@@ -81,7 +81,7 @@ is_possible(namespace) ->
 
 %% ----- what nodes do -----
 
-%% Calls a function on a node, and raises what it raises.
+%% Calls a function on a node, and raises its exceptions.
 -spec call(cluster(), node(), module(), atom(), [term()]) -> term().
 call(Cluster, Node, Module, Function, Arguments) ->
     call(Cluster, Node, Module, Function, Arguments, ?CALL_MS).
@@ -120,7 +120,7 @@ restart(Cluster, Node) ->
     ask(Cluster, {restart, Node}).
 
 %% Makes islands of the nodes: between two of them nothing passes, and nobody is told. Nodes that
-%% are in none are an island together. Replaces what was cut before.
+%% are in none are an island together. Replaces earlier partitions.
 -spec partition(cluster(), [[node()]]) -> ok.
 partition(Cluster, Islands) ->
     Rest = names(Cluster) -- lists:append(Islands),
@@ -140,7 +140,7 @@ cut(Cluster, Pairs) ->
 disconnect(Cluster) ->
     ask(Cluster, disconnect).
 
-%% Lets everything pass again. Connections that nobody gave up go on with what they had to say.
+%% Lets everything pass again. Connections that nobody gave up go on with the delayed messages.
 -spec heal(cluster()) -> ok.
 heal(Cluster) ->
     cut(Cluster, []).
@@ -304,7 +304,7 @@ state_of(#node{state = State}) ->
 %% ----- one node -----
 
 common_arguments(Directory, Options) ->
-    %% What belongs to OTP the nodes find themselves.
+    %% Leaves out libraries of OTP, which the nodes find themselves.
     Ours = [
         filename:absname(Path)
      || Path <- code:get_path(), not lists:prefix(code:lib_dir(), Path), filelib:is_dir(Path)
@@ -360,7 +360,7 @@ end_node(#node{peer = Peer, guard = Guard} = Node) ->
     try
         port_command(Guard, "ended\n")
     catch
-        %% It has ended before.
+        %% The process has ended before.
         error:badarg -> true
     end,
     Node#node{peer = undefined, guard = undefined, state = down}.

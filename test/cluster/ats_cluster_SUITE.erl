@@ -1,4 +1,4 @@
-%% The nodes that other suites of this folder use: their faults are what they say, and none is left.
+%% The nodes that other suites of this folder use: their faults work as described, and end.
 -module(ats_cluster_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -58,7 +58,7 @@ a_cut_is_silent(Config) ->
     ?assertEqual(pang, ats_cluster:call(Cluster, C, net_adm, ping, [A])),
     ok = ats_cluster:heal(Cluster),
     ok = ats_cluster:connect(Cluster),
-    %% This time they notice at once.
+    %% The nodes notice at once when they are also disconnected.
     ok = ats_cluster:cut(Cluster, [{A, B}, {A, C}]),
     ok = ats_cluster:disconnect(Cluster),
     ok = ats_cluster:wait_until(
@@ -92,7 +92,7 @@ killed_nodes_come_back(Config) ->
     ok = ats_cluster:wait_until(
         fun() -> [C] =:= ats_cluster:call(Cluster, A, erlang, nodes, []) end, 10000
     ),
-    %% What was cut meanwhile is cut from the node that comes back.
+    %% A cut made while a node is down holds when it comes back.
     ok = ats_cluster:partition(Cluster, [[A]]),
     ok = ats_cluster:restart(Cluster, B),
     ?assertEqual({ok, <<"kept">>}, ats_cluster:call(Cluster, B, file, read_file, [File])),

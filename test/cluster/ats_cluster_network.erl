@@ -1,10 +1,11 @@
-%% How nodes of ats_cluster find each other, instead of epmd, and what is between them.
+%% The way in which nodes of ats_cluster find each other, instead of epmd, and the network between
+%% them.
 %%
-%% Each node leaves its port in a file. Whoever asks for the port of another node is given that of a
-%% relay in its own virtual machine, a process that passes on what it reads, in both directions.
-%% When nothing shall pass between two nodes, the relays between them stand still: both sides see
-%% what they would see if packets were lost. They wait, notice that the other is silent, and cannot
-%% connect. If it is over before they gave up, what was sent arrives.
+%% Each node leaves its port in a file. A node that asks for the port of another node is given that
+%% of a relay in its own virtual machine, a process that passes on the bytes it reads, in both
+%% directions. When nothing shall pass between two nodes, the relays between them stand still: both
+%% sides behave as if packets were lost. They wait, notice that the other is silent, and cannot
+%% connect. If it is over before they gave up, the delayed bytes arrive.
 %%
 %% One thing differs: when a node is killed while it is cut off, the others are told at once.
 -module(ats_cluster_network).
@@ -81,7 +82,7 @@ start_relay(Name, Port) ->
             {ok, Listening} = gen_tcp:listen(0, [{ip, ?LOOPBACK} | ?SOCKET]),
             {ok, Own} = inet:port(Listening),
             Me ! {relay, self(), Own},
-            %% What goes wrong ends the connection, and is no news.
+            %% An error ends the connection, and need not be reported.
             try relay(Listening, name(Name), Port) catch error:{badmatch, _} -> ok end
         end,
         [monitor, {priority, high}]

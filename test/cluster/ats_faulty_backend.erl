@@ -9,14 +9,14 @@
 -include("../support/ats_mnesia_backend.hrl").
 
 -type fault() ::
-    %% None: what tests find must not come from this module.
+    %% Absence of faults: it shows that findings do not come from this module.
     none
     %% Writes return before they are done.
     | answers_early
-    %% What is written to memory and disk is forgotten by the disk.
+    %% Deletes are forgotten by the disk when they are written to memory and disk.
     | forgets_disk
     | forgets_deletes
-    %% What was there before a copy came from another node is still there afterwards.
+    %% Old objects are still there after a copy has come from another node.
     | keeps_stale_objects
     %% One object of each chunk of a copy is missing.
     | loses_an_object.

@@ -1,10 +1,10 @@
-%% Histories: what processes called, what came of it and when, and the question if the calls can
-%% have been made one after the other, each at one moment between its call and its return.
+%% Histories: calls of processes with their results and times, and a check that the calls can have
+%% been made one after the other, each at one moment between its call and its return.
 %%
 %% The search is that of Wing and Gong (1993) with the memory of Lowe (2017): choose an operation
 %% that may be the next, apply it, go on; never twice with the same operations done and the same
-%% state. An operation of which nobody knows what came may have been done at any moment since it was
-%% called, or never.
+%% state. An operation with an unknown result may have been done at any moment since it was called,
+%% or never.
 %%
 %% Each object is looked at alone. A model knows its first state, and the next one.
 -module(ats_history).
@@ -34,7 +34,7 @@ record(Recorder, Object, Operation, Do) ->
     Key = {erlang:monotonic_time(), erlang:unique_integer()},
     Event = #{object => Object, operation => Operation, outcome => unknown,
               call => element(1, Key), return => infinity},
-    %% If the process is killed now, nobody knows.
+    %% Until it returns, the result is unknown, also if the process is killed.
     true = ets:insert(Recorder, {Key, Event}),
     case Do() of
         {ok, _} = Done ->
@@ -71,7 +71,8 @@ check(ModelOf, Events) ->
         not is_linearizable(ModelOf(Object, History), History)
     ].
 
-%% What returned first was often done first; so it is tried first. An atom is more than numbers.
+%% Tries operations in the order of their returns, which is often that of their effects. An atom is
+%% greater than numbers.
 is_linearizable({First, Apply}, History) ->
     ByReturn = lists:sort(fun(#{return := A}, #{return := B}) -> A =< B end, History),
     Numbered = lists:zip(lists:seq(0, length(History) - 1), ByReturn),
@@ -119,8 +120,7 @@ register(Value, {change, _, _}, Outcome) -> result(false, Outcome, Value).
 set(Elements, {add, Element}, _) -> {ok, ordsets:add_element(Element, Elements)};
 set(Elements, read, Outcome) -> result(Elements, Outcome, Elements).
 
-%% Nothing else can have been appended than what the longest read saw, and behind that the order
-%% does not matter: so few lists have to be tried.
+%% Returns the lists to be tried: the longest read, with the unseen appends behind it in any order.
 longest(Reads) ->
     Longest = lists:last([[] | lists:sort(fun(A, B) -> length(A) =< length(B) end, Reads)]),
     Length = length(Longest),
@@ -139,7 +139,7 @@ bank(Balances, {move, From, To, Amount}, Outcome) ->
 bank(Balances, read, Outcome) ->
     result(Balances, Outcome, Balances).
 
-%% What must have been answered.
+%% Checks the result against the one that the model requires.
 result(Result, {ok, Result}, State) -> {ok, State};
 result(_Result, unknown, State) -> {ok, State};
 result(_Result, {ok, _}, _State) -> impossible.

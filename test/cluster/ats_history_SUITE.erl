@@ -1,4 +1,5 @@
-%% The judge of histories: it lets pass what happened one after the other, and nothing else.
+%% The judge of histories: it accepts histories of calls that were made one after the other, and no
+%% others.
 -module(ats_history_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -36,7 +37,7 @@ right_histories(_) ->
             {register, []},
             {register, [{read, {ok, none}, 1, 2}]},
             {register, [{{write, 1}, {ok, true}, 1, 2}, {read, {ok, 1}, 3, 4}]},
-            %% While it is written, either is right.
+            %% Either value is right during a write.
             {register, [{{write, 1}, {ok, true}, 1, 4}, {read, {ok, none}, 2, 3}]},
             {register, [{{write, 1}, {ok, true}, 1, 4}, {read, {ok, 1}, 2, 3}]},
             {register, [{{write, 1}, {ok, true}, 1, 2}, {{change, 1, 2}, {ok, true}, 3, 4},
@@ -131,8 +132,8 @@ model(list) -> {[], fun(List, {append, E}, _) -> {ok, List ++ [E]};
                     end};
 model(Model) -> ats_history:model(Model, []).
 
-%% Five processes send, and get their answers when they like; the moments of what is done are those
-%% of one process. Some answers get lost.
+%% Five processes send, and get their answers when they like; the effects happen in one process.
+%% Some answers get lost.
 history(Model, Seed) ->
     _ = rand:seed(exsss, Seed),
     {First, Apply} = model(Model),

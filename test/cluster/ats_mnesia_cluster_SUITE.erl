@@ -1,6 +1,6 @@
 %% Three nodes with tables in mnesia, under faults, while all of them write: mnesia's promise for
 %% `{majority, true}' and `sync_transaction' holds for our types. Its own types go through the same
-%% rounds at the same time; what they lose is mnesia's, and is only told.
+%% rounds at the same time; their losses are mnesia's, and are only reported.
 %%
 %% ATS_CLUSTER_ROUNDS says how many rounds of each kind there are: 5 by default.
 -module(ats_mnesia_cluster_SUITE).
@@ -44,7 +44,7 @@ nothing_is_lost_while_a_majority_lives(Config) ->
 nothing_synced_is_lost_when_all_die(Config) ->
     check(Config, 3, [kill_all], [family(ours, kept), family(own, kept)]).
 
-%% Nobody else has what it had when it was killed.
+%% Only the killed node has its data.
 transactions_of_a_single_node_are_whole(Config) ->
     check(Config, 1, [kill_all], [family(ours, kept), family(own, kept)]).
 
@@ -62,8 +62,8 @@ check(Config, Nodes, Kinds, Families) ->
     {comment, io_lib:format("~b rounds; acknowledged: ~0p; wrong in mnesia's own types: ~s",
                             [length(Rounds), Acknowledged, describe(Others)])}.
 
-%% What is wrong with our tables, or with mnesia itself, and what with mnesia's own tables, each
-%% after the first round that has spoilt something.
+%% Returns the violations of our tables, and of mnesia's own, each after the first round that has
+%% spoilt something.
 run([], _, Wrong) ->
     Wrong;
 run([Kind | Rounds], Setting, {[], Others}) ->
@@ -80,8 +80,8 @@ describe([{Kind, Wrong} | _]) -> io_lib:format("~s, ~0p", [Kind, lists:sublist(W
 
 %% A node that was given up, and wakes, goes on with its transactions until mnesia knows there that
 %% the others are gone. If its messages make a new connection, mnesia on the others takes part, with
-%% what the node has read before it was stopped and without its locks: with mnesia's own tables
-%% alone amounts come and go. Nodes that connect by themselves only once take no part.
+%% the values that the node read before it was stopped and without its locks: with mnesia's own
+%% tables alone amounts come and go. Nodes that connect by themselves only once take no part.
 what_was_read_before_a_stop_is_not_written(Config) ->
     Own = [{ram_set, ram_copies, set}, {disc_set, disc_copies, set}],
     Ours = [{Alias, Alias, set} || {Alias, _} <- ats_mnesia:types()],
@@ -108,7 +108,8 @@ find(Config, Fault, Rounds) ->
     ),
     find(Fault, kill, Rounds, Setting).
 
-%% What is wrong after the first round of this kind that has spoilt something; then all is stopped.
+%% Returns the violations after the first round of this kind that has spoilt something; then all is
+%% stopped.
 find(Name, Kind, Rounds, Setting) ->
     Wrong = first_wrong(Kind, Rounds, Setting),
     ok = ats_mnesia_rounds:stop(Setting),

@@ -1,10 +1,10 @@
 %% A node of a cluster that has tables in mnesia: starting it as an operator would, and processes
-%% that write to its tables in transactions and note what was acknowledged.
+%% that write to its tables in transactions and note the acknowledgements.
 %%
 %% Writer number `W' of a family of tables makes one transaction after the other, of number 1, 2, 3
-%% and so on. Each changes all tables of the family, so what the tables have of this writer after
-%% transaction `N' is known: see objects/4. It notes the number of each acknowledged transaction in
-%% a file, by a write of the system, which outlives the node.
+%% and so on. Each changes all tables of the family, so the objects of this writer after transaction
+%% `N' are known: see objects/4. It notes the number of each acknowledged transaction in a file, by
+%% a write of the system, which outlives the node.
 -module(ats_mnesia_node).
 
 -export([configure/1, start/1, stop/0, restart_from/2, create_schema/2, create_tables/2]).
@@ -19,7 +19,7 @@
 -type family() :: {Name :: atom(), [table()]}.
 -type writer() :: pos_integer().
 
-%% So many objects of each writer are in a table; older ones are deleted.
+%% Number of objects of each writer in a table; older ones are deleted.
 -define(WINDOW, 60).
 %% Objects of a bag have one of so many keys.
 -define(BAG_KEYS, 7).
@@ -35,8 +35,8 @@
 
 %% ----- what an operator does -----
 
-%% What a node needs before mnesia starts. Its log is written to the tables often, so that faults
-%% meet that.
+%% Configures mnesia before it starts. Its log is written to the tables often, so that faults meet
+%% that.
 -spec configure(file:filename()) -> ok.
 configure(Directory) ->
     Settings = [
@@ -60,8 +60,8 @@ stop() ->
     stopped = mnesia:stop(),
     ok.
 
-%% Starts mnesia on a node that was cut off: its tables are loaded from these nodes, whatever it has
-%% itself.
+%% Starts mnesia on a node that was cut off: its tables are loaded from these nodes, not from its
+%% own disk.
 -spec restart_from([node()], [atom()]) -> ok.
 restart_from(Nodes, Tables) ->
     stopped = mnesia:stop(),
@@ -113,7 +113,7 @@ watch() ->
     ?NOTES ! {watch, self()},
     receive {?NOTES, Answer} -> Answer after ?STOP_MS -> error(not_watched) end.
 
-%% A process that keeps what was noted.
+%% Starts a process that keeps events of mnesia.
 watcher() ->
     Me = self(),
     spawn(fun() ->
@@ -136,7 +136,7 @@ note_events() ->
     end,
     note_events().
 
-%% Which inconsistencies mnesia has reported since the last call.
+%% Returns the inconsistencies that mnesia has reported since the last call.
 -spec events() -> [{Context :: atom(), node()}].
 events() ->
     [Event || {event, Event} <- ets:take(?NOTES, event)].
@@ -169,7 +169,7 @@ take_notice() ->
 
 %% ----- writers -----
 
-%% They go on behind what the tables have.
+%% Starts writers, which go on behind the last transaction in the tables.
 -spec start_writers(file:filename(), [{writer(), family()}]) -> ok.
 start_writers(Directory, Writers) ->
     Started = [
@@ -204,7 +204,7 @@ stop_writers() ->
 
 start_writer(Directory, W, {Family, [{First, _, _} | _] = Tables}) ->
     {ok, Log} = file:open(log(Directory, Family, W), [append, raw, binary]),
-    %% Another node may hold a lock while it finds out what became of the last transaction.
+    %% Another node may hold a lock while it finds out the outcome of the last transaction.
     {atomic, Last} = mnesia:sync_transaction(fun() -> mnesia:read(First, {W, last}) end),
     Done =
         case Last of
@@ -302,7 +302,7 @@ objects(Table, Type, W, N) ->
     Numbers = lists:seq(max(1, N - ?WINDOW + 1), N),
     lists:sort([{Table, {W, last}, N} | numbered(Table, Type, W, Numbers)]).
 
-%% The accounts of a table, of which these are the objects, in order, with what they have.
+%% Returns the accounts of a table with their amounts, in order, from its objects.
 -spec accounts([tuple()]) -> [{pos_integer(), integer()}].
 accounts(Objects) ->
     [{Account, Amount} || {_, {account, Account}, Amount} <- Objects].

@@ -1,11 +1,11 @@
-%% Rounds of faults on nodes with tables in mnesia, while all nodes write; what an operator
-%% does after each; and the judgement about what the tables have then.
+%% Rounds of faults on nodes with tables in mnesia, while all nodes write; the steps of an operator
+%% after each; and the judgement about the tables then.
 %%
 %% Nothing that was acknowledged may be lost, with two exceptions that are mnesia's. A node that was
 %% cut off, or stopped for so long that the others went on without it, may acknowledge the
-%% transactions that were under way in that moment, and the others may have dropped them: what such
-%% a node acknowledged after the fault began does not count. When all nodes die, what counts is what
-%% was acknowledged before `mnesia:sync_log/0' was called on each of them.
+%% transactions that were under way in that moment, and the others may have dropped them:
+%% acknowledgements of such a node after the beginning of the fault do not count. When all nodes
+%% die, only those count that came before `mnesia:sync_log/0' was called on each of them.
 -module(ats_mnesia_rounds).
 
 -export([start/5, stop/1, round/2, acknowledged/1]).
@@ -55,7 +55,7 @@ start(Count, Directory, Families, BackendTypes, Arguments) ->
 stop(#{cluster := Cluster}) ->
     ats_cluster:stop(Cluster).
 
-%% How many transactions were acknowledged in each family.
+%% Returns the number of transactions that were acknowledged in each family.
 -spec acknowledged(setting()) -> [{Family :: atom(), non_neg_integer()}].
 acknowledged(#{families := Families} = Setting) ->
     Acks = acks(Setting),
@@ -66,7 +66,7 @@ acknowledged(#{families := Families} = Setting) ->
 
 %% ----- rounds -----
 
-%% What is wrong after a fault; nothing if all is well.
+%% Returns the violations after a fault; an empty list if all is well.
 -spec round(kind(), setting()) -> [violation()].
 round(Kind, #{nodes := Nodes} = Setting) ->
     timer:sleep(100 + rand:uniform(500)),
@@ -88,8 +88,8 @@ round(Kind, #{nodes := Nodes} = Setting) ->
     ok = start_writers(Setting),
     Violations ++ Found.
 
-%% Does it, waits until the nodes that are left go on, and has all nodes back. Returns the nodes
-%% whose last acknowledgements do not count, and what was wrong.
+%% Causes a fault, waits until the remaining nodes go on, and brings all nodes back. Returns the
+%% nodes whose last acknowledgements do not count, and violations.
 fault(kill, Victim, Others, #{cluster := Cluster} = Setting) ->
     ok = ats_cluster:kill(Cluster, Victim),
     ok = wait_for_progress(Setting, Others),
@@ -114,7 +114,7 @@ fault(wake_slowly, Victim, Others, #{cluster := Cluster} = Setting) ->
     ok = at(Setting, Victim, hold_notice, []),
     ok = ats_cluster:suspend(Cluster, Victim),
     ok = wait_until_given_up(Setting, Others),
-    %% They change what the victim has read.
+    %% The others change the values that the victim has read.
     timer:sleep(?SLOW_MS),
     ok = ats_cluster:resume(Cluster, Victim),
     timer:sleep(?SLOW_MS),
@@ -155,7 +155,7 @@ wait_until_given_up(Setting, Others) ->
 %% A node that knows that it is cut off takes no writes.
 minority_writes(#{families := Families} = Setting, Victim) ->
     ok = wait_for_running(Setting, [Victim], [Victim]),
-    %% What was under way is over when writes are refused.
+    %% Transactions under way are over when writes are refused.
     IsRefused = fun() ->
         [] =/= [Table || {no_majority, Table} <- at(Setting, Victim, aborts, [])]
     end,
@@ -170,9 +170,9 @@ minority_writes(#{families := Families} = Setting, Victim) ->
                 acks_of(Setting, acks(Setting), Family, Victim)
         ].
 
-%% What an operator does when the network is back. A node that was given up finds out that it is
-%% alone before it is connected again. Then mnesia tells that its tables may differ from those of
-%% the others; it takes theirs.
+%% Recovers as an operator does when the network is back. A node that was given up finds out that it
+%% is alone before it is connected again. Then mnesia reports that its tables may differ from those
+%% of the others; it takes theirs.
 recover(false, _, _, #{cluster := Cluster, nodes := Nodes} = Setting) ->
     ok = ats_cluster:connect(Cluster),
     ok = wait_for_running(Setting, Nodes, Nodes),
@@ -244,7 +244,8 @@ judge_soon(Counting, Acks, #{families := Families} = Setting, Tries) ->
             Wrong
     end.
 
-%% `Counting' is what must be there of each writer, `Acks' what it was told last.
+%% `Counting' has the transactions of each writer that must be there, `Acks' its last
+%% acknowledgements.
 judge({Family, Tables}, Counting, Acks, Setting) ->
     Contents = contents(Tables, Setting),
     Accounts = [
@@ -304,7 +305,7 @@ judge_writer(Family, W, AtLeast, Acknowledged, Contents) ->
             [{Family, {torn, W, [{Table, last(W, Objects)} || {Table, _, Objects} <- OfWriter]}}]
     end.
 
-%% Keys of what one has and the other has not.
+%% Returns the keys of missing and of surplus objects.
 difference(Expected, Objects) ->
     [{missing, keys(Expected -- Objects)}, {too_many, keys(Objects -- Expected)}].
 
@@ -345,7 +346,7 @@ sync_log(#{cluster := Cluster}, Node) ->
 at(#{cluster := Cluster}, Node, Function, Arguments) ->
     ats_cluster:call(Cluster, Node, ats_mnesia_node, Function, Arguments, 2 * ?SETTLE_MS).
 
-%% On several nodes at the same time.
+%% Calls a function on several nodes at the same time.
 each(Setting, Nodes, Function, Arguments) ->
     ats_test_lib:parallel([
         fun() -> at(Setting, Node, Function, Arguments(Node)) end

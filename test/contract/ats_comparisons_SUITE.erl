@@ -1,4 +1,4 @@
-%% Comparisons in match specifications give what those of `ets' give, for terms of every kind.
+%% Comparisons in match specifications have the results of those of `ets', for terms of every kind.
 %%
 %% ATS_COMPARED_TERMS sets how many terms are compared with each other (100 by default),
 %% ATS_SELECT_SEED which.
@@ -51,7 +51,7 @@ made_terms(_) ->
         ]}
     ]).
 
-%% A huge object keeps no scheduler, whatever is asked about it, and the answer is right.
+%% Operations on a huge object keep no scheduler, and the results are right.
 huge_terms(_) ->
     List = lists:seq(1, 1_000_000),
     Part = {binary_part, '$2', 0, 60_000_000},

@@ -1,8 +1,8 @@
 %% Tables as files: those of `ets' and `ats' are the same, in both directions, also if they are
 %% damaged.
 %%
-%% Whatever one module does with a file is done with the other, too, and what they answer and what
-%% is in the tables afterwards is compared.
+%% Each operation of one module on a file is done with the other, too. The answers and the contents
+%% of the tables afterwards are compared.
 -module(ats_file_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -149,12 +149,13 @@ round_trip(Config, Options, Objects, Extended) ->
         ?assertEqual(outcome(ets, File, Read), outcome(subject(), File, Read))
      || {File, _} <- Written, Read <- [[], [{verify, true}], [{verify, false}]]
     ],
-    %% Objects that went through files are what they were, unless the external format cannot tell.
+    %% Objects that went through files are unchanged, unless the external format cannot express
+    %% them.
     Known = lists:all(fun(O) -> binary_to_term(term_to_binary(O)) =:= O end, Objects),
     Known andalso
         [?assertMatch({ok, _, Content}, outcome(subject(), File, [])) || {File, _} <- Written].
 
-%% The files differ in what the header says of memory, owner and identifier only.
+%% The headers of the files differ in memory, owner and identifier only.
 same_files(Config) ->
     [
         begin
@@ -197,7 +198,7 @@ into_a_given_table(Config) ->
             Into = Module:new(into, [set, compressed]),
             true = Module:insert(Into, [{a, 0}, {c, 0}]),
             {ok, Into} = Module:file2tab(file(Config), [{table, Into}, {verify, true}]),
-            %% If the file cannot be read, the table is gone; so it is in `ets'.
+            %% A file that cannot be read leaves no table, as in `ets'.
             ok = file:write_file(file(Config), damaged(file(Config))),
             Result = answer(Module, file2tab, [file(Config), [{table, Into}, {verify, true}]]),
             {lists:sort(Module:tab2list(From)), Result, Module:info(Into)}
@@ -258,7 +259,7 @@ damaged_terms(Config) ->
         [compare_damage(Config, [log_of(Config, Terms)]) || Terms <- Logs]
     end).
 
-%% At every eleventh byte; and of a file of several chunks, near its end and anywhere.
+%% Truncates a file at every eleventh byte, and one of several chunks near its end and anywhere.
 truncated(Config) ->
     rand:seed(exsss, {7, 8, 9}),
     each_sample(Config, fun(Bytes) ->
@@ -282,8 +283,8 @@ truncated(Config) ->
     ],
     ok.
 
-%% Where `disk_log' would not stop reading there is an answer all the same, and it is not given to
-%% a file that only looks like such a one.
+%% `disk_log' would not stop reading such a file, but `ats' answers. A file that only looks like one
+%% gets its own answer.
 endless(Config) ->
     S = subject(),
     File = file(Config),
@@ -399,7 +400,7 @@ compare_damage(Config, Damaged) ->
         Damaged
     ).
 
-%% What `ets' reads, unless it would never come back: `disk_log' does not from a file at whose
+%% Reads a file with `ets', unless that would never return: `disk_log' does not from a file at whose
 %% very end something large seems to begin.
 of_ets(Bytes, File, Read) ->
     case is_endless(tail(Bytes)) of
@@ -414,7 +415,7 @@ is_endless(<<Size:32, "bWLA", _/binary>>) when Size > 65527 -> true;
 is_endless(<<_, Rest/binary>>) -> is_endless(Rest);
 is_endless(<<>>) -> false.
 
-%% No log stays open, whatever is in it.
+%% Checks that no log stays open.
 closing(Function) ->
     Before = disk_log:all(),
     Result = Function(),
@@ -555,7 +556,7 @@ changing_table(Config) ->
                     {ok, Read} = ets:file2tab(file(Config), [{verify, false}]),
                     ?assertEqual(Stable, lists:sort([N || {N, stable} <- ets:tab2list(Read)])),
                     Count = ets:info(Read, size),
-                    %% The file says how many objects it has, whatever the table says.
+                    %% The file has the number of its own objects, not that of the table.
                     Objects = tl(lists:droplast(terms(file(Config)))),
                     ?assertEqual(['$end_of_table', [{count, length(Objects)}]],
                                  lists:last(terms(file(Config)))),
@@ -629,7 +630,7 @@ little_memory(Config) ->
     ],
     (subject()):delete(T).
 
-%% The text of the exception says what was wrong.
+%% The text of the exception names the fault.
 explained(Config) ->
     Subject = subject(),
     Private = Subject:new(t, [private]),

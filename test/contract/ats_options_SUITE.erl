@@ -1,4 +1,4 @@
-%% `info/1,2' says of the options of a table what `ets' says: for all types, protections and ways to
+%% `info/1,2' shows the same options of a table as in `ets': for all types, protections and ways to
 %% ask for concurrency, in every order that could matter. The owner and another process get the same
 %% answer.
 -module(ats_options_SUITE).
@@ -57,8 +57,7 @@ every_combination(_) ->
     lists:foreach(fun compare/1, Combinations),
     {comment, io_lib:format("~b combinations", [length(Combinations)])}.
 
-%% Of options that contradict each other the last one counts, and what one implies may depend on
-%% those before it.
+%% Conflicting options: the last one wins, and the effect of one may depend on those before it.
 every_order(_) ->
     Options = [
         bag,
@@ -82,8 +81,7 @@ compare(Options) ->
     M = ats_oracle:subject(),
     ?assertEqual({Options, made(ets, Options)}, {Options, made(M, Options)}).
 
-%% Returns what a table says about itself, to its owner and to another process; or that there is
-%% none.
+%% Returns the description of a table, for its owner and for another process; or that there is none.
 made(M, Options) ->
     try M:new(options, Options) of
         T ->
@@ -100,7 +98,8 @@ about(M, T) ->
     All = M:info(T),
     [{Item, M:info(T, Item), proplists:get_value(Item, All)} || Item <- ?ITEMS].
 
-%% The options are promises about speed and room; what is in a table is the same with all of them.
+%% The options are promises about speed and room; the contents of a table are the same with all of
+%% them.
 options_change_nothing_else(_) ->
     M = ats_oracle:subject(),
     Objects = [

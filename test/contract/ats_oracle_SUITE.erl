@@ -8,7 +8,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
 -export([oracle_finds_differences/1, forced_adaptation/1]).
-%% For ats_oracle_stores_SUITE, which does it in other stores.
+%% Exported for ats_oracle_stores_SUITE, which compares in other stores.
 -export([compare_everything/0, commands/1]).
 
 -define(BATCH, 100).

@@ -73,7 +73,7 @@ forced_adaptation(_) ->
         ats_test_lib:stop_forcing()
     end.
 
-%% On tables whose objects are bytes: in a plain B-tree, and on disk.
+%% Tests tables whose objects are bytes: in a plain B-tree, and on disk.
 on_stores_of_bytes(_) ->
     lists:foreach(fun on_store/1, ["ats_on_btree", "ats_on_disk"]).
 

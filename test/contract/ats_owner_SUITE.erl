@@ -1,4 +1,4 @@
-%% Whose a table is: owners and heirs, giving away, and what others see when an owner ends.
+%% Ownership of tables: owners and heirs, giving away, and the view of others when an owner ends.
 %%
 %% Guarantees of `ets' are expected here without waiting: a process that has got the 'DOWN' or
 %% 'EXIT' message of an owner finds its tables gone or inherited, and its fixations released. Only
@@ -260,8 +260,7 @@ name_is_taken_over(_) ->
 
 %% ----- heirs -----
 
-%% Whatever the heir does first, it finds that the table is its own, and after that also the
-%% message.
+%% The first operation of the heir finds that the table is its own; the message is there afterwards.
 heir_owns_at_once(_) ->
     M = ats_oracle:subject(),
     First = [
@@ -548,8 +547,8 @@ until_refused(M, F, Args) ->
         {fail, error, badarg, _} -> ok
     end.
 
-%% What a query has begun to read, it may not go on to read when the table is private: neither the
-%% process that began it nor another one, in whichever form it has the continuation.
+%% A query that has begun may not go on when the table becomes private: neither in the process that
+%% began it nor in another one, in no form of the continuation.
 queries_that_lose_access(_) ->
     Subject = ats_oracle:subject(),
     [
@@ -610,7 +609,7 @@ answer(Call) ->
         error:badarg -> refused
     end.
 
-%% What another process has begun to take is not lost when the table becomes private.
+%% Objects that another process has begun to take are not lost when the table becomes private.
 takes_that_lose_access(_) ->
     M = ats_oracle:subject(),
     Objects = [{N, N} || N <- lists:seq(1, 15000)],
@@ -699,7 +698,7 @@ pass_on(M, T, Others) ->
         {fail, error, badarg, _} -> pass_on(M, T, Others -- [To])
     end.
 
-%% To fix a table again and again, or to get it again and again, leaves nothing behind.
+%% Repeated fixations and repeated gifts of a table leave nothing behind.
 processes_are_watched_once(_) ->
     M = ats_oracle:subject(),
     T = M:new(t, [public]),
@@ -811,10 +810,10 @@ in_application(M, Heir) ->
         end
     end,
     T = ask(Top, Make),
-    %% Its maker is gone by now.
+    %% The maker of the table is gone by now.
     ?assertEqual(Master, M:info(T, owner)),
     ?assert(M:insert(T, {1, a})),
-    %% Its processes act for the application, others do not.
+    %% Processes of the application act for it, others do not.
     ?assertMatch(
         {fail, error, badarg, [{M, give_away, _, _} | _]},
         ats_oracle:call(M, give_away, [T, self(), x])
@@ -866,7 +865,7 @@ owner_option_is_checked(_) ->
             [public, {owner, nobody}],
             [public, {owner, self()}],
             [public, {owner}],
-            %% This process is not part of an application.
+            %% The test process is not part of an application.
             [public, {owner, application}]
         ],
         Before = M:all(),
@@ -894,7 +893,7 @@ only_ats(Test) ->
 
 %% ----- help -----
 
-%% Says what it is asked, or does it.
+%% Answers questions and runs functions for a test.
 server(State) ->
     receive
         {From, Ref, Fun} when is_function(Fun) ->

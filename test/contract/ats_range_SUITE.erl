@@ -1,5 +1,5 @@
-%% Ranges, prefixes and lookups of several elements: what `ats' has and `ets' has not. The model is
-%% a sorted list of all objects, filtered by the comparisons of Erlang.
+%% Ranges, prefixes and lookups of several elements, which `ets' does not have. The model is a
+%% sorted list of all objects, filtered by the comparisons of Erlang.
 -module(ats_range_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -395,7 +395,7 @@ folds(_) ->
         )
      || Limit <- [1, 99, 100, 101, 200, 250, N]
     ],
-    %% It meets what it deletes only once, and what it inserts behind itself not at all.
+    %% The fold meets deleted objects only once, and objects inserted behind it not at all.
     Change = fun({K, _}, Acc) ->
         true = ats:delete(T, K),
         true = ats:insert(T, {K - 0.5, again}),
@@ -424,15 +424,15 @@ chunks_go_on(_) ->
     ?assertEqual([[3, 4], [6, 7], [8, 9]], chunks_of(ats:select(C))),
     {[{9}, {8}], Down} = ats:range(moved, 6, 9, [reverse, {limit, 2}]),
     ?assertEqual([[{7}, {6}]], chunks_of(ats:select(Down))),
-    %% As long as the original is there, it can be a binary in between.
+    %% A continuation can be a binary in between, as long as the original exists.
     Kept = binary_to_term(term_to_binary(C)),
     ?assertEqual([[3, 4], [6, 7], [8, 9]], chunks_of(ats:select(Kept))),
     ?assertEqual(C, ats:repair_continuation(C, [])),
     true = ats:delete(moved),
     ?assertError(badarg, ats:select(C)).
 
-%% No specification says where a range ends, so a continuation that has lost that leads nowhere;
-%% above all not through the rest of the table.
+%% A continuation that was lost as a binary is refused, as no specification says where its range
+%% ends; it must not go on through the rest of the table.
 chunks_cannot_be_repaired(_) ->
     T = ats:new(t, [ordered_set]),
     true = ats:insert(T, [{K} || K <- lists:seq(1, 100)]),
@@ -443,7 +443,7 @@ chunks_cannot_be_repaired(_) ->
     ?assertError(badarg, ats:select(Lost)),
     ?assertEqual({badarg, #{1 => "the continuation of a range, which cannot be repaired"}},
         blame(repair_continuation, [Lost, All])),
-    %% What has to be compiled is to blame otherwise.
+    %% The specification is to blame if it has to be compiled.
     {_, C} = ats:select(T, All, 1),
     ?assertEqual({badarg, #{2 => "not a valid match specification"}},
         blame(repair_continuation, [setelement(4, C, make_ref()), nonsense])).
@@ -452,7 +452,8 @@ begun_and_forgotten(T) ->
     {_, C} = ats:range(T, 1, 9, [{limit, 2}]),
     term_to_binary(C).
 
-%% What is there throughout is met exactly once and in its place, whatever happens to other keys.
+%% Objects that are there throughout are met exactly once and in their place, with any changes of
+%% other keys.
 writers_beside(_) ->
     [
         writers_beside(Force, Options)
@@ -481,7 +482,7 @@ read_beside(T, Low, High, Expected, Options, Finish) ->
             true -> lists:reverse(met(T, Low, High, Options));
             false -> met(T, Low, High, Options)
         end,
-    %% In order, nothing twice, and nothing from outside.
+    %% The keys are in order, unique, and inside of the range.
     ?assertEqual(lists:usort(Met), Met),
     ?assertEqual(Expected, [Key || {stays, {_, 1}} = Key <- Met]),
     ?assertEqual([], [Key || Key <- Met, Key < Low orelse Key > High]),
@@ -507,7 +508,7 @@ come_and_go(T) ->
     [true = ats:delete(T, Key()) || _ <- lists:seq(1, 20)],
     come_and_go(T).
 
-%% A range takes time for what is in it, not for the table.
+%% Reading a range takes time for its objects, not for the table.
 little_is_read(_) ->
     N = 200000,
     T = ats:new(t, [ordered_set]),
@@ -693,8 +694,8 @@ errors(_) ->
     ],
     ?assertEqual([{k, a}], ats:tab2list(T)).
 
-%% Returns what an exception says, and about which arguments; it comes from the function that was
-%% called.
+%% Returns the text of an exception for each argument. The exception comes from the function that
+%% was called.
 blame(Function, Args) ->
     try apply(ats, Function, Args) of
         Result -> {returned, Result}

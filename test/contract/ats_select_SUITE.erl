@@ -1,4 +1,4 @@
-%% Match specifications do on tables of `ats' what they do on those of `ets'.
+%% Match specifications have the same effect on tables of `ats' as on those of `ets'.
 -module(ats_select_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -58,7 +58,7 @@ all() ->
         ranges_read_little
     ].
 
-%% Parts of bodies that are not evaluated; what `ets' must not be asked, see `ats_ets_faults'.
+%% Parts of bodies that are not evaluated. Some must not be given to `ets', see `ats_ets_faults'.
 skipped_in_bodies(_) ->
     {E, A} = both(ordered_set, [], [{K, [K]} || K <- [false, true, 1]]),
     [
@@ -78,8 +78,8 @@ skipped_in_bodies(_) ->
         ats:select(A, [{{'$1', '$2'}, [], [{{{'andalso', '$1', '$2'}, '$2'}}]}])
     ).
 
-%% Every type test, and its opposite, on keys of all types. A plan may leave out what has another
-%% type, but `not' must not make it leave out what has the type of something else.
+%% Every type test, and its opposite, on keys of all types. A plan may leave out keys of other
+%% types, but `not' must not make it leave out keys that match.
 type_tests(_) ->
     Port = hd(erlang:ports()),
     Keys = [
@@ -273,7 +273,7 @@ continuations(_) ->
         begin
             A = ats:new(continuations, [Type, named_table, public]),
             true = ats:insert(A, [{K} || K <- lists:seq(1, 10)]),
-            %% It belongs to the table, which it is asked of by its identifier.
+            %% A continuation belongs to the table, which is selected from by its identifier.
             {First, C} = ats:select(ats:whereis(A), All, 4),
             moved = ats:rename(A, moved),
             _ = ats:new(continuations, [Type, named_table]),
@@ -282,7 +282,7 @@ continuations(_) ->
             ?assertEqual(Rest, rest(ats, match_object, ats:match_object(C), 4)),
             ?assertEqual(Rest, rest(ats, match, ats:match(C), 4)),
             ?assertEqual(Rest, rest(ats, select_reverse, ats:select_reverse(C), 4)),
-            %% It can be kept, and come back.
+            %% A continuation can be kept as a binary and repaired.
             Kept = binary_to_term(term_to_binary(C)),
             Repaired = ats:repair_continuation(Kept, All),
             ?assertEqual(Rest, rest(ats, select, ats:select(Repaired), 4)),
@@ -626,7 +626,7 @@ busy(A) ->
     _ = ats:select_delete(A, [{{'_', none}, [], [true]}]),
     busy(A).
 
-%% What bounds the key decides how much is read, in the head or in the guards.
+%% Bounds of the key, in the head or in the guards, decide how much is read.
 ranges_read_little(_) ->
     N = 50000,
     {_, A} = both(ordered_set, [], []),

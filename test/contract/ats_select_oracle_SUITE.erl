@@ -1,4 +1,4 @@
-%% Match specifications with `ets' as the oracle, and what bounds keep from being read.
+%% Match specifications with `ets' as the oracle, and the objects that bounds save from being read.
 %%
 %% ATS_SELECT_SPECS sets how many specifications are compared (60000 by default), ATS_SELECT_SEED
 %% which.
@@ -53,7 +53,7 @@ random_specs(_) ->
         asked_of_ets := Asked
     } = Sum,
     ?assert(Tried >= Specs - 1),
-    %% Those that match nothing compare little.
+    %% Specifications that match nothing compare little.
     ?assert(WithResults > Tried div 6),
     ?assert(Several > Tried div 6),
     %% Most of them must be compared with `ets', too, and not only with the model.
@@ -104,7 +104,7 @@ oracle_finds_differences(_) ->
     end,
     Spec = [{{'$1', '_'}, [], ['$1']}],
     ?assertEqual(ok, ats_select_prop:compare(Table(ordered_set), select, Spec)),
-    %% Which function answers decides what comes first.
+    %% The order of results decides which function has answered.
     ?assertMatch(
         {difference, model, {{returned, [1, 2]}, _}, {{returned, [2, 1]}, _}},
         ats_select_prop:compare(Table(ordered_set), select, Spec, fun lists:reverse/1)
@@ -256,6 +256,6 @@ reads_little_of(T, Count, Spec) ->
     Listed = quickest(fun() -> Count = length(ats:select(T, Objects)) end),
     ?assertMatch({_, Us, Scan} when Us * 10 < Scan, {Objects, Listed, get({scan, T})}).
 
-%% Microseconds, as little as can be: whatever disturbs makes it more.
+%% Returns the least time in microseconds, as disturbances only make it longer.
 quickest(Fun) ->
     lists:min([element(1, timer:tc(Fun)) || _ <- lists:seq(1, 5)]).

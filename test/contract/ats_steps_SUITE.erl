@@ -98,8 +98,8 @@ deleting(T, Key, Step) ->
     true = ats:delete(T, Key),
     [Key | deleting(T, ats:Step(T, Key), Step)].
 
-%% One process makes floats of integers and integers of floats, another one walks. What it meets is
-%% one of both; and what the first one has put is what it finds.
+%% One process makes floats of integers and integers of floats, another one walks. The walk meets
+%% one of both; and the first process finds its own writes.
 floats_come_beside_steps(_) ->
     T = ats:new(both, [ordered_set, public]),
     Keys = lists:seq(1, 500),

@@ -16,7 +16,7 @@ all() -> [of_ets, of_dets].
 
 %% ----- what to call, and what to call it with -----
 
-%% What stands for the table, a key, and for each of several wrong terms.
+%% Arguments of functions: the table, a key, and wrong terms of several kinds.
 functions() ->
     [
         {foldl, [any, any, table]},
@@ -85,8 +85,8 @@ functions(dets) ->
             {from_ets, [table, any]},
             {to_ets, [table, any]},
             {bchunk, [table, any]}
-            %% The slots of a table of `dets' are there before its objects, and what comes of a
-            %% wrong function for `init_table' is thrown as it is.
+            %% The slots of a table of `dets' are there before its objects, and the exception of a
+            %% wrong function for `init_table' is thrown unchanged.
         ].
 
 few() ->
@@ -135,13 +135,13 @@ of_ets(_) ->
         Answers <- [[in_memory(M, Type, Objects, F, Arguments) || M <- [ets, S]]],
         [Expected, Found] <- [Answers],
         Expected =/= Found,
-        %% In which slot an object is, is each table's own business.
+        %% The slot of an object is up to each table.
         F =/= slot orelse Objects =:= []
     ],
     ?assertEqual([], Differences).
 
-%% What the running release does not have, or answers otherwise than the newest, is in the reference
-%% of the oracle.
+%% Functions that the running release lacks, or that answer otherwise than the newest, come from the
+%% reference of the oracle.
 in_memory(M, Type, Objects, F, Arguments) ->
     T = M:new(t, [Type]),
     true = M:insert(T, Objects),
@@ -169,7 +169,7 @@ on_disk(Config, M, Type) ->
     {ok, T} = M:open_file(T, [{type, Type}, {file, File}]),
     Answers = [
         begin
-            %% What fails may leave a table that has to be opened anew.
+            %% A failed call may leave a table that has to be opened anew.
             case M:delete_all_objects(T) of
                 ok -> ok;
                 _ -> _ = M:close(T), ok = file:delete(File),
@@ -186,14 +186,14 @@ answer(M, F, T, Arguments) ->
     try apply(M, F, [if A =:= table -> T; true -> A end || A <- Arguments]) of
         Value -> {ok, plain(F, T, Value)}
     catch
-        %% Which function of a module fails inside is its own business.
+        %% The function inside a module that fails is up to the module.
         Class:Reason -> {Class, Reason}
     end.
 
 %% The same of each module.
 plain(table, _T, _Handle) -> handle;
 plain(_F, T, T) -> table;
-%% `dets' may look once more for what it has not found.
+%% `dets' may return an empty chunk before the end.
 plain(_F, _T, {[], Continuation}) when is_tuple(Continuation) -> '$end_of_table';
 plain(_F, _T, {Results, Continuation}) when is_list(Results), is_tuple(Continuation) ->
     {Results, more};

@@ -1,6 +1,6 @@
-%% Terms come out of a table identical and alive: for terms of every kind, and whatever happened
-%% meanwhile to the process that inserted them, to the last holder of a reference, or to the name of
-%% the node.
+%% Terms come out of a table identical and alive: for terms of every kind, also if the process that
+%% inserted them has ended, the last other holder of a reference is gone, or the node has another
+%% name.
 -module(ats_values_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -96,7 +96,7 @@ assert_same(Expected, [Got]) ->
 
 same(A, B) -> ats_oracle:same(A, B).
 
-%% All that a dead process leaves behind is what it inserted.
+%% A dead process leaves behind only the objects it inserted.
 inserting_process_dies(_) ->
     M = ats_oracle:subject(),
     T = M:new(values, [public]),
@@ -141,7 +141,7 @@ churn() ->
 
 %% ----- references that hold something -----
 
-%% The table is the only holder of these references; still what they refer to is alive.
+%% The table is the only holder of these references; still their targets are alive.
 magic_references_live(_) ->
     M = ats_oracle:subject(),
     lists:foreach(
@@ -385,7 +385,7 @@ small_binaries_do_not_pin_large_ones(_) ->
         end
     ]),
     case M of
-        %% This is a promise of `ats' alone.
+        %% Only `ats' guarantees that binaries are freed.
         ats_reference -> ok;
         _ -> until(fun() -> binaries() < Before + 10000000 end, 5000)
     end,
@@ -462,7 +462,7 @@ results_are_independent(_) ->
     Results = [M:lookup(T, N) || N <- lists:seq(1, length(Terms))],
     M:insert(T, [{N, overwritten} || N <- lists:seq(1, length(Terms))]),
     M:delete(T),
-    %% So long does it take at most until memory is freed that is needed no more.
+    %% Most time until memory is freed that is needed no more.
     timer:sleep(100),
     churn(),
     [

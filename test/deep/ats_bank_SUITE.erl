@@ -89,7 +89,7 @@ repeat(Deadline, Do, N) ->
         false -> repeat(Deadline, Do, N + 1)
     end.
 
-%% The writers have accounts of their own, so what one reads is what it has written.
+%% The writers have accounts of their own, so each reads its own writes.
 replace(Module, Table, Odd) ->
     {From, To} = two_accounts(Odd),
     [{_, A, _}] = Module:lookup(Table, From),

@@ -1,6 +1,6 @@
-%% Functions that do at one moment what takes two calls of `ets': taking what matches, taking all,
-%% taking from the ends, merging. Where processes meet, it is counted that nothing is lost and
-%% nothing comes twice.
+%% Functions that do at one moment the work of two calls of `ets': taking matching objects, taking
+%% all, taking from the ends, merging. Tests with several processes count that no object is lost or
+%% comes twice.
 -module(ats_beyond_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -81,7 +81,7 @@ in_order(_, Objects) -> lists:sort(Objects).
 
 %% ----- what matches -----
 
-%% `ets' tells what matches, and what is left.
+%% `ets' gives the matching objects, and the remaining ones.
 takes_what_matches(_) ->
     ats_test_lib:check(?FORALL(
         {Type, Options, Objects, Spec},
@@ -166,7 +166,7 @@ takes_whatever_it_is(_) ->
      || Type <- ?TYPES, Options <- [[], [compressed]]
     ].
 
-%% Several processes take what others insert: each object goes to one of them.
+%% Several processes take objects that others insert: each object goes to one of them.
 one_taker_gets_it(_) ->
     Count = 10000,
     [
@@ -189,7 +189,7 @@ one_taker_gets_it(_) ->
      || Type <- ?TYPES
     ].
 
-%% In bags many objects have one key.
+%% Bags have many objects of one key.
 key(Type, N) ->
     case is_bag(Type) of
         true -> N rem 10;
@@ -244,7 +244,7 @@ long_takes_go_on(_) ->
             true = ats:insert(T, Objects),
             Taken = ats:select_take(T, [{{'_', '$1', '_'}, [{'>', '$1', 10}], [true]}]),
             ?assertEqual(lists:seq(11, Count), lists:sort([N || {_, N, _} <- Taken])),
-            %% In order, as far as there is one.
+            %% The objects are in order, as far as the type has one.
             ?assert(
                 Type =:= set orelse (is_bag(Type) andalso Keys > 1) orelse
                     lists:sort(Taken) =:= Taken
@@ -288,7 +288,7 @@ takes_all(_) ->
             [ats:insert(T, Object) || Object <- Cooked, tuple_size(Object) >= KeyPos],
             All = ats:tab2list(T),
             Taken = ats:take_all_objects(T),
-            %% Not sorted, since 1 and 1.0 have no order.
+            %% Compares without sorting, since 1 and 1.0 have no order.
             ?assertEqual({[], []}, {All -- Taken, Taken -- All}),
             ?assert(Type =/= ordered_set orelse All =:= Taken),
             ?assertEqual([], ats:tab2list(T)),
@@ -381,7 +381,7 @@ drains_of_fixed_tables(_) ->
      || Type <- ?TYPES
     ].
 
-%% If a process is killed while it takes objects, these objects are freed.
+%% Objects that a killed process was taking are freed.
 killed_drains(_) ->
     Before = ats_test_lib:settled_memory(),
     [
@@ -445,8 +445,8 @@ ends_of_other_types(_) ->
 ats_objects(set, Objects) -> maps:to_list(maps:from_list(Objects));
 ats_objects(_, Objects) -> Objects.
 
-%% Producers put numbers that ascend, and consumers get each once, in ascending order; what each
-%% takes is not less than what it has seen put before all that is there.
+%% Producers put numbers that ascend, and consumers get each once, in ascending order; no consumer
+%% takes a number less than one it has seen put before all others.
 consumers_share_a_queue(_) ->
     Count = 20000,
     [
@@ -525,7 +525,7 @@ merges(_) ->
      || Type <- [set, ordered_set], Options <- [[], [compressed]]
     ].
 
-%% Values of one key after the other: the merge, what is written, and what that gives each time.
+%% Values of one key after the other: the merge, the written value, and the result each time.
 more_merges(_) ->
     Stamped = {vector, [{last, 1}, statistics]},
     Late = {1, late},
@@ -600,7 +600,7 @@ pruned_merges(_) ->
     ],
     T = ats:new(t, []),
     Prune = {prune, sum},
-    %% Where the object stays, and where there is a value of another kind that is empty.
+    %% Cases in which the object stays, and with an empty value of another kind.
     ?assertEqual(0.0, lists:last([ats:merge(T, float, X, Prune) || X <- [1, -1.0]])),
     ?assertEqual({0, a}, ats:merge(T, vector, {0, a}, {vector, [Prune, last]})),
     ?assertEqual({}, ats:merge(T, none, {}, {vector, []})),
@@ -735,7 +735,7 @@ merges_beside_each_other(_) ->
      || Type <- [set, ordered_set]
     ].
 
-%% On another scheduler, but with the same result.
+%% Large merges run on another scheduler, with the same result.
 large_merges(_) ->
     T = ats:new(t, []),
     Large = lists:seq(1, 20000),
@@ -821,7 +821,7 @@ refused_merges(_) ->
     ?assertEqual(6, ats:merge(KeyPos2, new, 1, {1, sum}, {5, x})),
     ?assertEqual([{6, new}], ats:tab2list(KeyPos2)).
 
-%% Returns what an explanation says of a merge, in whichever position.
+%% Returns the text of an explanation about a merge, also of one with a position.
 needs({Pos, Merge}) when is_integer(Pos) -> ats_beyond_reference:needs(Merge);
 needs(Merge) -> ats_beyond_reference:needs(Merge).
 

@@ -69,8 +69,7 @@ cases() ->
 %% ----- one writer for each key -----
 
 %% Eight processes write keys of their own. No other process changes them, so every answer about
-%% them is known beforehand, whatever the others do. At the end the table is the union of the
-%% models.
+%% them is known beforehand. At the end the table is the union of the models.
 disjoint_writers(_) ->
     for_each(
         ?KINDS ++ [{bag, []}, {duplicate_bag, []}],

@@ -1,8 +1,8 @@
 %% The same programs on `dets' and on `dats', whose answers must be the same.
 %%
-%% A program gets a module and asks it, in a directory that is empty for each. Compared are the
-%% answers, with the process that owns tables as a role and what comes in no order in one. A
-%% difference that is meant is told by docs/use/tables-on-disk.md and is not asked about here.
+%% A program calls the functions of a module, in an empty directory for each. The answers are
+%% compared, with the process that owns tables as a role and results without order sorted. Intended
+%% differences are in docs/use/tables-on-disk.md and not tested here.
 -module(ats_disk_as_dets_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -106,7 +106,7 @@ files(Config) ->
 
 mismatches(Config) ->
     same(Config, fun(_, Ask) ->
-        %% Without a type, `dats' takes what is there.
+        %% `dats' takes the existing type if none is given.
         Options = [
             [{type, bag}],
             [{type, bag}, {keypos, 2}],
@@ -262,8 +262,8 @@ init_table(Config) ->
         Ask(init_table, [t, foo, []])
     end).
 
-%% `dets' leaves its table unusable; what is compared is what the program is told, as a `catch'
-%% tells it.
+%% `dets' leaves its table unusable; only the answer for the program is compared, as a `catch'
+%% returns it.
 what_fails_in_init_table(Config) ->
     Ends = [
         fun() -> error(oops) end,
@@ -361,7 +361,7 @@ continuations(Config) ->
         [Ask(F, [Wrong])
          || F <- [select, match, match_object], Wrong <- ['$end_of_table', foo, {t}]],
         Ask(repair_continuation, [foo, Select]),
-        %% Of a table that was closed.
+        %% Continuations of a table that was closed.
         Ask(close, [t]),
         [Ask(F, fun() -> M:F(Continuation) end) || {F, {_, Continuation}} <- Started]
     end).
@@ -492,7 +492,8 @@ random_call() ->
         _ -> {insert, [t, random_objects()]}
     end.
 
-%% The type is there always, and the key is not at another place: `dats' takes what is there.
+%% Returns options with a type and an unchanged position of the key: without them `dats' takes the
+%% existing ones.
 random_options() ->
     Others = [Option || Option <- [{keypos, 1}, {auto_save, 9}], rand:uniform(6) =:= 1],
     [{type, random_of([set, set, bag])} | Others].
@@ -522,7 +523,7 @@ same(Config, Program) ->
     Different = [{E, G} || {E, G} <- lists:zip(Expected, Got), E =/= G],
     ?assertEqual([], Different).
 
-%% The answers of a program, each behind what was asked.
+%% Returns the answers of a program, each behind its call.
 answers(Config, M, Program) ->
     {ok, Here} = file:get_cwd(),
     Directory = ats_disk_lib:file(Config, atom_to_list(M)),

@@ -47,7 +47,7 @@ open(Name, Directory, Options) ->
 
 %% ----- one key -----
 
-%% As they are merged in the background, and as they are if nobody merges them before they are read.
+%% Merges in the background, and merges at the time of the first read.
 a_million_values_of_a_key(Config) ->
     Ways = [background, nobody],
     Found = [
@@ -86,7 +86,7 @@ read_long(Directory) ->
     [{key, ?MILLION}] = dats:tab2list(long),
     {Value, Us div 1000, Growth}.
 
-%% What is merged in the background, and by those who read and write, while the machine is killed.
+%% Values are merged in the background, and by readers and writers, while the machine is killed.
 nothing_is_lost_or_counted_twice(Config) ->
     Directory = ats_disk_lib:file(Config, "killed"),
     Written = lists:foldl(fun(_, Before) -> kill_round(Directory, Before) end, 0, lists:seq(1, 8)),

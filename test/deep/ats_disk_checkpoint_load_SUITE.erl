@@ -28,7 +28,7 @@ init_per_testcase(Case, Config) -> ats_disk_lib:begin_case(Case, Config).
 
 end_per_testcase(_, Config) ->
     ats_disk_lib:end_case(),
-    %% It may be large.
+    %% Removes the directory, which may be large.
     ok = file:del_dir_r(ats_disk_lib:file(Config, "")).
 
 checkpoints_beside_writers(Config) ->
@@ -36,7 +36,7 @@ checkpoints_beside_writers(Config) ->
     Objects = megabytes() * 1000000 div ?BYTES,
     fill(T, Objects),
     ct:pal("~b objects", [Objects]),
-    %% So that no call loads it beside the writers.
+    %% Loads the module, so that no call does so beside the writers.
     {module, _} = code:ensure_loaded(ats_disk_checkpoint),
     timer:sleep(?SETTLE_MS),
     Phase = atomics:new(1, []),

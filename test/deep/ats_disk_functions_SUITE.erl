@@ -1,9 +1,9 @@
-%% Every function of `dets', called on `dets' and on `dats', those of osmos and tcerl, and what came
-%% out as a page of the documentation.
+%% Every function of `dets', called on `dets' and on `dats', those of osmos and tcerl, and the
+%% results as a page of the documentation.
 %%
 %% The page docs/use/functions-on-disk.md is written by this suite, if ATS_WRITE_DOCS is set (`make
-%% functions'). If it is not, the page must be what would be written. A difference that has no
-%% reason below is a failure.
+%% functions'). If it is not, the page must be up to date. A difference that has no reason below is
+%% a failure.
 -module(ats_disk_functions_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

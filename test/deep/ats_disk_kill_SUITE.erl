@@ -1,5 +1,5 @@
-%% A virtual machine that writes to tables on disk is killed, again and again: what it had been told
-%% to be written is there, each list as a whole, and nothing that was not written.
+%% A virtual machine that writes to tables on disk is killed, again and again: acknowledged writes
+%% are there, each list as a whole, and nothing else.
 %%
 %% Writers note each answer in a file, by a write of the system, which outlives them.
 %% ATS_KILL_ROUNDS says how often the machine is killed for each durability: 10 times by default.
@@ -27,7 +27,7 @@ nothing_that_was_acknowledged_is_lost(Config) ->
     Writes = [{Durability, runs(Config, Durability, rounds())} || Durability <- ?DURABILITIES],
     {comment, io_lib:format("~0p", [Writes])}.
 
-%% What the writers had written in the end of each run.
+%% Returns the last acknowledged writes of each run.
 runs(_Config, _Durability, 0) ->
     [];
 runs(Config, Durability, Left) ->
@@ -39,8 +39,8 @@ runs(Config, Durability, Left) ->
     ok = file:del_dir_r(Directory),
     [Written | runs(Config, Durability, Left - Rounds)].
 
-%% `Done' is what each writer is known to have written before this round, of which nothing may ever
-%% be lost.
+%% `Done' has the acknowledged writes of each writer before this round, of which nothing may ever be
+%% lost.
 round(Directory, Durability, Left, Done) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     Kill = ats_test_lib:killer_of(Vm),
@@ -121,7 +121,7 @@ found(Directory, W, Before) ->
     InParts = lists:sum([value({sum, W, Part}) || Part <- lists:seq(0, 9)]),
     Upto = fun(N) -> N * (N + 1) div 2 end,
     ?assert(lists:member(InParts, [Upto(Acknowledged), Upto(Acknowledged + 1)])),
-    %% So that the next round goes on from the same number everywhere.
+    %% Makes the next round go on from the same number everywhere.
     case {Written, Sum, InParts - Upto(Acknowledged)} of
         {Acknowledged, Acknowledged, 0} ->
             Acknowledged;

@@ -1,5 +1,5 @@
-%% Many tables on disk at a time: what each of them takes, and what they share. ATS_TABLES is their
-%% number.
+%% Many tables on disk at a time: the memory of each of them, and the memory they share. ATS_TABLES
+%% is their number.
 -module(ats_disk_many_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -99,10 +99,10 @@ tables_share_memory(Config) ->
         end
         || N <- lists:seq(1, 40)
     ]),
-    %% A third of it is for what was written last; writes go on while that is brought about.
+    %% A third of it is for the latest writes; writes go on while it is being reached.
     ?assert(Most > 2000000 andalso Most < 8000000),
     ok = ats_test_lib:until(fun() -> shared(memtables) =< 4000000 end, ?LONG),
-    %% None of the tables had as much as makes one write its part to a file.
+    %% Each table had too little to write its part to a file by itself.
     Flushes = [maps:get(flushes, dats:info(Name, stats)) || Name <- Names],
     ?assert(lists:sum(Flushes) > 3),
     %% One with memory of its own has written when it had a sixth of that.

@@ -143,7 +143,7 @@ disturb(Config, Name) ->
 
 key() -> rand:uniform(40).
 
-%% A third hides what was before or counts as missing.
+%% A third of the values hides older ones or counts as missing.
 value() ->
     case rand:uniform(9) of
         1 -> {1, 0};
@@ -168,7 +168,7 @@ step(Name, Model) ->
             ok = dats:delete(Name, Key),
             maps:remove(Key, Model);
         2 ->
-            %% What is inserted is there, whatever it is.
+            %% Inserted objects replace all older values.
             ok = dats:insert(Name, [{Key, {2, 3}}, {Key + 1, {4, 5}}]),
             Model#{Key => {2, 3}, Key + 1 => {4, 5}};
         3 ->
@@ -284,7 +284,7 @@ a_module_is_checked(Config) ->
     ?assertMatch({error, _}, dats:open_file(bag, [{file, Bag}, {type, bag},
                                                   {merge, {module, ?MODULE_OF_MERGE}}])).
 
-%% While functions of the module have other clauses.
+%% Runs a test while functions of the module have other clauses.
 with_clauses(Change, Test) ->
     {_, Binary, File} = code:get_object_code(?MODULE_OF_MERGE),
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Binary, [abstract_code]),
@@ -361,12 +361,12 @@ pending_keys_are_merged_in_the_background(Config) ->
     open(Config, t),
     Keys = 3000,
     [ok = dats:write(t, K, {2, N}) || N <- [1, 2, 3], K <- lists:seq(1, Keys)],
-    %% No key is read: compaction notes the keys.
+    %% Keys are merged without a read: compaction notes them.
     ok = dats:compact(t),
     ats_test_lib:until(fun() -> pending(t) =:= [] end, 60000),
     ?assertEqual([{1, {8, 11}}], dats:lookup(t, 1)),
     ?assertEqual(Keys, length(dats:tab2list(t))),
-    %% Those processes are supervised.
+    %% Processes for merges are supervised.
     [begin
         Pid = whereis(Process),
         exit(Pid, kill),
@@ -412,7 +412,7 @@ writers_and_changes_at_the_same_time(Config) ->
     ok = dats:compact(t),
     All = [begin
                {ok, Value} = dats:read(t, K),
-               %% Of each writer, in the order in which it wrote.
+               %% The values of each writer are in the order in which it wrote.
                [?assertEqual(lists:seq(case K of 0 -> Keys; _ -> K end, Writes, Keys),
                              [N || {V, N} <- Value, V =:= W])
                 || W <- lists:seq(1, Writers)],
@@ -420,7 +420,7 @@ writers_and_changes_at_the_same_time(Config) ->
            end || K <- lists:seq(0, Keys - 1)],
     ?assertEqual(Writers * Writes, lists:sum(All)).
 
-%% None of this changes what there is.
+%% Disturbs a table without changing its contents.
 disturb_until_stopped(T, Keys) ->
     Key = rand:uniform(Keys) - 1,
     _ = case rand:uniform(6) of
@@ -480,7 +480,7 @@ reads() ->
         {'$end_of_table', fun(T) -> dats:slot(T, 1 bsl 70) end},
         {Found, fun(T) -> lists:sort(chunks(dats:select(T, [{'$1', [], ['$1']}], 1))) end},
         {3, fun(T) -> maps:get(rows_returned, dats:explain(T, [{'_', [], [true]}])) end},
-        %% What functions of a caller raise is not taken for an answer.
+        %% An exception from the function of a caller is not taken for an answer.
         {thrown, fun(T) -> catch dats:foldl(fun(_, _) -> throw(thrown) end, [], T) end}
     ].
 
@@ -556,7 +556,7 @@ changes_of_objects_that_are_found(Config) ->
     ?assertEqual(14, dats:select_replace(t, [{{'$1', {4, '$2'}}, [], [{{'$1', {{3, '$2'}}}}]}])),
     ?assertError(badarg, dats:select_replace(t, [{{6, '_'}, [], [{{7, {{0, 0}}}}]}])),
     ?assertEqual([{K, {3, 4}} || K <- lists:seq(6, 19)], dats:tab2list(t)),
-    %% Those that count as missing are passed.
+    %% Keys that count as missing are passed.
     [ok = dats:write(t, K, {1, 0}) || K <- [0, 100]],
     ok = dats:write(t, 1, {5, 5}),
     ok = dats:delete_all_objects(t),
@@ -652,7 +652,7 @@ another_version_is_not_mixed(Config) ->
     ?assertEqual(Mismatch(x), dats:write(t, x, 4)),
     Text = unicode:characters_to_list(dats:format_error(Mismatch(a))),
     ?assertNotEqual(nomatch, string:find(Text, "version 2")),
-    %% What needs no merge can be read, and nothing is merged in the background.
+    %% Values that need no merge can be read, and nothing is merged in the background.
     ?assertEqual([{c, 7}], dats:lookup(t, c)),
     ok = dats:compact(t),
     ok = sys:resume(ats_merge_background),
@@ -672,7 +672,7 @@ an_upgrade_merges_first(Config) ->
     ok = load(sums, 2, "max(A, B)"),
     ok = load(sums_of_before, 1, "A + B"),
     {error, {merge_mismatch, _, _, _}} = dats:read(t, 1),
-    %% Not by a module of another version.
+    %% A module of another version merges nothing.
     ?assertMatch({error, {merge, {failed, {sums, version, {other_version, 1, 2}}}}},
                  dats:upgrade_merge(t, {old, sums})),
     ?assertError(badarg, dats:upgrade_merge(t, sums)),
@@ -684,7 +684,7 @@ an_upgrade_merges_first(Config) ->
     Check(6),
     [ok = dats:write(t, K, N) || N <- [4, 9], K <- lists:seq(1, Keys)],
     Check(9),
-    %% Another process can ask for what the table is now.
+    %% Another process can open the table with its present options.
     {ok, t} = dats:open_file(t, [{file, ats_disk_lib:file(Config, "t")}, {type, ordered_set},
                                  {merge, {module, sums}}]),
     ok = dats:close(t),
@@ -719,7 +719,7 @@ an_upgrade_converts(Config) ->
     open(Config, native, [{merge, sum}]),
     ?assertError(badarg, dats:upgrade_merge(native, {old, sums})).
 
-%% The table has the version that it had, and what was merged is merged.
+%% The table keeps its version, and merged keys stay merged.
 an_upgrade_that_fails(Config) ->
     ok = numbers(Config, t, sums, []),
     [ok = dats:write(t, K, N) || N <- [1, 2, 3], K <- [a, b, c]],
@@ -745,7 +745,7 @@ an_upgrade_that_fails(Config) ->
 
 %% ----- walks -----
 
-%% Whatever lies beside them, in both directions, in chunks of all sizes.
+%% Keys are met in their place with any neighbours, in both directions, in chunks of all sizes.
 walks_meet_pending_keys_in_their_place(Config) ->
     ok = load(sums, 1, "A + B"),
     _ = ats_disk_tables:ensure_started(),
@@ -831,7 +831,7 @@ keys_that_count_as_missing_are_passed_once(Config) ->
         ?assertEqual('$end_of_table', dats:next(t, Keys div 2))
     end, 5 * Keys).
 
-%% At most so many calls of `merge' are made.
+%% Checks that at most `Most' calls of `merge' are made.
 counted_merges(Test, Most) ->
     Counter = counters:new(1, []),
     persistent_term:put(?MODULE, Counter),
@@ -844,7 +844,7 @@ counted_merges(Test, Most) ->
 
 %% ----- chains -----
 
-%% What was merged before the values that cannot be is not merged again.
+%% Values that were merged before a failure are not merged again.
 what_fails_on_the_way_gets_shorter(Config) ->
     ok = numbers(Config, t, sums, []),
     Count = 5000,
@@ -858,11 +858,11 @@ what_fails_on_the_way_gets_shorter(Config) ->
     counted_merges(Failed, Count + 100),
     ats_test_lib:until(fun() -> values(t, k) < 200 end, 5000),
     counted_merges(fun() -> Failed(), Failed() end, 300),
-    %% With a module that is mended, it is what was written.
+    %% A mended module returns the merge of all written values.
     ok = load(sums, 1, "case {A, B} of {poison, _} -> B; {_, poison} -> A; _ -> A + B end"),
     ?assertEqual({ok, Count + 100}, dats:read(t, k)).
 
-%% Nor is what was merged before the module hangs.
+%% Values that were merged before the module hangs are not merged again.
 what_hangs_on_the_way_gets_shorter(Config) ->
     ok = numbers(Config, t, sums, []),
     ok = load(sums, 1, "case {A, B} of {hang, _} -> timer:sleep(infinity);"

@@ -1,4 +1,4 @@
-%% Tables that were damaged: what the command `ats disk salvage` saves of them `dats` opens.
+%% Damaged tables: `dats` opens the tables that the command `ats disk salvage` saves of them.
 -module(ats_disk_salvage_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -32,7 +32,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
-%% The name, how it is opened, and what has to be told of it when its description is lost.
+%% The name, the options, and the options to be given when the description is lost.
 tables() ->
     [
         {set, [{type, set}, {keypos, 2}], "--type set"},
@@ -79,7 +79,7 @@ a_lost_description_is_made_again(Config) ->
         lists:zip(tables(), lists:seq(1, length(tables())))
     ).
 
-%% Nothing is saved before it is known what the table was.
+%% Nothing is saved before the type of the table is known.
 options_are_asked_for(Config) ->
     _ = make(Config, t, [{type, bag}, {keypos, 2}]),
     ok = file:delete(filename:join(ats_disk_lib:file(Config, t), "table")),
@@ -120,8 +120,8 @@ values(sum, N) -> [N, 1];
 values({vector, _}, N) -> [{N, [N], {a, N}}, {1, [b], {b, N + 1}}];
 values({module, _}, N) -> [[N], [b]].
 
-%% Changes a byte of the first block of each file. What a module has merged in the background is
-%% in several.
+%% Changes a byte of the first block of each file. Records that a module has merged in the
+%% background are in several.
 spoil(Config, Name) ->
     Files = filelib:wildcard(filename:join(ats_disk_lib:file(Config, Name), "run-*")),
     lists:foreach(
@@ -139,14 +139,14 @@ salvage(Config, Name, Told) ->
     Source = ats_disk_lib:file(Config, Name),
     ats(Config, ["salvage ", Told, " '", Source, "' '", saved(Config, Name), "'"]).
 
-%% Returns what the command tells the shell, and what it prints.
+%% Returns the exit status of the command, and its output.
 ats(Config, Arguments) ->
     Command = ["'", proplists:get_value(command, Config), "' disk ", Arguments],
     Printed = os:cmd(lists:flatten([Command, " 2>&1; printf '\\n%s' $?"])),
     [Output, Code] = string:split(Printed, "\n", trailing),
     {list_to_integer(Code), Output}.
 
-%% What was saved is sound, is most of what was there, and is found and changed as before.
+%% Saved objects are sound, are most of the old ones, and are found and changed as before.
 check(Config, Name, Options, Before) ->
     Directory = saved(Config, Name),
     {0, _} = ats(Config, ["verify '", Directory, "'"]),

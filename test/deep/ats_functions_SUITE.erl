@@ -1,9 +1,9 @@
-%% Every function of `ets', called on `ets' and on `ats', and what came out as a page of the
+%% Every function of `ets', called on `ets' and on `ats', and the results as a page of the
 %% documentation.
 %%
 %% The page docs/use/functions.md is written by this suite, if ATS_WRITE_DOCS is set (`make
-%% functions'). If it is not, the page must be what would be written. A difference that has no
-%% reason below is a failure.
+%% functions'). If it is not, the page must be up to date. A difference that has no reason below is
+%% a failure.
 -module(ats_functions_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -37,7 +37,7 @@ every_function_is_there(_) ->
     ?assertEqual([], ats_functions:documented() -- Exported),
     Public = ets:module_info(exports) -- ats_functions:internal(),
     ?assertEqual([], Public -- Exported),
-    %% What `ets' has and the list has not was added by a later release.
+    %% Functions that `ets' has and the list lacks were added by a later release.
     ?assertEqual([], (Public -- ats_functions:documented()) -- ats_functions:interactive()).
 
 every_function_is_called(_) ->
@@ -181,7 +181,7 @@ texts_cell(Function, Judged) ->
         {false, true, _} -> "same, and more"
     end.
 
-%% The page is the same on all releases: what later ones show is said on older ones, too.
+%% The page is the same on all releases: remarks about later ones are on it, too.
 later_remarks(Function) ->
     case lists:keyfind(Function, 1, ats_functions:later()) of
         {_, Since} -> [later_remark(Since) | [R || {F, _, R} <- differences(), F =:= Function]];

@@ -309,7 +309,7 @@ rename_race(_) ->
         lists:seq(1, 50)
     ).
 
-%% A process that knows the identifier can rename the table, whatever other processes call it.
+%% A process that knows the identifier can rename the table, also while other processes do.
 renamings_by_identifier(_) ->
     M = ats_oracle:subject(),
     T = M:whereis(M:new(ats_test_a, [named_table, public])),
@@ -330,8 +330,7 @@ renamings_by_identifier(_) ->
     true = M:delete(T),
     ok.
 
-%% While the name of a table goes round, nothing finds it under the next name and then under the one
-%% before.
+%% A table whose name changes is never found under the next name and then under the one before.
 one_name_at_a_time(_) ->
     M = ats_oracle:subject(),
     {Rounds, Ring} = {100000, 1000},
@@ -625,7 +624,7 @@ until_badarg(Call, M, T) ->
 
 %% ----- the whole virtual machine -----
 
-%% kill -9 of a machine at work: it ends at once, whatever its schedulers were doing.
+%% kill -9 of a machine at work ends it at once, whichever work its schedulers do.
 vm_killed(_) ->
     M = ats_oracle:subject(),
     lists:foreach(
@@ -666,7 +665,7 @@ is_running(OsPid) ->
 
 %% ----- help -----
 
-%% A process that makes a table, then does what it is asked until it is stopped.
+%% A process that makes a table, then runs functions until it is stopped.
 owner(M, Name, Options) ->
     Test = self(),
     Pid = spawn(fun() ->

@@ -51,7 +51,7 @@ insert_too_long(Directory) ->
             fun() -> dats:update_element(T, 1, {2, Long}) end
         ]
     ],
-    %% A key in memory, which is told from others by what the fun has captured.
+    %% A key in memory, which differs from others by the environment of the fun.
     try ats:insert(ats:new(in_memory, []), {fun() -> Long end, 1}) of
         Answer -> error(Answer)
     catch

@@ -3,8 +3,8 @@
 %% The snapshots of the one table are held all the time; another one is like it, and has none. The
 %% writers put random objects over others, in the one table and in the other by turns, so that both
 %% meet the same other work of the machine. Their rates are compared, in time of the clock and in
-%% time that processors spend on the virtual machine, which other work disturbs little. What the
-%% snapshots hold back is looked at after each turn.
+%% time that processors spend on the virtual machine, which other work disturbs little. The memory
+%% that the snapshots hold back is checked after each turn.
 %%
 %% ATS_SOAK_SECONDS says how long the table with snapshots is written to in all (a few seconds by
 %% default, which only tell that everything works).
@@ -51,7 +51,7 @@ thousand(Type) ->
     Sum = sum(Last),
     Turn = min(1000, 200 * seconds()),
     Turns = [turn(Held, Free, Turn) || _ <- lists:seq(1, 1000 * seconds() div Turn)],
-    %% Each shows what it has shown.
+    %% Each snapshot is unchanged.
     ?assertEqual(0, sum(First)),
     ?assertEqual(Sum, sum(Last)),
     Ratios = fun(Clock) -> lists:sort([element(Clock, With) / element(Clock, Without)
@@ -88,7 +88,7 @@ turn(Held, Free, Ms) ->
     With = rates(Held, Ms),
     #{number := ?SNAPSHOTS, memory := Memory} = ats:info(Held, snapshots),
     ?assert(Memory =< ?MEMORY),
-    %% What the one has left to do is not done in the turn of the other.
+    %% Background work of one table must not fall into the turn of the other.
     timer:sleep(200),
     Without = rates(Free, Ms),
     timer:sleep(200),
@@ -102,7 +102,7 @@ rates(Table, Ms) ->
     Took = erlang:monotonic_time(millisecond) - Start,
     {1000 * Writes / Took, 1000 * Writes / max(1, After - Before)}.
 
-%% What was done meanwhile, and the number of writes.
+%% Returns the result of a function beside writers, and the number of writes.
 beside_writers(Table, Do) ->
     Writers = [spawn_monitor(fun() -> write(Table, rand:mwc59_seed(), 0) end) || _ <- [1, 2]],
     Done = Do(),

@@ -1,7 +1,7 @@
 %% Memory does not grow, however long tables are worked with.
 %%
 %% A virtual machine of its own works on tables in cycles (see `ats_churn'): they grow, change and
-%% shrink, and are cleared. Twice in a cycle the machine is left in peace, and what is resident is
+%% shrink, and are cleared. Twice in a cycle the machine is left in peace, and resident memory is
 %% noted: with the tables full, and with the tables empty. The samples of the last quarter of the
 %% time are compared with those of the second one; in the first one pools fill up that stay.
 %%
@@ -102,7 +102,7 @@ sample(Kind, Peer, Csv, Begin) ->
 
 %% ----- judging -----
 
-%% Compares what the second and the last quarter of the samples typically were.
+%% Compares the typical values of the second and the last quarter of the samples.
 judgement(Kind, Cycles, Samples) ->
     OfKind = [S || #{kind := K} = S <- Samples, K =:= Kind],
     Second = typical(lists:sublist(OfKind, 1 + Cycles div 4, max(1, Cycles div 4))),
@@ -175,7 +175,7 @@ objects(_) ->
         | objects(set)
     ].
 
-%% It is not only ever more: what is removed is not reported any longer.
+%% Memory does not only grow: removed objects are not reported any longer.
 memory_falls_when_objects_go(_) ->
     [
         begin

@@ -155,7 +155,7 @@ create_on_both({_, InMemory} = Node, {_, OnDisk}, Type) ->
     ok = call(Node, ats_mnesia_lib, fill, [t, 10]),
     ok = call(Node, mnesia, sync_log, []).
 
-%% It knows no table when it starts. If it would be the first to load one it stops.
+%% A node without disk knows no table when it starts. If it would be the first to load one it stops.
 a_node_without_disk_takes_nothing_away(Config) ->
     on_nodes(Config, 3, fun([OnDisk, First, Second] = Nodes) ->
         InMemory = [Name || {_, Name} <- [First, Second]],
@@ -177,7 +177,7 @@ a_node_without_disk_takes_nothing_away(Config) ->
         ?assertEqual(objects(10), call(OnDisk, ats_mnesia_lib, contents, [t]))
     end).
 
-%% Of a copy that comes again nothing must be lost if the other node ends before it has come.
+%% The old copy is kept until the new one is complete, in case the other node ends.
 a_broken_copy_leaves_the_old_one(Config) ->
     on_nodes(Config, 2, fun([{Cluster, A} = First, {_, B} = Second]) ->
         [{atomic, ok} = call(First, mnesia, create_table, [Name, definition(Alias, set, [A, B])])
@@ -196,7 +196,7 @@ a_broken_copy_leaves_the_old_one(Config) ->
                 erlang:trace(all, true, [call, {tracer, self()}]),
                 erlang:trace_pattern({ats_mnesia_transfer, send, 2}, true, [local]),
                 receive {trace, _, call, _} -> ok end,
-                %% At once: a shell that kills would come when much has been sent.
+                %% Ends at once: a shell that kills would come when much has been sent.
                 erlang:halt(137, [{flush, false}])
             end)
         end),
@@ -230,6 +230,6 @@ selects_of_other_nodes(Config) ->
          end || Alias <- aliases()]
     end).
 
-%% Of schemas, indexes and restarts, beside `disc_copies'.
+%% Programs of schemas, indexes and restarts, beside `disc_copies'.
 many_programs(Config) ->
     ats_mnesia_lib:run_programs(Config, 1001, 60).

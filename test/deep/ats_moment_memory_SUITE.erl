@@ -1,8 +1,8 @@
 %% Memory that was held back for a moment comes back when the moment ends: a table of a million
-%% objects is changed entirely while it is read, and takes afterwards what it took before.
+%% objects is changed entirely while it is read, and takes as much memory afterwards as before.
 %%
-%% A virtual machine of its own does that. What `ats' counts is asked for all the time, and so is
-%% what is resident. Chunks of memory that have been thinned out stay.
+%% A virtual machine of its own does that. The memory by the counts of `ats' and the resident memory
+%% are asked for all the time. Chunks of memory that have been thinned out stay.
 -module(ats_moment_memory_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -12,7 +12,7 @@
 -export([measure/2]).
 
 -define(OBJECTS, 1000000).
-%% Parts of what there was before by which it may be more: counted, and resident.
+%% Parts by which memory may grow: counted, and resident.
 -define(COUNTED, 0.01).
 -define(RESIDENT, 0.15).
 -define(PATIENCE_MS, 10000).
@@ -39,12 +39,13 @@ in_machine(Type, Reader) ->
     after ats_test_lib:stop_vm(Machine)
     end.
 
-%% Bytes that are resident before, held back, and resident then; milliseconds until what is counted
-%% is as before, and until what is resident nearly is; bytes that are resident a little later.
+%% Returns resident bytes before, held-back bytes, and resident bytes then; milliseconds until the
+%% counted bytes are as before, and until the resident ones nearly are; resident bytes a little
+%% later.
 measure(Type, Reader) ->
     {ok, _} = application:ensure_all_started(ats),
     T = ats:new(t, [Type, public, {snapshot_memory, infinity}]),
-    %% What is resident of a table that has been written to for a while stays the same.
+    %% The resident memory of a table that has been written to for a while stays the same.
     [change(T, Round) || Round <- [1, 2, 3]],
     _ = ats_test_lib:settled_memory(),
     {Counted, Resident} = {counted(T), ats_test_lib:resident_bytes()},
@@ -64,7 +65,7 @@ measure(Type, Reader) ->
 
 counted(T) -> ats:info(T, memory) * erlang:system_info(wordsize).
 
-%% In a random order, by a process that leaves nothing.
+%% Changes objects in a random order, in a process that leaves nothing.
 change(T, Round) ->
     Write = fun Write(_, 0) -> ok;
                 Write(Key, Left) ->

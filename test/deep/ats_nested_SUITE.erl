@@ -1,5 +1,5 @@
-%% Maps as keys of maps as keys of maps, and other terms of which a small one could take long: what
-%% `ats' does with them takes time in proportion to their size, and none of it keeps a scheduler.
+%% Maps as keys of maps as keys of maps, and other terms of which a small one could take long:
+%% operations of `ats' on them take time in proportion to their size, and none keeps a scheduler.
 %%
 %% The tests of the library itself count the growth of the work; here it is done, through all
 %% functions. Where it grew with the square of the depth or faster, the limits would be missed by
@@ -114,9 +114,8 @@ made_maps(_Config) ->
     ?assert(Result =:= [Made]),
     ats:delete(T).
 
-%% Of keys that turn out to be the same the later one counts, however they come about. `ets' cannot
-%% be asked: it leaves such a map with a key twice, and words that are not initialised (see
-%% `ats_ets_faults').
+%% The last of several equal keys wins, however they come about. `ets' cannot be asked: it leaves
+%% such a map with a key twice, and words that are not initialised (see `ats_ets_faults').
 equal_made_keys(_Config) ->
     Objects = [{1, [1]}, {1.0, {1}}, {#{a => 1}, #{{1} => [2], b => #{}}}, {{1, 2}, [1 | 2]}],
     Bodies = [
@@ -241,7 +240,7 @@ longest_of(Pid, Longest) ->
     receive
         {monitor, Pid, long_schedule, Info} ->
             case proplists:get_value(in, Info) of
-                % To copy the arguments for the process takes long, too.
+                % Copying the arguments for the process takes long, too.
                 {erts_internal, _, _} -> longest_of(Pid, Longest);
                 undefined -> longest_of(Pid, Longest);
                 _ -> longest_of(Pid, max(Longest, proplists:get_value(timeout, Info)))

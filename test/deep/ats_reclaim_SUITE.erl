@@ -1,6 +1,7 @@
 %% Memory that a table needs no more is given back soon, also if no process does anything afterwards
-%% and nothing asks for it: what deleted and replaced objects refer to, what lists on dirty
-%% schedulers have replaced, and what an operation has looked at and not stored.
+%% and nothing asks for it: targets of references in deleted and replaced objects, objects that
+%% lists on dirty schedulers have replaced, and terms that an operation has looked at and not
+%% stored.
 %%
 %% All of it comes back within 100 ms. The computer that runs the tests may have other work, so the
 %% tests wait for a few seconds; without its being collected it would stay for ever.
@@ -24,7 +25,7 @@
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 -define(MEGABYTE, 1000000).
-%% Not to be reached: what is tested takes a fiftieth of it.
+%% A limit far above the tested times, which take a fiftieth of it.
 -define(PATIENCE_MS, 5000).
 
 suite() -> [{timetrap, {minutes, 15}}].
@@ -64,7 +65,7 @@ deleted_objects(_) ->
     ],
     ok.
 
-%% Not even while it goes on is much more kept than the last few.
+%% Little more than the last few objects is kept, even during the writes.
 replaced_objects(_) ->
     [
         begin
@@ -89,7 +90,7 @@ replaced_objects(_) ->
     ],
     ok.
 
-%% Others that write all the time neither free what a process has left, nor do they keep it.
+%% Busy writers neither free the garbage of a process, nor do they keep it.
 garbage_beside_busy_processes(_) ->
     Busy = ats:new(busy, [public]),
     Writers = [spawn_link(fun() -> write(Busy, N, 0) end) || N <- [1, 2]],
@@ -112,7 +113,7 @@ write(T, Writer, N) ->
     ats:insert(T, {{Writer, N rem 1000}, N}),
     write(T, Writer, N + 1).
 
-%% What is asked for here comes after the garbage was collected, and so finds nothing.
+%% Questions here come after the garbage was collected, and so find nothing.
 lists_on_dirty_schedulers(_) ->
     [
         begin
@@ -176,7 +177,7 @@ objects_not_stored(_) ->
     ],
     ok.
 
-%% What was taken out, or read, is not kept besides by the thread that did it.
+%% Results that were taken out, or read, are not also kept by the thread that did it.
 large_results(_) ->
     [
         begin
@@ -200,8 +201,8 @@ large_results(_) ->
 
 %% ----- match specifications that each scheduler remembers -----
 
-%% A pid of another node keeps what the virtual machine knows of that node. The machine is one of
-%% its own, for the node must be known to nobody else.
+%% A pid of another node keeps the entry of the virtual machine about that node. The machine is one
+%% of its own, for the node must be known to nobody else.
 nodes_of_specifications(_) ->
     {ok, Peer, _} = ats_test_lib:start_vm(["+zdntgc", "0"]),
     try
@@ -284,8 +285,8 @@ all_memory() ->
     erlang:garbage_collect(),
     erlang:memory(system).
 
-%% No object is kept: they are of a megabyte at least. What is measured next begins with none of
-%% them, too.
+%% Checks that no object is kept: they are of a megabyte at least. The next measurement begins with
+%% none of them, too.
 assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before, ?MEGABYTE).
 
 %% Less than so many bytes are kept.

@@ -45,8 +45,8 @@ delete_and_load_again(_) -> elsewhere(delete).
 old_code_goes_on(_) -> elsewhere(old).
 everything_reloaded(_) -> elsewhere(all_modules).
 
-%% The machine must also be there afterwards, after the code server and the garbage collector
-%% had time to unload what is not used any more.
+%% Checks that the machine still runs after the code server and the garbage collector had time to
+%% unload unused code.
 elsewhere(Function) ->
     {ok, Peer, _} = ats_test_lib:start_vm([]),
     try

@@ -1,5 +1,5 @@
 %% Terms on their way into tables and out: images, order keys and exact keys made by the native
-%% library are compared with what the VM itself says about the terms.
+%% library are compared with the answers of the VM about the terms.
 %%
 %% The library is built with functions for this purpose. ATS_TERM_NIF names one that is built
 %% already (without its extension).
@@ -143,7 +143,7 @@ check_pair(R1, R2) ->
     wrong(X, Y) =:= [] andalso wrong(X, X) =:= [] andalso
         check_image_keys(element(1, X)) =:= ok.
 
-%% Returns what the library says about two terms and the VM does not.
+%% Returns the differences between the library and the VM for two terms.
 wrong({A, OrderA, ExactA, ImageA}, {B, OrderB, ExactB, ImageB}) ->
     Same = A =:= B,
     [
@@ -232,7 +232,7 @@ nest_map(N, Term) -> nest_map(N - 1, #{Term => v}).
 
 %% ----- terms that outlive what they came from -----
 
-%% `ets' keeps the same terms, so it knows what they have to be.
+%% `ets' keeps the same terms for comparison.
 death_of_the_owner(_) ->
     Table = ets:new(?MODULE, [public]),
     Image = in_a_process(fun() ->
@@ -339,7 +339,7 @@ renaming() ->
     true = ?NIF:image_same(Image, ?NIF:image_store(Terms)),
     [] = [T || {T, Key} <- lists:zip(tuple_to_list(Terms), Keys), Key =/= keys(T)],
     true = ImageKeys =:= ?NIF:image_keys(Image),
-    %% What is made under the new name is of the same node as what was made before.
+    %% References made under the new name are of the same node as older ones.
     Ref = make_ref(),
     ok = check_round_trip(Ref),
     %% A pid that came as bytes from the time without a name is one of another node now, and
@@ -374,7 +374,7 @@ large_binaries_are_shared(_) ->
     Fetched = [?NIF:image_fetch(I) || I <- Images],
     true = binary_memory() - Before < Size,
     50 = length([ok || {B, P} <- Fetched, B =:= Binary, P =:= Part]),
-    %% Appending to a binary that was stored must not change what is stored.
+    %% Appending to a stored binary must not change the stored one.
     Grown = <<Binary/binary, "more">>,
     Stored = ?NIF:image_store({Grown}),
     Other = <<Grown/binary, "one">>,
@@ -454,7 +454,7 @@ in_parallel(N, Fun) ->
 
 %% ----- the library itself -----
 
-%% On the type of scheduler that they ask for, and there again, however often something is held.
+%% Calls run on the type of scheduler that they ask for, also when they are repeated.
 calls_are_made_again(_) ->
     [Type = ?NIF:on_thread(Type, Times) || Type <- [2, 3], Times <- [0, 1, 20]].
 

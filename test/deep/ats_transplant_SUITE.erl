@@ -1,4 +1,4 @@
-%% @doc Code that was written for `ets', moved to `ats' by `ats_transform', does what it did.
+%% @doc Code that was written for `ets', moved to `ats' by `ats_transform', works as before.
 %%
 %% The code is Erlang/OTP's own: modules that live on tables are copied under other names, the
 %% copies are compiled with the transform, and original and copy are given the same random work.
@@ -31,7 +31,7 @@ result(Module, Function, Arguments) ->
 %% digraph and digraph_utils
 %%--------------------------------------------------------------------------------------------
 
-%% Both as they are. What comes in the order of a hash table comes in another one.
+%% Compares both graphs. Lists in the order of a hash table may have another order.
 digraphs(_) ->
     Copies = ats_module_copy:load(moved, [digraph, digraph_utils]),
     Vertex = frequency([{9, graph_vertex()}, {1, 1.0}]),
@@ -141,8 +141,8 @@ subgraphs([Digraph, Utils], Graph, Order) ->
                  fun(_, Part) -> acyclic_content(Digraph, Graph, Part, Order) end},
                 {[[1], [{type, nonsense}]], fun content/2}]]].
 
-%% Which edges of a circle are left out depends on their order. If that is not given, those that are
-%% left out must each close one.
+%% The order decides which edges of a circle are left out. If it is not given, each of them must
+%% close a circle.
 acyclic_content(Digraph, _, {error, _} = Error, _) ->
     content(Digraph, Error);
 acyclic_content(Digraph, Graph, Part, Order) ->
@@ -253,7 +253,7 @@ groups(Pg, Scope) ->
       || Group <- sort([none | Pg:which_groups(Scope)])]}.
 
 told({_Pg, Scope}) ->
-    %% It has sent all of its messages before it answers.
+    %% The scope has sent all of its messages before it answers.
     _ = sys:get_state(Scope),
     Monitors = lists:sort([{N, Monitor} || {{S, N}, Monitor} <- get(), S =:= Scope]),
     [erase({Scope, N}) || {N, _} <- Monitors],
@@ -292,7 +292,7 @@ messages_of({ok, _File, Warnings}) -> {ok, what(Warnings)}.
 what(Messages) ->
     [{Location, What} || {_File, InFile} <- Messages, {Location, _Module, What} <- InFile].
 
-%% Rules for `s', `t' and `u'; many grammars are ambiguous, some mention what does not exist.
+%% Rules for `s', `t' and `u'; many grammars are ambiguous, some mention unknown symbols.
 grammar() ->
     Symbol = frequency([{10, oneof(["s", "t", "u", "'+'", "'-'", "id", "'('", "')'"])},
                         {1, "unknown"}]),
@@ -379,7 +379,7 @@ documents(_) ->
                   end), 300),
     ats_module_copy:unload(Copies).
 
-%% What is referred to but not there is told in the order of a hash table.
+%% Missing references are reported in the order of a hash table.
 scanned(Module, Arguments) ->
     case result(Module, string, Arguments) of
         {exit, {fatal, {{Why, Names}, File, Line, Column}}} when is_list(Names) ->
@@ -411,7 +411,7 @@ xml_element(Depth, Name) ->
 %% Everything
 %%--------------------------------------------------------------------------------------------
 
-%% There is nothing in Erlang/OTP that the transform stumbles over, and nothing that `ats' lacks.
+%% Every module of Erlang/OTP can be transformed, and `ats' lacks no function it needs.
 every_module_of_otp(_) ->
     Files = [File || Directory <- code:get_path(), lists:prefix(code:lib_dir(), Directory),
                      File <- filelib:wildcard(filename:join(Directory, "*.beam"))],

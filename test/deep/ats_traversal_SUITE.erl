@@ -1,7 +1,7 @@
 %% Walks through unordered tables that grow to a hundred times their size meanwhile, and shrink
 %% again.
 %%
-%% Some objects stay all the time, others come and go, and each of those only once. So whatever the
+%% Some objects stay all the time, others come and go, and each of those only once. So with any
 %% schedule, a walk has to meet every object that stays exactly once and in its place, and every
 %% other one at most once. Keys of bags have several objects, one has thousands, and among those
 %% come and go some, too.
@@ -38,7 +38,7 @@
 %% Objects of one key of a bag that stay.
 -define(STAYING_OF_ONE_KEY, 3000).
 -define(COMING_TO_ONE_KEY, 200).
-%% Of both together.
+%% Waves of both together.
 -define(WAVES, 4).
 -define(WALKS, 5).
 
@@ -127,7 +127,7 @@ slots(M, T, I, Lists) ->
         Objects -> slots(M, T, I + 1, [Objects | Lists])
     end.
 
-%% What takes long fixes the table by itself.
+%% Long calls fix the table by themselves.
 lists_that_fix_themselves(_) ->
     for_each(fun(M, T, Type) ->
         while_it_breathes(M, T, Type, fun() -> check_objects(Type, whole(M, T)) end)

@@ -1,5 +1,5 @@
-%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a
-%% new start finds.
+%% Tables on disk: opening and closing, processes that have them open, comparison with `dets', and
+%% the state after a new start.
 -module(ats_disk_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -83,8 +83,8 @@ end_per_testcase(_, _) ->
 
 %% ----- as dets -----
 
-%% Returns what both answer, with the names of files left out. Not asked is what `dets' does wrong:
-%% it lets a counter be the key, leaves a table fixed after a function has failed and unusable after
+%% Compares the answers of both, without the names of files. Faults of `dets' are not tested: it
+%% lets a counter be the key, leaves a table fixed after a function has failed and unusable after
 %% another has, and spoils one that it may only read when it deletes all objects.
 as_dets_does(Config) ->
     Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module)))
@@ -334,7 +334,7 @@ objects_survive(Config) ->
             ?assertEqual([], dats:lookup(Name, {key, 7})),
             [_ | _] = dats:lookup(Name, {key, 8}),
             ok = dats:close(Name),
-            %% As it was made, by a name of its own.
+            %% Opens the table with its own options, by a new name.
             {ok, Reference} = dats:open_file(ats_disk_lib:file(Config, atom_to_list(Type))),
             ?assertEqual({Type, 2}, {dats:info(Reference, type), dats:info(Reference, keypos)}),
             ?assertEqual(All, dats:tab2list(Reference)),
@@ -366,7 +366,7 @@ every_kind_of_key_survives_a_restart(Config) ->
      || Type <- [set, ordered_set, bag]
     ].
 
-%% In another virtual machine.
+%% Writes in another virtual machine.
 write_each(Directory, Type, Terms) ->
     {ok, t} = dats:open_file(t, [{file, Directory}, {type, Type}]),
     [ok = dats:insert(t, {T, T}) || T <- Terms],
@@ -421,7 +421,7 @@ users_that_end(Config) ->
             ok = dats:insert(t, {N, N}),
             unlink(A),
             ats_test_lib:kill(A),
-            %% The server hears of it before it hears of what is asked from now on.
+            %% The server gets the message about the end before it gets later requests.
             ?assertEqual([B], dats:info(t, users)),
             unlink(B),
             ats_test_lib:kill(B),
@@ -513,7 +513,7 @@ options(Config) ->
     ?assertError(badarg, dats:open_file(t, not_an_option)),
     {ok, t} = dats:open_file(t, [{file, Directory}, {durability, {interval, 7}}]),
     ?assertEqual({interval, 7}, dats:info(t, durability)),
-    %% A name is a directory if it is an atom. It stays that, whatever becomes of the path.
+    %% A name is a directory if it is an atom. It stays that when the path changes.
     {ok, Cwd} = file:get_cwd(),
     ok = file:set_cwd(proplists:get_value(directory, Config)),
     {ok, by_name} = dats:open_file(by_name, []),
@@ -539,7 +539,7 @@ mismatches(Config) ->
     Options = [{file, ats_disk_lib:file(Config, t)}],
     File = ats_disk_lib:file(Config, t),
     {ok, t} = dats:open_file(t, [{type, ordered_set}, {keypos, 2} | Options]),
-    %% Of an open table what is asked for must be what there is.
+    %% Options for an open table must be those it has.
     [?assertEqual({error, incompatible_arguments}, dats:open_file(t, Other ++ Options))
      || Other <- [[{type, set}], [{keypos, 1}], [{access, read}]]],
     {ok, t} = dats:open_file(t, [{memory, 1 bsl 20}, {type, ordered_set}, {keypos, 2} | Options]),
@@ -681,7 +681,7 @@ lists_are_one(Config) ->
     _ = ats_test_lib:parallel([Write, Read, Read]),
     ?assertEqual([{K, 20} || K <- Keys], dats:tab2list(T)).
 
-%% Keys of which one begins with the other, objects longer than what is read at once, and both ways.
+%% Keys that are prefixes of others, objects longer than one read, and both directions.
 folds_go_through_everything(Config) ->
     Keys = [<<0:(8 * Zeros)>> || Zeros <- lists:seq(0, 300)] ++ lists:seq(1, 3000) ++
         [{a, K} || K <- lists:seq(1, 50)],
@@ -703,10 +703,10 @@ folds_go_through_everything(Config) ->
             ?assertEqual(Up, dats:foldr(fun(O, Os) -> [O | Os] end, [], Type)),
             ?assertEqual(Up, dats:tab2list(Type)),
             _ = Type =:= ordered_set andalso ?assertEqual(lists:sort(Objects), Up),
-            %% Those of one key are in the order in which they were inserted.
+            %% Objects of one key are in the order in which they were inserted.
             [?assertEqual(dats:lookup(Type, K), [O || O <- Up, element(1, O) =:= K])
              || K <- [1, <<0, 0>>, {a, 7}]],
-            %% What the function does to the table is not seen.
+            %% The fold does not see changes by its function.
             Delete = fun(O, N) -> ok = dats:delete(Type, element(1, O)), N + 1 end,
             Seen = dats:foldl(Delete, 0, Type),
             ?assertEqual(length(Objects), Seen),
@@ -721,7 +721,7 @@ folds_go_through_everything(Config) ->
     ],
     ok.
 
-%% What reads everything reads one moment, in however many slices.
+%% Functions that read everything read one moment, in any number of slices.
 one_moment(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Size = 20000,
@@ -819,7 +819,7 @@ filling(Config) ->
 
 %% ----- limits -----
 
-%% What is too long is refused before it is copied, with the limit in words.
+%% Terms that are too long are refused before they are copied, with the limit in words.
 too_long(Config) ->
     Part = binary:copy(<<0:8192>>, 65536),
     Long = lists:duplicate(40, Part),
@@ -912,7 +912,7 @@ open_for_ever(Directory) ->
     end),
     receive {Pid, Answer} when is_pid(Pid) -> Answer end.
 
-%% The tables end with the process that owns them; what was written is there.
+%% The tables end with the process that owns them; written objects are there.
 a_server_that_is_killed(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     [
@@ -927,7 +927,7 @@ a_server_that_is_killed(Config) ->
             ats_test_lib:until(fun() -> Open() =:= {ok, t} end, 5000),
             ?assertEqual([{M, M} || M <- lists:seq(1, N)], lists:sort(dats:tab2list(t))),
             ok = dats:close(t),
-            %% Not more often than the supervisor allows.
+            %% Pauses, so that the supervisor allows all restarts.
             timer:sleep(2000)
         end
      || N <- lists:seq(1, 3)
@@ -955,7 +955,7 @@ spoilt_files(Config) ->
         fun() -> ok = file:write_file(File, Good) end
     end,
     Flip = fun(Bytes) ->
-        %% Behind what was written, files have room.
+        %% Files have room behind the written part.
         At = min(150, byte_size(Bytes) - 1),
         <<Before:At/binary, Byte, After/binary>> = Bytes,
         <<Before/binary, (Byte bxor 1), After/binary>>
@@ -1026,8 +1026,8 @@ hidden_from_ats(Config) ->
 
 %% ----- what is read -----
 
-%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one
-%% more of each run: whatever the head or the guards say that with.
+%% A query for a prefix of the key, one of 5^9 rows, reads the blocks of its answer, and one more of
+%% each run. The prefix may be in the head or in the guards.
 prefixes_read_few_blocks(Config) ->
     ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Digits = lists:seq(1, 5),

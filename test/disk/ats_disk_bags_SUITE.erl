@@ -123,7 +123,7 @@ old_tables_are_rewritten(Config) ->
             ok = dats:compact(Opened),
             is_as_inserted(Opened, Type, Changed),
             #{run_entries := Entries} = dats:info(Opened, stats),
-            %% There are as many records as objects.
+            %% The table has as many records as objects.
             ?assertEqual(Entries, dats:info(Opened, size)),
             Again = reopen(Config, Opened, atom_to_list(Type) ++ "-1"),
             Model = is_as_inserted(Again, Type, Changed),
@@ -216,7 +216,7 @@ equal_objects(Config) ->
     ok = dats:delete_object(T, {k, Same}),
     ok = dats:delete_object(T, {k, 1.0}),
     ?assertEqual([{k, O} || O <- [1, 1 bsl 70, "a", <<"a">>]], dats:lookup(T, k)),
-    %% As `ets' has it in this release.
+    %% Comparison follows `ets' in this release.
     E = ets:new(e, [bag]),
     Zeros = [{z, 0.0}, {z, -0.0}, {z, [0.0]}, {z, [-0.0]}],
     [begin ets:insert(E, O), ok = dats:insert(T, O) end || O <- Zeros],
@@ -225,7 +225,7 @@ equal_objects(Config) ->
     ok = dats:delete_object(T, {z, -0.0}),
     ?assertEqual(ets:lookup(E, z), dats:lookup(T, z)).
 
-%% Whatever is flushed, merged and closed in between.
+%% The order survives flushes, compactions and closing in between.
 order_of_insertion(Config) ->
     [
         begin
@@ -249,7 +249,7 @@ order_of_insertion(Config) ->
      || Type <- ?TYPES
     ].
 
-%% In the order of keys, with all that has the order.
+%% Objects are in the order of keys, for every function that has the order.
 ordered_bags(Config) ->
     Objects = [{K, N} || N <- [3, 1, 2, 3], K <- [b, 1, {a, 2}, "s", {a, 1}, 1.0, <<"b">>]],
     [

@@ -56,7 +56,7 @@ inode(Directory, Name) ->
 runs(Directory) ->
     [filename:basename(Run) || Run <- filelib:wildcard(filename:join(Directory, "run-*"))].
 
-%% Tables of every type: what is in files, and what is in memory only.
+%% Tables of every type, with objects in files and objects in memory only.
 types(Config) ->
     [
         begin
@@ -75,7 +75,7 @@ types(Config) ->
         end
      || Type <- [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]
     ],
-    %% Of nothing.
+    %% A checkpoint of an empty table.
     Empty = ats_disk_lib:open(Config, empty, []),
     To = ats_disk_lib:file(Config, "to-empty"),
     ?assertEqual(ok, dats:checkpoint(Empty, To)),
@@ -94,7 +94,7 @@ merges(Config) ->
     ?assertEqual([{1, 1055}], dats:lookup(T, 1)),
     ?assertEqual([{2, 55}], dats:lookup(T, 2)).
 
-%% The files of both are the same, and neither sees what the other does.
+%% The files of both are the same, and neither sees changes of the other.
 linked(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     ok = dats:insert(T, numbers(1, 1000)),
@@ -122,7 +122,7 @@ linked(Config) ->
     ok = dats:destroy(First),
     ?assertEqual({ordered_set, numbers(1, 1100) ++ numbers(2000, 2100)}, content(Third)).
 
-%% Only what is new is copied to another file system.
+%% Only new files are copied to another file system.
 other_file_system(Config) ->
     case elsewhere(Config) of
         {ok, There} -> other_file_system(Config, There);
@@ -144,7 +144,7 @@ other_file_system(Config, There) ->
         ?assertEqual(inode(First, Old), inode(Second, Old)),
         ?assertEqual({ordered_set, numbers(1, 1000)}, content(First)),
         ?assertEqual({ordered_set, numbers(1, 1010)}, content(Second)),
-        %% A file that was written at another time is another file, whatever its name is.
+        %% A file with another time of change is another file, also under the same name.
         ok = file:change_time(filename:join(Second, New), {{2001, 1, 1}, {1, 1, 1}}),
         ?assertEqual(ok, dats:checkpoint(T, Third, [{since, Second}])),
         ?assertEqual(inode(Second, Old), inode(Third, Old)),

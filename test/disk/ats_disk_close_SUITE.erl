@@ -1,4 +1,4 @@
-%% Directories of tables that are being closed: whoever opens one waits, under whatever name.
+%% Directories of tables that are being closed: opening one waits, under any name.
 -module(ats_disk_close_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -127,7 +127,7 @@ many_wait(Config) ->
     {ok, Name} = dats:open_file(Directory),
     ok = dats:close(Name).
 
-%% A table that stays open is no reason to wait, whatever else is closed.
+%% A table that stays open is no reason to wait while others are closed.
 open_elsewhere(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     killed_owner(ats_disk_lib:file(Config, other)),

@@ -64,7 +64,7 @@ destroyed(Config) ->
     ?assertEqual(ok, dats:destroy(Directory)),
     ?assertEqual({error, enoent}, file:list_dir(Directory)),
     ?assertEqual({error, {file_error, Directory, enoent}}, dats:destroy(Directory)),
-    %% What is not of the table stays.
+    %% Files of others stay.
     Directory = make(Config, t, [], numbers(10)),
     Foreign = ["notes.txt", "run-notes", "journal", "tables"],
     [ok = file:write_file(filename:join(Directory, Name), Name) || Name <- Foreign],
@@ -72,7 +72,7 @@ destroyed(Config) ->
     ?assertEqual({ok, lists:sort(["sub" | Foreign])}, dats:destroy(Directory)),
     ?assertEqual({ok, lists:sort(["sub" | Foreign])}, sorted(file:list_dir(Directory))),
     ?assertEqual({error, {not_a_dats_table, Directory}}, dats:destroy(Directory)),
-    %% What is no table is not touched.
+    %% A directory without a table is not touched.
     Plain = ats_disk_lib:file(Config, "plain"),
     ok = file:write_file(Plain, "text"),
     Empty = ats_disk_lib:file(Config, "empty"),
@@ -101,7 +101,7 @@ renamed(Config) ->
     ok = file:make_dir(From),
     ?assertEqual(ok, dats:rename_table(To, From)),
     ?assertEqual(Large, content(From)),
-    %% Not over anything else.
+    %% Renaming replaces nothing but a table.
     Plain = ats_disk_lib:file(Config, "plain"),
     ok = file:write_file(Plain, "text"),
     ?assertEqual({error, {not_a_dats_table, Plain}}, dats:rename_table(From, Plain)),
@@ -171,12 +171,12 @@ open_tables_are_left_alone(Config) ->
     All(),
     ?assertEqual(lists:sort(numbers(10)), lists:sort(dats:tab2list(t))),
     ok = dats:close(t),
-    %% In another virtual machine.
+    %% The table is open in another virtual machine.
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     {ok, t} = ats_test_lib:call(Vm, ats_disk_lib, hold_open, [t, [{file, Open}]]),
     All(),
     ats_test_lib:stop_vm(Vm),
-    %% Its process ends a little later.
+    %% The process of the table ends a little later.
     ok = ats_test_lib:until(fun() -> dats:copy_table(Open, Free) =:= ok end, 5000),
     ok = dats:destroy(Free),
     ?assertEqual(10, length(element(2, content(Open)))),
@@ -185,7 +185,7 @@ open_tables_are_left_alone(Config) ->
     ?assertEqual(ok, dats:copy_table(Open, Free)),
     ?assertEqual(InUse, dats:destroy(Open)),
     ok = dats:close(r),
-    %% What is being closed is waited for.
+    %% Calls wait for a table that is being closed.
     [
         begin
             Directory = make(Config, closing, [], numbers(N)),
@@ -193,7 +193,7 @@ open_tables_are_left_alone(Config) ->
                 {ok, c} = dats:open_file(c, [{file, Directory}])
             end),
             receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
-            %% The server hears of it before it hears of what is asked from now on.
+            %% The server gets the message about the end before it gets later requests.
             _ = dats:info(c, users),
             ?assertEqual(ok, dats:destroy(Directory))
         end
@@ -202,7 +202,7 @@ open_tables_are_left_alone(Config) ->
     ?assertEqual(ok, dats:destroy(Free)),
     ?assertEqual(ok, dats:destroy(Other)).
 
-%% What a crash leaves of a table that is removed is damaged, and removed by the same call.
+%% A crash leaves a damaged table of one that is being removed; the same call removes it.
 broken_off(Config) ->
     Directory = make(Config, t, [], numbers(10)),
     [ok = file:delete(File) || File <- filelib:wildcard(filename:join(Directory, "manifest"))],
@@ -245,7 +245,7 @@ repaired(Config) ->
                 {error, {access_mode, Directory}},
                 dats:open_file(Type, [{file, Directory}, {repair, force}, {access, read} | Options])
             ),
-            %% What is damaged shows when it is opened.
+            %% Damage shows when the table is opened.
             ok = file:delete(filename:join(Directory, "manifest")),
             ?assertMatch({error, {damaged, Directory, _}}, dats:open_file(Directory)),
             ?assertEqual({error, {needs_repair, Directory}}, Open(false)),
@@ -278,7 +278,7 @@ repaired(Config) ->
      || Type <- [set, ordered_set, bag, duplicate_bag]
     ].
 
-%% The options say what the table was, unless the records say otherwise.
+%% The options give type and position of keys, unless the records say otherwise.
 a_lost_description(Config) ->
     Directory = make(Config, t, [{type, ordered_set}, {keypos, 2}], numbers(100)),
     Before = content(Directory),
@@ -294,7 +294,7 @@ a_lost_description(Config) ->
     ok = file:delete(filename:join(Directory, "manifest")),
     ?assertEqual({error, {not_a_dats_table, Directory}}, Open([{type, ordered_set}, {keypos, 2}])).
 
-%% What is still to be merged is saved, and is in chunks merged.
+%% Values that are still to be merged are saved; in chunks they are merged.
 merges(Config) ->
     [
         begin
@@ -323,7 +323,7 @@ spoil(File) ->
     {ok, <<Start:5/binary, Byte, Rest/binary>>} = file:read_file(File),
     ok = file:write_file(File, <<Start/binary, (Byte bxor 1), Rest/binary>>).
 
-%% Returns what is logged meanwhile.
+%% Collects the log meanwhile.
 start_log() ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
     self().

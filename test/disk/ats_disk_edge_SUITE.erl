@@ -1,5 +1,5 @@
-%% Deeds of others in the directory of a table: links that are turned, files that are removed or
-%% are no files, directories that cannot be written to; and what the system refuses.
+%% Changes by others in the directory of a table: links that are turned, files that are removed or
+%% are no files, directories that cannot be written to; and refusals of the system.
 -module(ats_disk_edge_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -83,7 +83,7 @@ the_lock_is_that_of_the_directory(Config) ->
 open_in_another_vm(Directory) ->
     dats:open_file(t, [{file, Directory}]).
 
-%% A link with the name of a file that is to be made does not say what is overwritten.
+%% A link with the name of a new file does not redirect the write.
 links_are_not_followed(Config) ->
     Precious = ats_disk_lib:file(Config, precious),
     ok = file:write_file(Precious, "precious"),
@@ -98,7 +98,7 @@ links_are_not_followed(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     ?assertEqual([{1, one}], dats:tab2list(T)).
 
-%% What has the name of a file and is none is named, and not waited for.
+%% Anything else under the name of a file is reported, and not waited for.
 what_is_no_file(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     ok = dats:insert(T, {1, one}),
@@ -190,7 +190,7 @@ paths_are_spelled_differently(Config) ->
     [?assertEqual(ok, dats:close(T)) || _ <- lists:seq(1, 4)],
     ?assertEqual(undefined, dats:info(t)).
 
-%% As `dets' tells them.
+%% Errors are those of `dets'.
 errors_of_the_system_are_told(Config) ->
     Long = ats_disk_lib:file(Config, lists:duplicate(300, $a)),
     Loop = ats_disk_lib:file(Config, loop),
@@ -210,7 +210,7 @@ errors_of_the_system_are_told(Config) ->
     ),
     ?assertMatch({error, {file_error, Nowhere, _}}, dats:open_file(t, [{file, Nowhere}])).
 
-%% Where no more files can be opened, that is told, and other tables go on.
+%% A lack of file descriptors is reported, and other tables go on.
 descriptors_are_used_up(Config) ->
     Answers = in_another_vm(open_many, ats_disk_lib:file(Config, many), "ulimit -n 60; "),
     {Opened, [_ | _] = Failed} =

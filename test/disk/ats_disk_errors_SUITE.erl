@@ -1,4 +1,4 @@
-%% Exceptions of `dats' name the call that failed and, in words, what is wrong with it.
+%% Exceptions of `dats' name the call that failed and, in words, the fault.
 -module(ats_disk_errors_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -129,7 +129,7 @@ filters(Config) ->
         Range(unbounded, unbounded, Yes, 2)
     ).
 
-%% What is no handle, or that of a select that has ended, has an answer.
+%% A term that is no handle, or the handle of an ended select, has an answer.
 handles(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     [ok = dats:write(T, N, N) || N <- lists:seq(1, 300)],

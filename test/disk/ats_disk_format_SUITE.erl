@@ -65,11 +65,11 @@ bytes_are_kept(Config) ->
     ok = dats:write(T, {1, 2, 3, 4}, 5),
     ?assertEqual({ok, 5}, dats:read(T, {1, 2, 3, 4})),
     ?assertEqual(not_found, dats:read(T, {4, 3, 2, 1})),
-    %% Other functions see what is kept.
+    %% Other functions see the stored form.
     ?assertEqual([{<<4, 3, 2, 1>>, <<5:32>>}], dats:tab2list(T)),
     ok = dats:write(T, {1, 2, 3, 4}, 6),
     ?assertEqual({ok, 6}, dats:read(T, {1, 2, 3, 4})),
-    %% What is no value of the format deletes.
+    %% A term that is no value of the format deletes.
     ok = dats:write(T, {1, 2, 3, 4}, delete),
     ?assertEqual(not_found, dats:read(T, {1, 2, 3, 4})).
 
@@ -96,7 +96,7 @@ keys_have_the_order_of_their_bytes(Config) ->
 
 reversed({A, B, C, D}) -> {D, C, B, A}.
 
-%% In memory, in several files, when they are merged, and when values are converted. The rows are
+%% Merges in memory, in several files, in compactions, and in conversions of values. The rows are
 %% `{Key, Value}' with the key {N, 0, 0, 0}.
 values_are_merged_as_the_program_has_them(Config) ->
     Options = [?FORMAT, {merge, {module, ats_sum_merge}}],
@@ -287,8 +287,8 @@ several_modules() ->
                                      short_circuit = fun ats_number_format:is_million/2,
                                      delete = fun osmos_table_format:never/2}.
 
-%% What is written to one key is merged by the functions in compaction, in reads, and after opening
-%% again, with which the directory is asked for no format.
+%% Values of one key are merged by the functions in compaction, in reads, and after opening again
+%% without a format.
 functions_of_several_modules(Config) ->
     Format = several_modules(),
     Options = [{format, Format}, {max_memory_entries, 16}],

@@ -96,7 +96,7 @@ merges(Config) ->
             ok = dats:delete(Table, key),
             ?assertEqual(not_found, dats:read(Table, key)),
             ?assertEqual(0, dats:info(Table, size)),
-            %% What is inserted replaces; what is written is merged with it.
+            %% An insert replaces; a write is merged with the value.
             ok = dats:insert(Table, {key, hd(Operands)}),
             [ok = dats:write(Table, key, Operand) || Operand <- tl(Operands)],
             ?assertEqual({ok, Expected}, dats:read(Table, key)),
@@ -140,8 +140,8 @@ operands_that_are_refused(Config) ->
     Sum = ats_disk_lib:open(Config, sum, [{merge, sum}]),
     [?assertError(badarg, dats:write(Sum, k, Wrong)) || Wrong <- [a, [], {1}, <<"1">>, self()]],
     ?assertEqual(not_found, dats:read(Sum, k)),
-    %% What was inserted need not be a value of the merge. Then what is written cannot be merged
-    %% with it, which the key says, and no other.
+    %% An inserted value need not be one of the merge. Then later writes cannot be merged with it;
+    %% only this key reports that.
     ok = dats:insert(Sum, {k, atom}),
     ok = dats:write(Sum, k, 1),
     ok = dats:write(Sum, other, 1),
@@ -161,7 +161,7 @@ operands_that_are_refused(Config) ->
     ?assertEqual(1, dats:info(Sum, size)),
     ok = dats:write(Sum, k, 5),
     ?assertEqual({ok, 5}, dats:read(Sum, k)),
-    %% As in osmos, there are only pairs.
+    %% Tables have only pairs, as in osmos.
     Third = ats_disk_lib:open(Config, third, [{merge, sum}, {keypos, 2}, {type, ordered_set}]),
     ?assertError(badarg, dats:write(Third, a, 1)),
     Select = fun() -> dats:select_range(Third, unbounded, unbounded, fun(_, _) -> true end, 1) end,
@@ -315,7 +315,7 @@ a_select_is_one_moment(Config) ->
             end
     end.
 
-%% No operand is lost while other processes merge, flush and compact.
+%% Operands survive while other processes merge, flush and compact.
 writers_at_the_same_time(Config) ->
     T = ats_disk_lib:open(Config, t, [{merge, sum}, {memory, 200000}]),
     Writer = fun(Seed) ->

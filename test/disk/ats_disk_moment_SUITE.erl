@@ -98,7 +98,7 @@ answers(T, Type, Keys) ->
         {to_ets, copy(T, Type)},
         {to_ats, to_ats(T, Type)},
         {qlc, qlc:e(qlc:q([O || O <- dats:table(T), tuple_size(O) > 1]))},
-        %% There may be a key behind which nothing is looked for: '$end_of_table'.
+        %% The key may be '$end_of_table', behind which nothing is looked for.
         {qlc_steps, attempt(fun() -> qlc:e(dats:table(T, [{traverse, first_next}])) end)},
         {explain, is_map(dats:explain(T, ?ALL))}
     ].
@@ -140,8 +140,8 @@ in_order(Objects) ->
 
 %% ----- the oracle -----
 
-%% Snapshots of tables of all types show at any later time what the table has shown when they were
-%% made, by every function, and differ as what they show does.
+%% Snapshots of tables of all types show the table as it was when they were made, by every function
+%% and at any later time, and their differences are those of the contents.
 oracle(Config) ->
     ok = ats_term_gen:prepare(),
     [oracle(Config, Type) || Type <- ?TYPES],
@@ -261,7 +261,7 @@ merges(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}, {merge, sum}, {memory, 1 bsl 17}]),
     sums(T, fun(S, K) -> [V || {_, V} <- dats:lookup(S, K)] end).
 
-%% The module is asked when a snapshot is read, and what it says is not written to the table.
+%% The module is asked when a snapshot is read, and its results are not written to the table.
 merged_by_a_module(Config) ->
     Options = [{type, ordered_set}, {merge, {module, ats_sum_merge}}, {memory, 1 bsl 17}],
     T = ats_disk_lib:open(Config, t, Options),
@@ -464,7 +464,7 @@ bound(Config) ->
         dats:snapshot(T)
     end,
     First = Make(0),
-    %% What is in files is no memory.
+    %% Objects in files take no memory.
     ?assertEqual([{1, 0, Long}], dats:lookup(First, 1)),
     Later = [begin
                  ok = dats:insert(T, {1, N}),
@@ -473,7 +473,7 @@ bound(Config) ->
                  ok = dats:flush(T),
                  {N, S}
              end || N <- lists:seq(1, 30)],
-    %% They are counted just after they have ended.
+    %% Snapshots are counted just after they have ended.
     Counted = fun() -> #{number := N, evicted := E} = dats:info(T, snapshots), N + E =:= 31 end,
     ats_test_lib:until(Counted, 5000),
     #{memory := Memory, number := Number} = dats:info(T, snapshots),
@@ -594,7 +594,7 @@ large_differences(Config) ->
         exit({counted, dats:diff(First, Second, Count, 0)})
     end, [monitor, {max_heap_size, #{size => 2000000, kill => true, error_logger => true}}]),
     ?assertEqual({counted, 30000}, receive {'DOWN', Monitor, process, Pid, Why} -> Why end),
-    %% What both have is not read.
+    %% Files that both snapshots have are not read.
     ok = dats:compact(T),
     Third = dats:snapshot(T),
     ok = dats:insert(T, {5, new}),

@@ -1,5 +1,5 @@
-%% Functions of `dats' that replace all objects: from other tables, and from a function. What is
-%% wrong is found before anything changes, and the objects change at one moment.
+%% Functions of `dats' that replace all objects: from other tables, and from a function. Errors are
+%% found before anything changes, and the objects change at one moment.
 -module(ats_disk_replace_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -80,7 +80,7 @@ what_fails_changes_nothing(Config) ->
     T = ats_disk_lib:open(Config, t, [{keypos, 2}]),
     ?assertEqual([{old, old}], dats:tab2list(T)).
 
-%% The objects of the same key are what the type, or the merge, makes of them.
+%% The type, or the merge, decides about objects of the same key.
 as_deleted_and_inserted(Config) ->
     E = ets:new(e, [duplicate_bag]),
     true = ets:insert(E, [{N rem 700, N rem 3} || N <- lists:seq(1, 5000)]),
@@ -112,7 +112,7 @@ as_deleted_and_inserted(Config) ->
      || Way <- Ways
     ].
 
-%% Those of a key may have another order than in a list of all.
+%% Objects of a key may have another order than in a list of all.
 in_chunks({Objects, Continuation}) -> Objects ++ in_chunks(ets:select(Continuation));
 in_chunks('$end_of_table') -> [].
 
@@ -176,7 +176,7 @@ replace(Sources) ->
     [ok = dats:from_ets(t, E) || E <- Sources],
     replace(Sources).
 
-%% Sources of more than 128 MiB: the first part replaces what was there, what follows is inserted.
+%% Sources of more than 128 MiB: the first part replaces the old objects, the rest is inserted.
 %% Nothing is changed if another table has an object that has no key here.
 more_than_at_one_moment(Config) ->
     T = ats_disk_lib:open(Config, t, [{keypos, 2}]),

@@ -1,5 +1,5 @@
-%% Selects as those of osmos: what they keep of the table, and for how long. And how much of a table
-%% those read that delete what they find.
+%% Selects as those of osmos: the part of the table that they keep, and for how long. And how much
+%% of a table is read by those that delete objects.
 -module(ats_disk_select_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -10,7 +10,7 @@
 -export([bounds_by_functions/1, functions_are_asked_rarely/1, pending_keys_beside_a_range/1]).
 
 -define(FORMAT, {format, {term, term_replace, 4096}}).
-%% Not to be reached.
+%% A limit far above the tested times.
 -define(PATIENCE_MS, 20000).
 
 suite() -> [{timetrap, {minutes, 15}}].
@@ -68,7 +68,7 @@ complete_selects_keep_nothing(Config) ->
         end
      || {Lower, Upper, N} <- Complete
     ],
-    %% Those of `range/3' go a moment later, too.
+    %% Snapshots of `range/3' go a moment later, too.
     none_soon(T),
     {ok, [_], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
     ?assertEqual(1, snapshots(T)),
@@ -76,7 +76,7 @@ complete_selects_keep_nothing(Config) ->
     ?assertEqual(299, length(Rest)),
     none_soon(T).
 
-%% What is deleted is freed a moment later.
+%% Deleted snapshots are freed a moment later.
 none_soon(T) ->
     ats_test_lib:until(fun() -> snapshots(T) =:= 0 end, ?PATIENCE_MS).
 
@@ -105,7 +105,7 @@ forgotten_selects(Config) ->
         fun() -> maps:with([snapshots, pinned_bytes], dats:info(T, stats)) =:=
                      #{snapshots => 0, pinned_bytes => 0}
         end, ?PATIENCE_MS),
-    %% What was read before is in the handle; what is behind it is gone.
+    %% Rows read before are in the handle; later ones are gone.
     [
         ?assertEqual({error, {bad_select_handle, Handle}}, dats:select_continue(T, Handle, 200))
      || Handle <- Handles
@@ -265,7 +265,7 @@ rows(T, Lower, Upper, N) ->
     {ok, Rows, _} = dats:select_range(T, Lower, Upper, fun(_, _) -> true end, N),
     {ok, Rows}.
 
-%% Of a table that was just opened, nothing is in memory: what a search reads is counted.
+%% A table that was just opened has nothing in memory: reads of a search are counted.
 functions_are_asked_rarely(Config) ->
     Options = [{directory, ats_disk_lib:file(Config, t)}, {format, {binary, binary_replace, 512}}],
     {ok, T} = dats:open(t, Options),

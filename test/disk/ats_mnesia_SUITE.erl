@@ -75,7 +75,7 @@ types_are_added(Config) ->
         ?assertEqual([], OfMnesia(Asked)),
         ?assertEqual([ok, ok], [call(Asked, ats_mnesia, register, []) || _ <- [1, 2]]),
         ?assertEqual(Expected, OfMnesia(Asked)),
-        %% By the parameter, whichever application starts first.
+        %% Registers by the parameter, with either application started first.
         [begin
              ok = call(Node, application, load, [ats]),
              ok = call(Node, application, set_env, [ats, mnesia, true]),
@@ -140,7 +140,7 @@ restarts(Config) ->
         end,
         restart(),
         Left(objects(500)),
-        %% What the log has is there, too, and so is what is written to it now.
+        %% Objects in the log are there, too, and so are later writes.
         [fill(Name, 501) || {Name, Alias, _} <- tables(), Alias =/= ats_ram],
         {atomic, ok} = mnesia:add_table_index(dats_disc_set, more),
         restart(),
@@ -187,7 +187,7 @@ fallbacks(Config) ->
         ok = mnesia:install_fallback(File),
         restart(),
         [?assertEqual(objects(300), contents(Name), Name) || Name <- names()],
-        %% As from a dump, which tables in memory are loaded from each time.
+        %% Loads from a dump, as tables in memory are each time.
         restart(),
         [?assertEqual(objects(300), contents(Name), Name) || Name <- names()]
     end).
@@ -328,7 +328,7 @@ selects_read_ranges(Config) ->
              Query = qlc:q([V || #person{key = K, value = V} <- mnesia:table(t),
                                  K > {99, 19800}]),
              ?assertEqual([19899, 19999], transaction(fun() -> qlc:e(Query) end)),
-             %% In chunks, with what the transaction has written in between.
+             %% Reads in chunks, with writes of the transaction in between.
              Whole = [{#person{key = {7, '_'}, _ = '_'}, [], ['$_']}],
              Chunked = transaction(fun() ->
                  mnesia:write(t, #person{key = {7, 8}, value = new}, write),
@@ -346,7 +346,7 @@ indexes_are_kept(Config) ->
     Fill = fun() ->
         create(t, dats_disc, set, [{index, [value]}]),
         fill(t, 500),
-        %% What the log has is replayed into the table, and not into its indexes.
+        %% Changes in the log are replayed into the table, and not into its indexes.
         dumped = mnesia:dump_log()
     end,
     IsBuilt = fun(Node) ->

@@ -142,8 +142,7 @@ backups_make_tables_with_indexes(Config) ->
         Restored()
     end).
 
-%% Of a table that was ours when the backup was made, and is one of Mnesia in
-%% memory now.
+%% A table was ours when the backup was made, and is one of Mnesia in memory now.
 backups_change_types(Config) ->
     on_one_node(Config, fun() ->
         [begin
@@ -155,7 +154,7 @@ backups_change_types(Config) ->
          end || {Saved, Now} <- changes(), How <- [changed, made_anew]]
     end).
 
-%% Mnesia leaves a table empty that it makes `ram_copies', whatever type it had. That the table was
+%% Mnesia leaves a table empty that it makes `ram_copies', for any earlier type. That the table was
 %% one of ours changes nothing, also where it becomes one of ours once more.
 backups_make_tables_of_mnesia(Config) ->
     on_one_node(Config, fun() ->

@@ -1,5 +1,5 @@
-%% Tables of Mnesia on disk get changes a little later than transactions are done: what is read and
-%% kept meanwhile.
+%% Tables of Mnesia on disk get changes a little later than transactions are done: reads meanwhile,
+%% and changes that wait.
 -module(ats_mnesia_writer_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -90,7 +90,7 @@ take_step(Step, Run) ->
 answer(Table, {Function, Arguments}) ->
     answer_in(Function, [Table | Arguments]).
 
-%% What has no order is sorted; the first key of a set is any.
+%% Results without order are sorted; the first key of a set is any.
 answer_in(dirty_first, [Table]) ->
     case mnesia:table_info(Table, type) of
         ordered_set -> mnesia:dirty_first(Table);
@@ -122,7 +122,7 @@ keys_are_read_without_waiting(Config) ->
                  ?assertEqual([[(object(1))#person{value = new}], [], [object(3)]],
                               [mnesia:dirty_read(Name, N) || N <- [1, 2, 3]])
              end || {Name, _} <- Sets],
-            %% What is not of one key waits.
+            %% Changes of more than one key wait.
             Sizes = [{spawn_size(Name), Alias} || {Name, Alias} <- Sets],
             [?assertEqual(case Alias of ats_disc -> 2; dats_disc -> waits end,
                           receive {Size, N} -> N after ?SHORT_MS -> waits end)
@@ -173,7 +173,7 @@ tables_are_closed_when_changes_are_on_disk(Config) ->
          end || Count <- [100, 101, 102]]
     end).
 
-%% Those who write more wait.
+%% Processes that write more wait.
 changes_that_wait_take_bounded_memory(Config) ->
     on_one_node(Config, fun() ->
         [create(Name, Alias, Type, []) || {Name, Alias, Type} <- ?ON_DISK],

@@ -1,5 +1,5 @@
-%% The functions of osmos on tables on disk: what its own tests do, what they leave out, and what is
-%% known to go wrong there.
+%% The functions of osmos on tables on disk: its own tests, cases that these leave out, and its
+%% known faults.
 -module(ats_osmos_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -162,7 +162,7 @@ the_first_row_is_merged(Config) ->
     ok = dats:write(T, 2, 7),
     ?assertEqual([{2, 7}, {3, 2}], From(2)).
 
-%% What was deleted stays so, wherever older parts are; what is written then begins anew.
+%% A deleted key stays deleted, wherever older values are; later writes begin anew.
 deletes_after_a_flush(Config) ->
     Formats = [{{term, uint64_sum_delete, 128}, 1, 2, 3},
                {{term, {uint64_vector_sum_delete, 2}, 128}, {1, 2}, {3, 4}, {4, 6}}],
@@ -187,7 +187,7 @@ deletes_after_a_flush(Config) ->
         end
      || {Format, A, B, Sum} <- Formats
     ],
-    %% Where values are replaced, osmos has no delete.
+    %% A format that replaces values has no delete in osmos.
     T = open(Config, {binary, binary_replace, 64}),
     ok = dats:write(T, <<"k">>, <<>>),
     ?assertEqual({ok, <<>>}, dats:read(T, <<"k">>)),
@@ -235,7 +235,7 @@ selects_while_writing(Config) ->
 %% What goes wrong
 %%--------------------------------------------------------------------------------------------
 
-%% The directory as it is on disk, while the table is open: what a crash leaves.
+%% The directory as it is on disk, while the table is open, as a crash leaves it.
 crash(Config, From, To) ->
     Directory = ats_disk_lib:file(Config, To),
     ok = file:make_dir(Directory),
@@ -247,7 +247,7 @@ crash(Config, From, To) ->
     ],
     Directory.
 
-%% Of a write, only a part is on disk. What is written later is not behind it.
+%% Only a part of a write is on disk. Later writes do not go behind it.
 what_is_written_behind_a_torn_journal(Config) ->
     T = open(Config, {term, term_replace, 512}),
     _ = [ok = dats:write(T, N, N) || N <- lists:seq(1, 100)],
@@ -334,7 +334,7 @@ a_slow_function_delays_nobody(Config) ->
             ?assertEqual([{N, N} || N <- lists:seq(1, 100)], Rows)
     end.
 
-%% What a merge has left that was not completed is removed.
+%% Files of an incomplete merge are removed.
 left_over_files(Config) ->
     Format = {term, term_replace, 512},
     T = open(Config, Format),
@@ -384,8 +384,8 @@ begun(T) ->
     {ok, [{1, 1}], Handle} = dats:select_range(T, unbounded, unbounded, fun(_, _) -> true end, 1),
     Handle.
 
-%% Of more selects, that is given up which was not continued for longest, whatever was read for it
-%% already.
+%% Beyond the limit, the select that was not continued for longest is given up, however much it has
+%% read already.
 most_selects(Config) ->
     T = open(Config, {term, term_replace, 512}, [{max_selects, 3}]),
     _ = [ok = dats:write(T, N, N) || N <- lists:seq(1, 1000)],
@@ -443,9 +443,9 @@ wrong_options(Config) ->
 %% Sizes
 %%--------------------------------------------------------------------------------------------
 
-%% A file of osmos has of each record what its key has not in common with the key before, the value,
-%% and three bytes of lengths; no filter, no checksums, and no types. Without compression, a table
-%% of the same records takes 2.2 to 4.4 times as many bytes.
+%% A file of osmos has, for each record, the part of its key that differs from the key before, the
+%% value, and three bytes of lengths; no filter, no checksums, and no types. Without compression, a
+%% table of the same records takes 2.2 to 4.4 times as many bytes.
 formats_are_compact(Config) ->
     _ = rand:seed(exsss, 7),
     Random = fun(_) -> base64:encode(rand:bytes(11)) end,

@@ -1,8 +1,8 @@
-%% An `ordered_set' of `ets' and one on disk do the same, with terms of every kind: what programs do
-%% with the ordered tables on disk of tcerl, function by function.
+%% An `ordered_set' of `ets' and one on disk do the same, with terms of every kind: the functions
+%% that programs call for the ordered tables on disk of tcerl, one by one.
 %%
-%% Objects, keys and match specifications are random. What is asked for is partly in memory, partly
-%% in files of small blocks, and the table is closed and opened again on the way.
+%% Objects, keys and match specifications are random. Objects are partly in memory, partly in files
+%% of small blocks, and the table is closed and opened again on the way.
 -module(ats_tcerl_SUITE).
 
 -include_lib("proper/include/proper.hrl").
@@ -171,7 +171,7 @@ selections(Config) ->
         ]
     end).
 
-%% In chunks of any length, in both directions.
+%% Selects in chunks of any length, in both directions.
 chunked_selections(Config) ->
     on_tables(Config, 25, fun(Table, Pair) ->
         Spec = [{Head, _, _} | _] = ats_spec_gen:spec(Table),
@@ -197,7 +197,7 @@ deletions(Config) ->
         Before = ets:tab2list(Ets),
         compare(Pair, Table, Call, Argument),
         ?assert(are_equal(Pair)),
-        %% There is as much to be deleted the next time.
+        %% Restores the objects for the next deletion.
         true = ets:insert(Ets, Before),
         ok = dats:insert(?NAME, Before)
     end).
@@ -217,8 +217,8 @@ on_tables(Config, Tables, Do) ->
     ],
     ok.
 
-%% The table on disk answers what `ets' does, or what is right where `ets' is known to be wrong, and
-%% has the same afterwards.
+%% The table on disk gives the answer of `ets', or the right one where `ets' is known to be wrong,
+%% and has the same objects afterwards.
 compare({Ets, _}, #{keypos := KeyPos} = Table, Call, Argument) ->
     Contents = ets:tab2list(Ets),
     Answer = outcome(fun() -> answer(dats, ?NAME, Call, Argument) end),
@@ -275,8 +275,8 @@ modelled(_, {raised, Reason, _}) -> {error, Reason}.
 
 %% ----- whole tables -----
 
-%% A table of `ets' and back. What the other one had before is gone on the way to the disk, and
-%% stays on the way back.
+%% A table of `ets' and back. Old objects of the target are gone on the way to the disk, and stay on
+%% the way back.
 transfers(Config) ->
     Property = ?FORALL({Old, New}, {objects(), objects()}, begin
         {Ets, _} = Pair = both(Config, 1),

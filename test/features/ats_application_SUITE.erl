@@ -1,6 +1,6 @@
 %% The parts that a release gets that uses tables: these modules and a library, as `make build'
-%% leaves them. Measurements, the demonstration, tests, stores for comparison, and what only tests
-%% can do are not among them.
+%% leaves them. Measurements, the demonstration, tests, stores for comparison, and functions for
+%% tests are not among them.
 %%
 %% ATS_RELEASE names the folder of an application that is built already.
 -module(ats_application_SUITE).
@@ -129,7 +129,7 @@ native(Beam) ->
     {Exports -- [{module_info, 0}, {module_info, 1}],
      lists:append([Fs || {attribute, _, nifs, Fs} <- Forms])}.
 
-%% What tests force tables with is there for them, and in no other build.
+%% Functions that force tables exist for tests, and in no other build.
 nothing_can_be_forced(Config) ->
     {Exported, _} = native(file(Config, "ebin", "ats_nif.beam")),
     {Tested, _} = native(code:which(ats_nif)),
@@ -162,7 +162,7 @@ no_stores_for_comparison(Config) ->
     [?assertEqual(Rival, ats:info(ats:new(t, [Type, {backend, Rival}]), backend))
      || {Type, Rival} <- Rivals].
 
-%% Returns what the exception says of the options.
+%% Returns the text of the exception about the options.
 refused(Fun) ->
     try Fun() of
         Made -> ct:fail({made, Made})

@@ -49,7 +49,7 @@ as_ets_lists_them(_) ->
     Pairs = [{M:new(t, [Type, private]), M} || Type <- ?TYPES, M <- [ets, ats]],
     [?assertEqual([], ats:info(T, binary)) || {T, ats} <- Pairs],
     [M:insert(T, Objects) || {T, M} <- Pairs],
-    %% What was used to get here shall be no reference any more when the first is asked.
+    %% Collects garbage, so that the terms used so far are no references when the first is asked.
     erlang:garbage_collect(),
     [Listed | _] = All = [lists:sort(M:info(T, binary)) || {T, M} <- Pairs],
     ?assertEqual([Listed], lists:usort(All)),
@@ -97,7 +97,7 @@ each_once(_) ->
                 )
              || Some <- Found
             ],
-            %% Those that go are of another size.
+            %% Binaries that go are of another size.
             [
                 ?assertEqual(N, length([stays || {_, 1100, _} <- Some]))
              || Some <- Found
@@ -151,7 +151,7 @@ of_no_table(_) ->
     ?assertEqual(undefined, ats:info(no_such_table, binary)),
     [?assertError(badarg, ats:info(Wrong, binary)) || Wrong <- [1, "t", make_ref(), {t}]].
 
-%% No message, monitor, link or process stays, and the binaries go with their objects.
+%% All binaries go with their objects, and no message, monitor, link or process stays.
 nothing_is_left(_) ->
     T = ats:new(t, []),
     ats:insert(T, [{K, bytes(2000)} || K <- lists:seq(1, 3000)]),

@@ -1,7 +1,7 @@
-%% Tables at the shell: `i/0' and its kin print what those of `ets' print, and understand the same.
+%% Tables at the shell: `i/0' and its kin print the same as those of `ets', and understand the same.
 %%
-%% A process plays the terminal: it answers questions by lines that it was given, and keeps what
-%% was printed.
+%% A process plays the terminal: it answers questions by lines that it was given, and keeps the
+%% output.
 -module(ats_browser_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -108,7 +108,7 @@ objects() ->
         [{{wide, N}, lists:duplicate(60, N)} || N <- lists:seq(1, 5)] ++
         [{"key", <<"binary">>, 1.5}, {a}, {[], #{a => 1}}].
 
-%% Compares what a person sees and types with a table of each module.
+%% Compares output and input at the terminal with a table of each module.
 compare(Options, Lines, Arguments) ->
     [Expected, Found] = [
         begin

@@ -99,8 +99,8 @@ init_table_replaces(_) ->
     end),
     ok.
 
-%% A function may return anything, fail, or provide what cannot be inserted: what was inserted
-%% before stays, and it is told to close if its objects were to blame.
+%% A function may return anything, fail, or provide terms that cannot be inserted: earlier objects
+%% stay, and it is told to close if its objects were to blame.
 init_functions_that_misbehave(_) ->
     Self = self(),
     Then = fun(close) -> Self ! closed; (read) -> end_of_input end,
@@ -188,7 +188,7 @@ dets(Config, Options, Function) ->
     _ = dets:close(D),
     Result.
 
-%% What Dets holds comes into a table and back.
+%% Objects of Dets come into a table and back.
 there_and_back(Config) ->
     [
         compare([Type, {keypos, 2}], fun(M, T) ->
@@ -336,7 +336,7 @@ fixation_ends(Config) ->
     ?assertEqual(false, S:info(T, safe_fixed)),
     S:delete(T).
 
-%% What is there throughout gets into the file.
+%% Objects that are there throughout get into the file.
 changing_table(Config) ->
     S = subject(),
     Stable = lists:seq(2, 4000, 2),

@@ -1,4 +1,4 @@
-%% Documentation in the shell: what `h(ats)' finds, and whether the examples in it are true.
+%% Documentation in the shell: `h(ats)' finds it, and its examples are true.
 -module(ats_documentation_SUITE).
 
 -include_lib("kernel/include/eep48.hrl").
@@ -119,8 +119,8 @@ called(Module) ->
 
 %% ----- running -----
 
-%% Returns what is wrong with an example. It has a directory of its own, and a process whose tables
-%% end.
+%% Returns the fault of an example, if any. It has a directory of its own, and a process whose
+%% tables end.
 outcome(Config, {Module, {Name, Arity}}, Example) ->
     Folder = lists:flatten(io_lib:format("~s_~s_~b", [Module, Name, Arity])),
     _ = file:del_dir_r(filename:join(proplists:get_value(priv_dir, Config), Folder)),
@@ -136,7 +136,7 @@ outcome(Config, {Module, {Name, Arity}}, Example) ->
         end
     end).
 
-%% What `h' shows, which asks now and then if it shall go on.
+%% Returns the output of `h', which asks now and then if it shall go on.
 shown([Module | Function]) ->
     {ok, Docs} = code:get_doc(Module),
     unicode:characters_to_list(apply(shell_docs, render, [Module] ++ Function ++ [Docs])).

@@ -1,4 +1,4 @@
-%% The option `full_scan': which queries read the whole table, and what a table makes of them.
+%% The option `full_scan': which queries read the whole table, and the reaction of the table.
 -module(ats_full_scan_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -6,7 +6,7 @@
 
 -export([all/0]).
 -export([allowed/1, refused/1, not_concerned/1, warned_of/1, shown/1, invalid/1]).
-%% Of the handler of `logger'.
+%% Callback of the handler of `logger'.
 -export([log/2]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
@@ -29,7 +29,7 @@ for_each_type(Options, Fun) ->
         ?TYPES
     ).
 
-%% Calls that read everything, and what they return of our table.
+%% Calls that read everything, and their results for our table.
 scans() ->
     [
         {fun(T) -> ats:select(T, ?SCAN) end, [true]},
@@ -94,7 +94,7 @@ not_concerned(_) ->
         ?assertEqual(100, ats:select_delete(T, [{'_', [], [true]}]))
     end).
 
-%% There is one warning in a second at most, and the results are there.
+%% Warnings come at most once in a second, and the results are there.
 warned_of(_) ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self(), level => warning}),
     try
@@ -109,7 +109,7 @@ warned_of(_) ->
         timer:sleep(1100),
         [?assertEqual(Result, Scan(T)) || {Scan, Result} <- scans()],
         ?assertMatch([_ | _], warnings()),
-        %% What is bounded is no reason to warn.
+        %% A bounded query is no reason to warn.
         timer:sleep(1100),
         ?assertEqual([], ats:select(T, [{{{7, '_'}, '$1'}, [{'>', '$1', 7}], ['$1']}])),
         ?assertEqual([], warnings())

@@ -1,5 +1,5 @@
 %% The order of the modules: calls go downwards, from the facade `ats' to the native library, and
-%% what is below the facade serves any other facade, too.
+%% modules below the facade serve any other facade, too.
 -module(ats_layers_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -114,7 +114,7 @@ explanations_name_the_facade(_) ->
     ],
     ats:delete(T).
 
-%% Where a line ends, and a string is broken in two, depends on the length of the name.
+%% The length of the name decides where lines and strings are broken.
 on_one_line(Text) -> [C || C <- lists:flatten(Text), not lists:member(C, " \n\"")].
 
 filling_by_another_facade(_) ->

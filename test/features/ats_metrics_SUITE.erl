@@ -1,4 +1,4 @@
-%% @doc The maps of `ats_metrics' say what is so.
+%% @doc The maps of `ats_metrics' are correct.
 -module(ats_metrics_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -97,7 +97,7 @@ metrics_are_split(_) ->
             ct:fail(not_called)
     end.
 
-%% Whatever happens between the calls, the poller neither fails nor shows half a table.
+%% The poller neither fails nor shows half a table, with any changes between the calls.
 tables_that_come_and_go_do_no_harm(_) ->
     Deadline = erlang:monotonic_time(millisecond) + 1000,
     Churn = fun Loop() ->

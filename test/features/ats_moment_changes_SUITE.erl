@@ -1,5 +1,6 @@
-%% Functions that change what they find see a table as it was at one moment, and change what nobody
-%% has written since: lists that are inserted as one go as a whole, and what comes later stays.
+%% Functions that change the objects they find see a table as it was at one moment, and change
+%% objects that nobody has written since: lists that are inserted as one go as a whole, and later
+%% objects stay.
 -module(ats_moment_changes_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -82,7 +83,7 @@ beside_lists(Types, Change) ->
                 end,
          Put = fun(N) ->
                        true = ats:insert(T, [{Key, N} || Key <- Keys(N)]),
-                       %% So that a change of all has an end.
+                       %% Waits for room, so that a change of all has an end.
                        N rem 128 < 2 andalso await_room(T)
                end,
          Writers = [fun(N) -> Put(2 * N + Odd) end || Odd <- [0, 1]],
@@ -102,7 +103,7 @@ await_room(T) ->
             await_room(T)
     end.
 
-%% What another query has seen stays while objects are taken away.
+%% A snapshot shows objects while they are taken away.
 read_twice(T) ->
     Snapshot = ats:snapshot(T),
     Objects = ats:tab2list(Snapshot),
@@ -132,8 +133,8 @@ counters_keep_their_order(_Config) ->
      end || Type <- ?SETS, _ <- lists:seq(1, 40)],
     ok.
 
-%% Random programs: between the slices of a change other writes come, and snapshots. What nobody has
-%% written is changed, what was written stays as that has left it, and snapshots stay as they are.
+%% Random programs: between the slices of a change other writes come, and snapshots. Objects that
+%% nobody has written are changed, written ones stay as they are, and so do snapshots.
 what_comes_later_stays(_Config) ->
     [begin
          _ = rand:seed(exsss, {Seed, 1, 2}),
@@ -253,8 +254,8 @@ write(T, IsBag, Later, Notes, Then) ->
             ok
     end.
 
-%% Of equal objects those go that were there at the moment, also if the key has got more since, and
-%% so many that they are kept in another way.
+%% Equal objects go that were there at the moment, also if the key has got more since, and so many
+%% that they are kept in another way.
 equal_objects_are_counted(_Config) ->
     [begin
          T = ats:new(t, [ordered_duplicate_bag, public]),
@@ -298,7 +299,7 @@ own_results_are_not_met_again(_Config) ->
      end || Type <- ?SETS ++ ?DUPLICATE_BAGS, Keys <- [1, 10, 4000]],
     ok.
 
-%% Nothing of the moment is left in a table that was cleared; what came since stays.
+%% A cleared table keeps nothing of the moment; later objects stay.
 cleared_midway(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -327,7 +328,8 @@ deleted_midway(_Config) ->
      end || Type <- ?SETS ++ ?BAGS],
     ok.
 
-%% What a killed process has deleted is gone, the rest is there, and nothing is kept for it.
+%% Objects that a killed process has deleted are gone, the others are there, and nothing is kept for
+%% it.
 killed_midway(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),

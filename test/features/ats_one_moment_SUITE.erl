@@ -1,5 +1,5 @@
 %% Queries see a table as it was at one moment: lists that are inserted as one are seen as a whole,
-%% sums stay, and what was kept for queries goes with them.
+%% sums stay, and memory kept for queries goes with them.
 -module(ats_one_moment_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -119,7 +119,7 @@ transfers_keep_the_sum(_Config) ->
 
 values(T) -> ats:select(T, [{{'_', '$1'}, [], ['$1']}]).
 
-%% The writers have accounts of their own, so what one reads is what it has written.
+%% The writers have accounts of their own, so each reads its own writes.
 transfer(T, Accounts, N, Odd) ->
     Half = Accounts div 2,
     From = 2 * (N * 31 rem Half) + 1 + Odd,
@@ -148,7 +148,7 @@ counters_keep_their_order(_Config) ->
                         {a, A} = lists:keyfind(a, 1, Objects),
                         {b, B} = lists:keyfind(b, 1, Objects),
                         ?assert(lists:member(A - B, [0, 1])),
-                        %% So that counters change in place again.
+                        %% Pauses, so that counters change in place again.
                         timer:sleep(rand:uniform(3))
                 end),
          true = ats:delete(T)
@@ -251,7 +251,7 @@ places_have_lists_whole(_Config) ->
      end || Type <- ?ORDERED, Length <- [2, 10, 1000], Adapts <- [0, 50]],
     ok.
 
-%% Of each of two writers one object is always there: it is put under another key before it is
+%% One object of each of two writers is always there: it is put under another key before it is
 %% removed.
 places_see_each_token(_Config) ->
     [begin
@@ -294,7 +294,7 @@ memory_comes_back(_Config) ->
      end || Type <- [set, ordered_set]],
     ok.
 
-%% A process that is killed in a query gives back at once what that has kept.
+%% A process that is killed in a query gives back at once the memory kept for it.
 killed_queries_leave_nothing(_Config) ->
     T = ats:new(t, [ordered_set, public]),
     true = ats:insert(T, [{I, 0} || I <- lists:seq(1, 200000)]),

@@ -50,8 +50,8 @@ serve(Package, Folder) ->
     ok = file:write_file(filename:join(Package, "checksums.term"),
                          io_lib:format("~p.~n", [{Name, Sum}])).
 
-%% The metadata say what hex wants; no library and no test is in the package, and all that cargo
-%% builds a library from is.
+%% The metadata have the fields that hex needs. The package has no library and no test, but all
+%% files from which cargo builds a library.
 has_what_a_build_needs(Config) ->
     Package = proplists:get_value(package, Config),
     Metadata = proplists:get_value(metadata, Config),
@@ -128,7 +128,8 @@ environment(Config) ->
      {"ATS_PRECOMPILED_URL", proplists:get_value(url, Config)},
      {"ATS_PRECOMPILED_CACHE", filename:join(proplists:get_value(priv_dir, Config), "cache")}].
 
-%% The status of a program, and what it says. What a build by rebar3 sets does not reach it.
+%% Returns the status of a program, and its output. Variables set by a build by rebar3 do not reach
+%% it.
 run(Folder, Program, Arguments, Env) ->
     Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "REBAR_DEPS_DIR",
                                        "REBAR_CHECKOUTS_OUT_DIR", "ERL_LIBS", "ERL_FLAGS",

@@ -1,5 +1,5 @@
-%% @doc Precompiled libraries: what `build_nif.sh' fetches, what it refuses, and what it says when
-%% it builds the library instead.
+%% @doc Precompiled libraries: files that `build_nif.sh' fetches, files that it refuses, and its
+%% output when it builds the library instead.
 %%
 %% A server on this machine has the archives. A package is a copy of the files that take part; cargo
 %% is out of its sight, or in its place is a program that leaves a file of a few bytes.
@@ -83,7 +83,7 @@ wrong_target(Config) ->
     Env = [{"CARGO_BUILD_TARGET", "riscv64gc-unknown-linux-gnu"}],
     falls_back(Config, Env, ["has none of " ++ version() ++ " for riscv64gc-unknown-linux-gnu"]).
 
-%% A later virtual machine loads what was built for an earlier interface, and never the other way.
+%% A later virtual machine loads libraries for an earlier interface, and never the other way.
 other_interfaces(Config) ->
     [Major, Minor] = [list_to_integer(P) || P <- string:split(interface(), ".")],
     Later = lists:concat([Major, ".", Minor + 1]),
@@ -159,7 +159,7 @@ percent_encoded(Text) ->
                       _ -> "%" ++ integer_to_list(Byte, 16)
                   end || <<Byte>> <= unicode:characters_to_binary(Text)]).
 
-%% Places that are relative to what was asked for, and others.
+%% Redirections relative to the request, and absolute ones.
 redirected(Config) ->
     Archive = content(proplists:get_value(archive, Config)),
     Steps = #{"ats" => "/absolute/x", "absolute" => "../up/x", "up" => "a/../../dots/x",
@@ -268,7 +268,7 @@ needs_are_checked(Config) ->
             {skip, "there is no readelf here"}
     end.
 
-%% What the script makes from a library is what a build takes.
+%% A build accepts the archive that the script makes from a library.
 made_by_the_script(Config) ->
     case {os:type(), os:find_executable("readelf")} of
         {{unix, linux}, Found} when is_list(Found) ->
@@ -330,7 +330,7 @@ fake_cargo(Package) ->
     ok = file:change_mode(Script, 8#755),
     filename:dirname(Script).
 
-%% In the place of a folder with cargo comes one with links to all else that is in it.
+%% Replaces a folder with cargo by one with links to all other programs in it.
 path_without_cargo(Config) ->
     Folders = string:lexemes(os:getenv("PATH"), ":"),
     lists:flatten(lists:join(":", [without_cargo(Folder, Config) || Folder <- Folders])).
@@ -349,7 +349,8 @@ without_cargo(Folder, Config) ->
             Links
     end.
 
-%% The status of a script, and what it says. What a build by rebar3 sets does not reach it.
+%% Returns the status of a script, and its output. Variables set by a build by rebar3 do not reach
+%% it.
 run(Folder, Script, Arguments, Env) ->
     Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "ATS_SKIP_NIF_BUILD",
                                        "ATS_NIF_PATH", "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"]

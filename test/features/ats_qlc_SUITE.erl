@@ -321,7 +321,7 @@ pieces(Cursor) ->
 
 %% ----- explanations and plans -----
 
-%% What `qlc' says about a query is the same but for the name of the module. (The functions that
+%% Descriptions of queries by `qlc' are the same but for the name of the module. (The functions that
 %% run match specifications on lists are always those of `ets'.)
 explanations(_) ->
     [
@@ -360,7 +360,8 @@ explanation(M, Query, Options) ->
 
 unquoted(Text) -> [C || C <- lists:flatten(Text), C =/= $", C =/= $\n, C =/= $\s].
 
-%% The specification that `qlc' makes of a query with bounds on the key reads what is between them.
+%% The specification that `qlc' makes of a query with bounds on the key reads only objects between
+%% them.
 ranges_are_pushed_down(_) ->
     T = ats:new(large, [ordered_set, {keypos, 2}]),
     true = ats:insert(T, [{N rem 10, {N div 100, N}, v} || N <- lists:seq(0, 99999)]),
@@ -444,7 +445,7 @@ fixation_ends(_) ->
     ],
     ok.
 
-%% What is there throughout is met once, however the table is traversed.
+%% Objects that are there throughout are met once, in every kind of traversal.
 concurrent_changes(_) ->
     S = subject(),
     Stable = lists:seq(2, 2000, 2),
@@ -469,8 +470,8 @@ concurrent_changes(_) ->
     ],
     ok.
 
-%% A generator that is walked once more shows what was written since, and a walk that goes on shows
-%% nothing of it. The same handle may be there twice, and be walked by a filter.
+%% A generator that is walked once more shows later writes, and a walk that goes on shows nothing of
+%% it. The same handle may be there twice, and be walked by a filter.
 walked_again(_) ->
     [
         compare(Type, fun(M, T) ->
@@ -564,7 +565,7 @@ wrong_options(_) ->
     ],
     S = subject(),
     T = S:new(t, []),
-    %% Where `ets' raises something that is not in its documentation.
+    %% Arguments for which `ets' raises undocumented exceptions.
     ?assertEqual({error, badarg}, answer(S, table, [T, [{n_objects}]])),
     {fail, error, badarg, [{S, table, [T, a], _} | _] = Stack} = ats_oracle:call(S, table, [T, a]),
     Text = erl_error:format_exception(error, badarg, Stack),

@@ -1,5 +1,5 @@
-%% Snapshots of tables in memory, and what is read in many calls: both show one moment, whatever is
-%% written meanwhile, and leave nothing behind.
+%% Snapshots of tables in memory, and reads in many calls: both show one moment, with any writes
+%% meanwhile, and leave nothing behind.
 -module(ats_snapshots_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -40,7 +40,7 @@ end_per_suite(Config) ->
 
 %% ----- what a snapshot shows -----
 
-%% Random changes; after each some a snapshot, which is compared with what the table was.
+%% Random changes; after some of them a snapshot, which is compared with the table of that moment.
 a_snapshot_is_what_the_table_was(_Config) ->
     [begin
          T = new(Type, Options),
@@ -168,7 +168,7 @@ slots(S, I) ->
         Objects -> [Objects | slots(S, I + 1)]
     end.
 
-%% No function changes a snapshot, not by its owner and not by others.
+%% A snapshot is changed by no function, of its owner or of others.
 nothing_is_changed(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -208,7 +208,7 @@ in_another_process(Work) ->
     {Pid, Monitor} = spawn_monitor(Work),
     receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.
 
-%% A hundred snapshots beside writers: each is what its own reader saw first.
+%% A hundred snapshots beside writers: each stays as its own reader saw it first.
 many_at_once(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -257,7 +257,7 @@ differences(_Config) ->
          [change(T, 1) || _ <- lists:seq(1, Changes)],
          Second = ats:snapshot(T),
          Is = ats:tab2list(T),
-         %% What comes later does not matter.
+         %% Later changes do not matter.
          [change(T, 2) || _ <- lists:seq(1, 100)],
          ?assertEqual(sorted(Is), sorted(apply_all(ats:diff(First, Second), Was))),
          ?assertEqual(sorted(Was), sorted(apply_all(ats:diff(Second, First), Is))),
@@ -278,7 +278,7 @@ apply_all(Differences, Objects) ->
 remove(Object, [Object | Rest]) -> Rest;
 remove(Object, [Other | Rest]) -> [Other | remove(Object, Rest)].
 
-%% Of snapshots that are made beside writers of objects, lists, long lists and clears.
+%% Differences of snapshots that are made beside writers of objects, lists, long lists and clears.
 differences_beside_writers(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -307,7 +307,7 @@ differences_beside_writers(_Config) ->
 %% ----- what is read in many calls -----
 
 %% Money goes from account to account, in lists and in steps that only a moment sees as a whole;
-%% whatever reads in many calls finds all of it.
+%% reads in many calls find all of it.
 sums_in_many_calls(Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -392,8 +392,8 @@ folds_do_not_meet_what_they_change(_Config) ->
      end || Type <- ?TYPES, Fold <- [foldl, foldr]],
     ok.
 
-%% However many objects there are, and whether they have one key or many: a fold meets what the
-%% table lists, in its order.
+%% A fold meets the objects that the table lists, in the same order, for any number of objects and
+%% of keys.
 folds_of_few_and_more(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -485,7 +485,7 @@ memory_is_bound(_Config) ->
     Large = fun(N) -> [{K, N, binary_to_list(<<0:(8 * 200)>>)} || K <- lists:seq(1, 1000)] end,
     true = ats:insert(T, Large(0)),
     Add = fun(_, N) ->
-                  %% In the middle of the fold everything is replaced, more than once.
+                  %% Everything is replaced more than once in the middle of the fold.
                   N rem 500 =:= 0 andalso ats:insert(T, Large(N)),
                   timer:sleep(N div 999 * 300),
                   N + 1
@@ -501,12 +501,12 @@ memory_is_bound(_Config) ->
     {'EXIT', {badarg, Stack}} = catch ats:lookup(First, 1),
     #{1 := Text} = ats_errors:format_error(badarg, Stack),
     ?assertMatch({match, _}, re:run(Text, "snapshot_memory")),
-    %% They are counted just after they have ended.
+    %% Snapshots are counted just after they have ended.
     Counted = fun() -> #{number := N, evicted := E} = ats:info(T, snapshots), N + E =:= 21 end,
     ats_test_lib:until(Counted, 5000),
     #{number := Left} = ats:info(T, snapshots),
     ?assert(Left < 20),
-    %% Those that are left are the newest.
+    %% The remaining snapshots are the newest.
     {Ended, Living} = lists:split(20 - Left, Others),
     [?assertError(badarg, ats:lookup(S, 1)) || S <- Ended],
     [?assertMatch([{1, N, _}], ats:lookup(S, 1))
@@ -516,8 +516,8 @@ memory_is_bound(_Config) ->
     ?assertError(badarg, ats:new(t, [{snapshot_memory, many}])),
     true = ats:delete(ats:new(t, [{snapshot_memory, infinity}])).
 
-%% What is held back counts with the binaries that it shares with nothing later: those that were
-%% replaced, and not one that stays while something beside it changes. Of large bags, too.
+%% Held-back memory includes binaries that it shares with nothing later: those that were replaced,
+%% and not one that stays while something beside it changes. It includes those of large bags, too.
 memory_of_binaries_is_bound(_Config) ->
     Binary = fun() -> binary:copy(<<7>>, 100000) end,
     [begin
@@ -686,7 +686,7 @@ checkpoints(Config) ->
          ?assertEqual(2, dats:info(Name, keypos)),
          ?assertEqual(sorted(ats:tab2list(T)), sorted(dats:tab2list(Name))),
          ok = dats:close(Name),
-         %% What is there stays.
+         %% An existing directory stays.
          ?assertEqual({error, {file_error, Directory, eexist}}, ats:checkpoint(T, Directory)),
          {ok, Again} = dats:open_file(Directory),
          ?assertEqual(2000, dats:info(Again, size)),
@@ -702,7 +702,7 @@ temporary(Folder) ->
     {ok, Names} = file:list_dir(Folder),
     [Name || "." ++ _ = Name <- Names].
 
-%% No name is taken that a program may use.
+%% Names that a program may use are not taken.
 checkpoints_leave_others_alone(Config) ->
     Folder = filename:join(?config(priv_dir, Config), "alone"),
     ok = file:make_dir(Folder),
@@ -765,7 +765,7 @@ checkpoints_by_any_spelling(Config) ->
     end,
     true = ats:delete(T).
 
-%% Nothing stays of what a process has begun that was killed, nor of what a virtual machine has.
+%% Nothing stays of the work of a killed process, or of a killed virtual machine.
 checkpoints_of_killed_callers(Config) ->
     Folder = filename:join(?config(priv_dir, Config), "killed"),
     ok = file:make_dir(Folder),
@@ -793,7 +793,7 @@ checkpoints_of_killed_callers(Config) ->
     Kill = ats_test_lib:killer_of(Vm),
     _ = spawn(fun() -> ats_test_lib:call(Vm, erlang, apply, [Begin, []]) end),
     ok = ats_test_lib:until(fun() -> temporary(Folder) =/= [] end, 10000),
-    %% What is in use stays.
+    %% Directories in use stay.
     Other = [{file, filename:join(Folder, "u")}],
     {ok, u} = dats:open_file(u, Other),
     ?assertMatch([_], temporary(Folder)),

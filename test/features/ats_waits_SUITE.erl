@@ -24,7 +24,7 @@ all() ->
 
 %% ----- holders -----
 
-%% What a process has that holds a table: a function that calls another one while that is so.
+%% Ways of a process to hold a table: functions that call another one meanwhile.
 holds(Module) ->
     Fold = fun(F) ->
                    fun(T, Do) ->
@@ -82,7 +82,8 @@ filled(Type) ->
 
 %% ----- tables in memory -----
 
-%% Each writes to the table, reads all of it or changes its state. What empties it fills it again.
+%% Each writes to the table, reads all of it or changes its state. Calls that empty it fill it
+%% again.
 calls(T) ->
     Type = ats:info(T, type),
     Fill = fun(_) -> true = ats:insert(T, objects()) end,
@@ -149,7 +150,7 @@ calls_of_the_holder(_) ->
          true = ats:delete(T)
      end || Type <- ?TYPES, {Name, Hold} <- holds(ats)].
 
-%% All is taken, and the holders see what they saw.
+%% All objects are taken, and the holders see the old ones.
 taking_beside_holders(_) ->
     All = lists:sort(objects()),
     Takes = [fun ats:take_all_objects/1, fun(T) -> ats:select_take(T, [{'_', [], [true]}]) end],

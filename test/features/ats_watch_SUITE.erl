@@ -1,4 +1,4 @@
-%% @doc Tools for watching: what they get of tables in memory and on disk.
+%% @doc Tools for watching: their data about tables in memory and on disk.
 %%
 %% `telemetry' is played by this module. `prometheus' and `observer_cli' are those that RabbitMQ of
 %% Debian carries, where it is installed or was downloaded by scripts/others/programs.sh.
@@ -10,7 +10,7 @@
 -export([largest_first/1, others_are_one/1, events_of_tables/1, events_of_disk/1]).
 -export([evictions/1, full_scans/1, killed/1, killed_with_the_application/1, no_library/1]).
 -export([names_that_look_alike/1, scraped/1, sheet/1, terminal/1]).
-%% In the place of `telemetry', of `prometheus', and of an application.
+%% Stand-ins for `telemetry', `prometheus', and an application.
 -export([execute/3, create_mf/4, start/2, stop/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
@@ -227,7 +227,7 @@ libraries(Names) ->
 %% A name and the numbers of a family.
 create_mf(Name, _Help, _Type, Metrics) -> {Name, Metrics}.
 
-%% This module plays the library.
+%% The test module plays the library.
 names_that_look_alike(Config) ->
     Helpers = prometheus_model_helpers,
     ok = ats_test_lib:load_module(Helpers, "create_mf(N, H, T, M) ->"
@@ -285,7 +285,7 @@ scraped(Config) ->
             Has(<<"ats_table_objects{table=\"scraped\",type=\"ordered_set\"} 321">>),
             Has(<<"ats_table_objects{table=\"scraped\",type=\"set\"} 2000">>),
             Has(<<"# TYPE ats_table_contended_total counter">>),
-            %% No series is there twice.
+            %% Each series comes once.
             Series = [hd(binary:split(Line, <<"} ">>)) || <<"ats_", _/binary>> = Line <- Lines],
             ?assert(is_list(unicode:characters_to_list(Text))),
             ?assertEqual(length(Series), length(lists:usort(Series))),

@@ -70,7 +70,7 @@ empty(sum) -> [0, 0, 0.0];
 empty(append) -> [[], <<>>];
 empty(union) -> [[], #{}].
 
-%% Of a set, or a key of a map: often one of those that only some comparisons tell apart.
+%% An element of a set, or a key of a map: often one of those that only some comparisons tell apart.
 element() ->
     Zeros = [0, 0.0, ats_term_gen:negative_zero(), {0.0}, {ats_term_gen:negative_zero()}],
     frequency([{1, {lit, elements(Zeros)}}, {2, ats_term_gen:key()}]).

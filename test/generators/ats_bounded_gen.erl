@@ -55,8 +55,8 @@ compared_key(#{keypos := KeyPos} = Table) ->
     {Guard, Within} = condition(Place, true, 3, fun() -> key(Table) end, Table),
     {'$1', [Guard], Within}.
 
-%% An expression about a place, and what is within bounds if its value is this one. It compares
-%% with what `Constant' returns.
+%% An expression about a place, and the values that are within bounds if its value is this one. It
+%% compares with results of `Constant'.
 condition(Place, Truth, 0, Constant, Table) ->
     comparison(Place, Truth, Constant(), Table);
 condition(Place, Truth, Depth, Constant, Table) ->
@@ -167,7 +167,7 @@ binary_prefix(Constant) ->
     end,
     {'$1', [Guard], Within}.
 
-%% Numbers are mixed, and so are binaries and what has not whole bytes.
+%% Mixes numbers, and binaries with bit strings that have no whole bytes.
 type() ->
     {Test, Within} = pick({
         {is_atom, fun erlang:is_atom/1},

@@ -1,7 +1,7 @@
 %% Random programs of steps on tables of Mnesia: writes, operations on schemas, indexes on
-%% attributes and by plug-ins, backups, and restarts after a stop or a kill. A model says what each
-%% table has after each step. One table is of the type `disc_copies' all the time, which shows that
-%% the model is that of Mnesia; the others begin as our types and change theirs.
+%% attributes and by plug-ins, backups, and restarts after a stop or a kill. A model has the objects
+%% of each table after each step. One table is of the type `disc_copies' all the time, which shows
+%% that the model is that of Mnesia; the others begin as our types and change theirs.
 %%
 %% Mnesia's own tables have faults of their own with indexes, so steps are left out in which only
 %% its types take part, and so are those that it cannot do with any index by a plug-in.
@@ -20,11 +20,11 @@
 -define(OTHERS, [a, b]).
 -define(ATTRIBUTES, [key, value, other]).
 
-%% `dump' is what a table in memory has after a restart.
+%% `dump' has the objects of a table in memory after a restart.
 -record(table, {storage, attributes = ?ATTRIBUTES, index = [], objects = [], dump = none,
                 mode = read_write}).
 
-%% `saved' is what the backup has. The last step is the first of `done'.
+%% `saved' has the tables of the backup. The last step is the first of `done'.
 -record(state, {type, file, tables = #{}, saved = none, done = []}).
 
 %% ----- plug-ins -----
@@ -35,7 +35,7 @@ each(_Tab, _Position, Object) -> [element(3, Object), element(4, Object)].
 
 %% ----- programs -----
 
-%% Runs a program in a directory that is removed before. Returns `ok', or what went wrong where.
+%% Runs a program in a directory that is removed before. Returns `ok', or the step and its fault.
 run(Directory, Seed, Count) ->
     _ = rand:seed(exsss, Seed),
     end_mnesia(),
@@ -77,7 +77,7 @@ run_step(Step, #state{done = Done} = State) ->
         Class:Reason:Stack -> throw({failed, Expected, {Class, Reason, Stack}})
     end.
 
-%% What the log had not been handed to the disk is lost with a kill.
+%% Changes in the log that were not handed to the disk are lost with a kill.
 adopt({restart, kill_at_once}, #state{tables = Tables} = State) ->
     State#state{tables = maps:map(fun(Tab, Table) ->
         Found = mnesia:dirty_match_object(Tab, mnesia:table_info(Tab, wild_pattern)),
@@ -160,9 +160,9 @@ restore(#state{saved = Saved} = State) ->
                || {Tab, Table} <- maps:to_list(Saved)]}.
 
 %% A table that has other attributes, or is gone, can only be made anew. Only ours are made anew in
-%% the place of ours: `disc_copies' that are lose what is written until the log is dumped, Mnesia
-%% does not tell our types when it makes one of its own in their place, and it stops where `ats_ram'
-%% follows one of its own in memory.
+%% the place of ours: `disc_copies' lose the writes until the log is dumped, Mnesia does not tell
+%% our types when it makes one of its own in their place, and it stops where `ats_ram' follows one
+%% of its own in memory.
 restore_modes(Tab, #table{attributes = Attributes, storage = Storage}, #state{tables = Tables}) ->
     case Tables of
         #{Tab := #table{mode = read_only}} ->
@@ -301,7 +301,7 @@ is_in_memory(#table{storage = Storage}) -> Storage =:= ats_ram orelse Storage =:
 
 %% ----- what is done -----
 
-%% Each step names what it has done, so the model is that after the step.
+%% Each step is noted, so the model is that after the step.
 do({create, Tab, Storage, Index}, #state{type = Type}) ->
     done(mnesia:create_table(Tab, [{Storage, [node()]}, {type, Type}, {record_name, rec},
                                    {attributes, ?ATTRIBUTES}, {index, Index}]));

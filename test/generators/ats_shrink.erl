@@ -1,9 +1,9 @@
 %% Makes failing cases small.
 %%
-%% Cases are lists whose elements may hold recipes of `ats_term_gen'. First elements are left out
-%% in ever smaller chunks (delta debugging), then what remains is made simpler, until nothing
-%% smaller fails or the time is over. A case counts as failing when `Fails' says so, for whatever
-%% reason: a different failure is as good a finding.
+%% Cases are lists whose elements may hold recipes of `ats_term_gen'. First elements are left out in
+%% ever smaller chunks (delta debugging), then the rest is made simpler, until nothing smaller fails
+%% or the time is over. A case counts as failing when `Fails' says so, for any reason: a different
+%% failure is as good a finding.
 -module(ats_shrink).
 
 -export([list/2, list/3, number/2, recipes/1]).
@@ -71,7 +71,7 @@ number(N, Fails) ->
         none -> N
     end.
 
-%% Simpler versions of whatever holds recipes: each differs in one place.
+%% Returns simpler versions of a term with recipes: each differs in one place.
 -spec recipes(term()) -> [term()].
 recipes({recipe, R}) -> [{recipe, S} || S <- simpler(R)];
 recipes({recipes, L}) -> [{recipes, S} || S <- one_less(L) ++ one_simpler(L, fun simpler/1)];

@@ -170,7 +170,7 @@ elements(_) -> [].
 spec(Table) ->
     [clause(Table) || _ <- lists:seq(1, pick({1, 1, 1, 1, 1, 1, 2, 2, 3, 5}))].
 
-%% With variables of high numbers, `ets' also renames atoms in constants that look like variables.
+%% Variables with high numbers: `ets' also renames atoms in constants that look like variables.
 clause(Table) ->
     Variables = pick({
         {'$1', '$2', '$3', '$4'},

@@ -68,7 +68,7 @@ all() ->
         [{recipe, {exotic, K, 1}} || K <- Exotic] ++
         [{recipe, {bin, 5000, 1}}, {recipe, {big_map, 40, {lit, 1}}}].
 
-%% Those to be tried in pairs.
+%% Arguments to be tried in pairs.
 -spec few() -> [argument()].
 few() ->
     Literals = [0, 1.0, a, [], [a | b], {}, {a}, {2, 1}, {1, 1}, {9, 1}, {2, a}, <<>>, 1 bsl 64],

@@ -9,8 +9,8 @@
 -define(LONGEST_BY_FAR, timer:minutes(5)).
 
 %% Each argument behind the first two is a suite, `Suite:Case' or `Suite:Group'. Prints a line for
-%% each case, and leaves what it says in a file of `logs'. A case that skips itself, and one that
-%% fails as the file `Listed' tells of the mode, is not run.
+%% each case, and leaves its output in a file of `logs'. A case that skips itself, and one that the
+%% file `Listed' names as failing in this mode, is not run.
 main([Mode, Listed | Arguments]) ->
     ok = logger:remove_handler(default),
     ok = filelib:ensure_dir("logs/"),
@@ -32,7 +32,7 @@ read_listed(Mode, Listed) ->
                        [For, Name, Why] <- [re:split(Line, " ", [{parts, 3}, {return, list}])],
                        lists:member(For, [Mode, "base"])]).
 
-%% What mnesia tells of where a table is, with the names of types that programs give.
+%% Returns the places of a table as mnesia tells them, with the names of types that programs give.
 plain({ext, Alias, _Module}) -> Alias;
 plain({Node, Type}) when is_atom(Node) -> {Node, plain(Type)};
 plain(Copies) when is_list(Copies) -> lists:map(fun plain/1, Copies);
@@ -59,7 +59,7 @@ leaves({Suite, Case, _}) -> [{Suite, Case}];
 leaves({{_Suite, _Group}, Tests}) -> leaves(Tests);
 leaves(Tests) when is_list(Tests) -> lists:flatmap(fun leaves/1, Tests).
 
-%% In a process of its own, whose output is the log.
+%% Runs a case in a process of its own, whose output is the log.
 run({Suite, Case} = Name, Config) ->
     {ok, Log} = file:open(log_name(Name), [write, {encoding, utf8}]),
     Start = erlang:monotonic_time(second),
@@ -78,7 +78,7 @@ run({Suite, Case} = Name, Config) ->
             {failed, took_too_long}
         end,
     Seconds = erlang:monotonic_time(second) - Start,
-    % What a case that failed has left behind must not make others fail.
+    % Stops nodes, so that a failed case does not make others fail.
     is_tuple(Outcome) andalso element(1, Outcome) =:= failed andalso stop_nodes(),
     _ = file:close(Log),
     {Outcome, Seconds}.

@@ -1,4 +1,4 @@
-%% @doc The page "Moving from ets" says what is so, and names tests that exist.
+%% @doc The page "Moving from ets" is true, and names tests that exist.
 -module(ats_moving_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -62,7 +62,7 @@ walk(_Module, _Table, '$end_of_table') -> [];
 walk(Module, Table, Key) -> [Key | walk(Module, Table, Module:next(Table, Key))].
 
 %% Lookups see a list as a whole, one key after the other. A query meets each key once, but may meet
-%% one with what the list has put there, and another with what was there before.
+%% one with its object of the list, and another with its old object.
 queries_beside_lists(_) ->
     [begin
          Table = ats:new(lists, [Type, public]),
@@ -85,14 +85,14 @@ insert_lists(Table, N) ->
     true = ats:insert(Table, [{a, N}, {b, N}]),
     insert_lists(Table, N + 1).
 
-%% Other numbers, but in words as before, and they follow what is in the table.
+%% The numbers are others, but in words as before, and they follow the contents of the table.
 memory_is_that_of_ats(_) ->
     [begin
          Table = ats:new(memory, [Type]),
          Empty = ats:info(Table, memory),
          true = ats:insert(Table, [{N, lists:duplicate(8, N)} || N <- lists:seq(1, 1000)]),
          Full = ats:info(Table, memory),
-         %% At least a byte for each number, and not more than a list in a heap takes.
+         %% The memory is at least a byte for each number, and at most that of a list in a heap.
          ?assert(Full - Empty > 1000, {Empty, Full}),
          ?assert(Full - Empty < 1000 * (2 + 3 + 2 * 8 + 8), {Empty, Full}),
          ?assert(is_map(ats:info(Table, stats)))

@@ -1,4 +1,4 @@
-%% @doc Elixir's `Registry', moved to `ats' by `ats_transform', does what it does on `ets'.
+%% @doc Elixir's `Registry', moved to `ats' by `ats_transform', works as on `ets'.
 %%
 %% It is the code of Elixir that leans most on tables: one of them for keys and one for processes in
 %% each partition, read and written by every process that calls `Registry'. A copy is made of its
@@ -186,8 +186,8 @@ stop_worker(Worker, Registries) ->
     [
         begin
             ats_test_lib:until(fun() -> Module:keys(Name, Worker) =:= [] end, 5000),
-            %% The process that forgets a worker begins with what `keys' reads. This waits for it to
-            %% finish.
+            %% The process that forgets a worker first removes the entry that `keys' reads. This
+            %% waits for it to finish.
             [sys:get_state(Pid) || {_, Pid, worker, _} <- supervisor:which_children(Supervisor)]
         end
      || {Module, Name, Supervisor} <- Registries

@@ -1,4 +1,5 @@
-%% @doc Tests of what `ats_transform' renames, what it leaves alone, and what it says.
+%% @doc Tests of the calls that `ats_transform' renames, those that it leaves alone, and its
+%% messages.
 %%
 %% Small modules are compiled here and run. Whether a call goes to `ats' shows in its working: a
 %% table of one is not accepted by the other.

@@ -1,7 +1,7 @@
 %% @doc Copies of compiled applications that use `ats' in the place of `ets'.
 %%
 %% A node of its own runs a copy. There every table that the copied modules make has to be a table
-%% of `ats', and what they answer has to be what the original answers.
+%% of `ats', and their answers have to be those of the original.
 -module(ats_try_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -62,7 +62,7 @@ both_in_one_module(_) ->
     ?assertEqual({ats, ets, ets}, Result),
     ?assertMatch(#{applied := 1}, Findings).
 
-%% Those that `ats' does not have stay, and so does what is data beside them.
+%% Functions that `ats' does not have stay, and so do data beside them.
 imported_functions(_) ->
     Source = "-import(ets, [new/2, tab2list/1, i/1]).\n-record(r, {module = ets}).\n"
              "run() -> T = new(t, []), S = apply(ets, new, [t, []]),"
@@ -101,8 +101,8 @@ run(Source, Call) ->
     Result = Call(Module),
     true = code:delete(Module),
     code:purge(Module),
-    %% What was changed calls `ats' now; there is nothing left to be changed, or what cannot be.
-    %% The code that the copy carries does the same.
+    %% Changed calls are calls of `ats' now; nothing is left to be changed, except for calls that
+    %% cannot be. The code that the copy carries does the same.
     {ok, {_, [{abstract_code, {raw_abstract_v1, Code}}]}} =
         beam_lib:chunks(Patched, [abstract_code]),
     {ok, Module, Again} = compile:forms(Code, [debug_info]),
@@ -177,7 +177,8 @@ links(Config) ->
     Elsewhere = in(Private, "elsewhere/file"),
     ok = file:write_file(Elsewhere, "elsewhere"),
     ok = file:write_file(in(Folder, "src/sub/file é.erl"), "inside"),
-    %% From where, and what it says in the copy; of others, whether they are there.
+    %% Links with their place and their text in the copy; links outside, and whether their target
+    %% exists.
     Inside = [{"priv/up", "..", ".."}, {"priv/self", ".", "."}, {"self", "self", "self"},
               {"one", "two", "two"}, {"two", "one", "one"},
               {"src/.#m.erl", "me@host.1:2", "me@host.1:2"},
@@ -212,7 +213,7 @@ links(Config) ->
 
 real(Path) -> unicode:characters_to_list(ats_try_files:real(Path)).
 
-%% What is no file is not opened, and a file of any content and name is only copied.
+%% Pipes and the like are not opened, and a file of any content and name is only copied.
 no_files(Config) ->
     Folder = application(Config, "strange", [kernel], [{strange_a, "run() -> ets:new(t, [])."}]),
     "" = os:cmd(["mkfifo", [[" ", ats_test_lib:quoted(in(Folder, File))]
@@ -307,7 +308,7 @@ covered(Config) ->
     ?assertEqual([ats], Call(?MODULE, tables_made_by, [covered_a])),
     peer:stop(Peer).
 
-%% Which of the two modules a function makes tables with.
+%% Returns the module with which a function makes tables.
 tables_made_by(Module) ->
     Before = [{M, M:all()} || M <- [ats, ets]],
     _ = Module:run(),

@@ -1,9 +1,9 @@
-%% The answers of the functions of `ats' that `ets' does not have: composed of functions of `ets',
-%% of lists and of comparisons. The compositions are not atomic, which is enough for an oracle that
-%% runs alone.
+%% The answers of the functions of `ats' that `ets' lacks: composed of functions of `ets', of lists
+%% and of comparisons. The compositions are not atomic, which is enough for an oracle that runs
+%% alone.
 %%
-%% Exceptions say which arguments are to blame, in the words of `ats'; what is wrong with the table
-%% is said in the words of `ets' for a lookup, or for a deletion.
+%% Exceptions say which arguments are to blame, in the words of `ats'; faults of the table are
+%% described in the words of `ets' for a lookup, or for a deletion.
 -module(ats_beyond_reference).
 
 -export([
@@ -72,8 +72,8 @@ select_take(T, Spec) ->
         error:badarg -> refuse(#{2 => "not a valid match specification"})
     end.
 
-%% In a fixed table with write_concurrency, `ets' forgets the places of what it deletes in this way.
-%% A process that traverses the table cannot go on then.
+%% Deletes with `ets', unless the table is fixed with write_concurrency: there `ets' forgets the
+%% places of objects it deletes in this way, and a process that traverses the table cannot go on.
 select_delete(T, Objects, Spec) ->
     case ets:info(T, fixed) of
         true ->
@@ -110,9 +110,9 @@ objects(T) ->
 take_first(T) -> take_first(T, none, any).
 take_last(T) -> take_last(T, none, any).
 
-%% Which object comes out of a table without order is not specified. So the other side goes first,
-%% and what it has taken is taken here, too, if that is possible: if there is such an object, and
-%% it is the oldest one of its key, unless `any' will do.
+%% Takes the object that the other side has taken from a table without order, since it is not
+%% specified which one comes out: the object must exist and be the oldest one of its key, unless
+%% `any' will do.
 take_first(T, Taken, Which) -> take_end(fun erlang:hd/1, T, Taken, Which).
 take_last(T, Taken, Which) -> take_end(fun lists:last/1, T, Taken, Which).
 
@@ -245,7 +245,7 @@ refuse_merge(Merge, value) ->
 refuse_merge(_, system_limit) ->
     refuse(system_limit, #{}).
 
-%% Returns what an explanation says about the values of a merge.
+%% Returns the text of an explanation about the values of a merge.
 -spec needs(term()) -> string().
 needs(sum) -> "sum needs a number";
 needs(statistics) -> "statistics needs a number, or {Min, Max, Sum, Count} of numbers";
@@ -288,7 +288,7 @@ takes(_, _) -> true.
 ascends([A, B | Rest]) -> A < B andalso ascends([B | Rest]);
 ascends(_) -> true.
 
-%% Returns what a value is if nothing was there before.
+%% Returns the value that an operand becomes if there is none before.
 spelled_out(statistics, N) when is_number(N) -> {N, N, N, 1};
 spelled_out({vector, Merges}, X) ->
     list_to_tuple([spelled_out(M, E) || {M, E} <- lists:zip(Merges, tuple_to_list(X))]);
@@ -356,7 +356,7 @@ simply(union, A, B) when is_list(A), is_list(B) -> {ok, lists:umerge(A, B)};
 %% shows where 0.0 and -0.0 are the same.
 simply(intersection, A, B) when is_map(A), is_map(B) ->
     {ok, maps:filter(fun(Key, _) -> is_map_key(Key, A) end, B)};
-%% Which of two elements that are `==' is in `ordsets:intersection/2' depends on their neighbours.
+%% Neighbours decide which of two elements that are `==' is in `ordsets:intersection/2'.
 simply(intersection, A, B) when is_list(A), is_list(B) ->
     {ok, [X || X <- A, lists:any(fun(Y) -> X == Y end, B)]};
 simply(_, _, _) -> {refused, operand}.
@@ -493,7 +493,7 @@ shape(_) -> none.
 part(P, Object) when P =< tuple_size(Object) -> element(P, Object);
 part(_, _) -> 'EXIT'.
 
-%% With a limit there are chunks, all of which are compared.
+%% A limit makes chunks, all of which are compared.
 in_chunks(Read, Options) ->
     case last_of(limit, Options, none) of
         none -> Read;
@@ -506,7 +506,7 @@ chunks(Read, Limit) ->
     {Chunk, Rest} = lists:split(Limit, Read),
     [Chunk | chunks(Rest, Limit)].
 
-%% Of options that contradict each other the last one counts.
+%% Returns the last value of an option, which wins if options conflict.
 last_of(Name, Options, Default) ->
     case [Value || {N, Value} <- Options, N =:= Name] of
         [] -> Default;

@@ -1,8 +1,8 @@
-%% Calls of every function of `dets', right and wrong ones, on `dets' and on `dats'; and what `dats'
-%% has of the functions of osmos and tcerl.
+%% Calls of every function of `dets', right and wrong ones, on `dets' and on `dats'; and the
+%% functions of osmos and tcerl that `dats' has.
 %%
-%% A case is a function with arguments, on a new table of some type. What comes out is turned into
-%% terms that must be equal. With the answer come the objects of the table after the call.
+%% A case is a function with arguments, on a new table of some type. Results are turned into terms
+%% that must be equal. With the answer come the objects of the table after the call.
 -module(ats_disk_functions).
 
 -export([documented/0, undocumented/0, osmos/0, tcerl/0, cases/1, compare/1]).
@@ -288,7 +288,7 @@ compare(Case) ->
         false -> {Kind, {differs, Expected, Got}}
     end.
 
-%% In a process of its own, in a directory that is empty.
+%% Runs a case in a process of its own, in an empty directory.
 outcome(M, Case) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({outcome, run(M, Case)}) end),
     Outcome =
@@ -382,12 +382,12 @@ plain(table, _, Table, M) when element(1, Table) =:= qlc_handle ->
     plain(select, [], qlc:eval(Table), M);
 plain(F, _, List, _) when (F =:= foldl orelse F =:= foldr), is_list(List) -> folded(List, []);
 plain(F, _, Key, M) when F =:= first; F =:= next -> Key =:= '$end_of_table' orelse M:member(t, Key);
-%% How many slots there are is not specified.
+%% The number of slots is not specified.
 plain(slot, _, _, _) -> somewhere;
 plain(open_file, _, {ok, Reference}, _) when is_reference(Reference) -> {ok, reference};
 plain(to_ets, _, Reference, _) when is_reference(Reference) -> table;
 plain(raised, Args, {'EXIT', {Reason, _}}, M) -> plain(raised, Args, Reason, M);
-%% Which object comes first is another one.
+%% The first object differs between the two.
 plain(raised, _, {badarity, {Function, _}}, _) -> {badarity, Function};
 plain(_, _, Answer, _) -> Answer.
 

@@ -1,10 +1,10 @@
 %% Calls of every function of `ets', right and wrong ones, on `ets' and on `ats'.
 %%
-%% A case is a function with arguments, and what kind of table they are about. It runs in a process
-%% of its own, on one side and then on the other, and what comes out is turned into terms that must
-%% be equal: identifiers and processes into their roles, continuations and compiled specifications
-%% into what they return, and the order of tables without order into another one. With the answer
-%% come the content and the options of the table after the call, and what processes were told.
+%% A case is a function with arguments, and the kind of table they are about. It runs in a process
+%% of its own, on one side and then on the other, and results are turned into terms that must be
+%% equal: identifiers and processes into their roles, continuations and compiled specifications into
+%% their results, and the order of tables without order into another one. With the answer come the
+%% content and the options of the table after the call, and the messages to processes.
 -module(ats_functions).
 
 -export([documented/0, later/0, internal/0, interactive/0, cases/0, cases/1, compare/1, compare/2]).
@@ -121,8 +121,8 @@ documented() ->
         Arity <- Arities
     ].
 
-%% Those that are newer than the oldest release that `ats' runs on, and the releases that have them.
-%% There the texts of exceptions have something to be compared with.
+%% Returns the functions that are newer than the oldest release that `ats' runs on, and the releases
+%% that have them. There the texts of exceptions have something to be compared with.
 -spec later() -> [{function_name(), Release :: pos_integer()}].
 later() ->
     [
@@ -383,7 +383,7 @@ compare(#{arguments := Args} = Case) ->
     Made = Case#{arguments := [term(A) || A <- Args]},
     compare(Made, Made).
 
-%% Compares what one case is on `ets' with what the other one is on `ats'.
+%% Compares one case on `ets' with the other one on `ats'.
 -spec compare(test_case(), test_case()) -> verdict().
 compare(RefCase, SubCase) ->
     Ref = observe(reference, RefCase),
@@ -445,7 +445,7 @@ prepare(Side, #{arguments := Args, type := Type, objects := Objects} = Case) ->
     end,
     Env.
 
-%% Returns what an argument stands for on this side.
+%% Returns the value of an argument on this side.
 add(recipient, _, Env) ->
     Env#{recipient => spawn_link(fun() -> receive {gifts, From} -> From ! flush() end end)};
 add(file, Type, Env) ->
@@ -508,12 +508,11 @@ argument({continuation, F, Args}, #{side := Side, tab := T} = Env) ->
     continuation(base(Side), F, T, Args, Env);
 argument(Role, Env) -> maps:get(Role, Env).
 
-%% There is no continuation of a table that is gone, or that another process owns and this one may
-%% not read.
+%% A table that is gone, or private to another process, has no continuation.
 continuation(Base, F, T, Args, _) ->
     try apply(Base, F, [T | Args]) of
         {First, Continuation} ->
-            %% What comes next depends on what came first.
+            %% The next chunk depends on the first.
             put(first_chunk, First),
             Continuation;
         '$end_of_table' ->
@@ -663,7 +662,7 @@ result(F, _, Step, #{type := Type} = Env) when
 result(slot, [T, I], _, #{type := Type, side := Side}) when Type =/= ordered_set, I =:= 0 ->
     lists:sort(slots(base(Side), T, 0));
 result(slot, _, _, #{type := Type}) when Type =/= ordered_set ->
-    %% How many slots there are is not specified.
+    %% The number of slots is not specified.
     somewhere;
 result(_, _, Result, Env) ->
     plain(Result, Env).
@@ -693,8 +692,8 @@ slots(Base, T, I) ->
         Objects -> Objects ++ slots(Base, T, I + 1)
     end.
 
-%% Where a step through a table without order leads is not specified unless there is one place only,
-%% but that there is something with that key is.
+%% A step through a table without order may lead to any key, unless there is only one; but the key
+%% must exist.
 step(F, Step, #{side := Side, tab := T}) ->
     Base = base(Side),
     Objects =

@@ -6,12 +6,12 @@
 %% strangers to their access rights. Both sides of a command run in the same process, one after the
 %% other, on their own table, with the very same terms as arguments.
 %%
-%% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class,
-%% reason, and which arguments the error description blames; when a process has died, and
-%% after the program, the owner of each table; and after the program the whole content of every
-%% table, and the messages about tables that processes got. What `ets' leaves unspecified is
-%% compared as what it specifies: the slot order of hash tables is any order, the same for each pair
-%% of opposite directions. Functions that `ets' does not have are composed of those that it has, see
+%% Compared are: results exactly (`=:=', and the sign of zeros); exceptions by class, reason, and
+%% which arguments the error description blames; when a process has died, and after the program, the
+%% owner of each table; and after the program the whole content of every table, and the messages
+%% about tables that processes got. Where `ets' leaves something open, only the specified part is
+%% compared: the slot order of hash tables is any order, the same for each pair of opposite
+%% directions. Functions that `ets' lacks are composed of those that it has, see
 %% `ats_beyond_reference'; the explanations of their errors are compared in full.
 %%
 %% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
@@ -75,7 +75,7 @@
 -define(TAKES_MANY(F), (F =:= select_take orelse F =:= take_all_objects)).
 %% Set in the process that judges: an actor, in a strict run.
 -define(STRICT, {?MODULE, strict}).
-%% Returns what an actor was told about tables that are its own now.
+%% Returns the messages to an actor about tables that are its own now.
 -define(TRANSFERS, {?MODULE, transfers}).
 
 %% ----- running programs -----
@@ -123,7 +123,7 @@ run([Command | Rest], N, Run0) ->
             {difference, What#{step => N, command => Command}}
     end.
 
-%% For the shell: prints what the program does and what came out.
+%% Prints the commands of a program and their results, for use in the shell.
 -spec replay(program()) -> ok | {difference, map()}.
 replay(Program) ->
     io:format("~ts", [source(Program)]),
@@ -148,7 +148,8 @@ step({Actor, Function, Args}, Run) ->
         {difference, _} = Difference -> Difference
     end.
 
-%% What comes out of a table without order is up to the subject, and the reference takes the same.
+%% The subject chooses the object that comes out of a table without order, and the reference takes
+%% the same.
 call_both(F, [Tab], RefArgs, SubArgs, Run) when ?TAKES_END(F) ->
     Which =
         case find_table(Tab, Run) of
@@ -201,7 +202,7 @@ realize_option(Option, _) ->
 name(N, 1) -> list_to_atom("oracle_ref_" ++ integer_to_list(N));
 name(N, 2) -> list_to_atom("oracle_sub_" ++ integer_to_list(N)).
 
-%% Remembers what later commands need to know about the tables.
+%% Remembers facts about the tables that later commands need.
 note({new, I}, _, Actor, {ok, RefId}, {ok, SubId}, #run{tables = Tables} = Run) ->
     Subject = subject(),
     RefTid = ets:info(RefId, id),
@@ -306,7 +307,7 @@ kill(Pid) ->
 
 %% ----- calling and judging -----
 
-%% Calls a function; a failure keeps what the error description is made of.
+%% Calls a function; a failure keeps the data for the error description.
 -spec call(module(), atom(), [term()]) -> {ok, term()} | {fail, atom(), term(), list()}.
 call(Module, Function, Args) ->
     try
@@ -332,7 +333,7 @@ made(Module, new, T) ->
         Module -> ats_test_lib:adapting(T);
         _ -> T
     end;
-%% Of a chunk, all that follow.
+%% A chunk is compared with all that follow.
 made(Module, F, {Chunk, Continuation}) when Module =/= ats_reference, ?IN_CHUNKS(F) ->
     {chunks, [Chunk | chunks_behind(Module, Continuation)]};
 made(Module, F, '$end_of_table') when Module =/= ats_reference, ?IN_CHUNKS(F) ->
@@ -357,8 +358,8 @@ judge(F, Args, SubArgs, Ref, Sub, Run) ->
     end.
 
 differs(F, [_, _, Tab] = Args, SubArgs, Ref, Sub, Run) when F =:= foldl; F =:= foldr ->
-    %% What a fold makes of the key '$end_of_table' depends on the release of `ets': it ends
-    %% early, or it fails.
+    %% The release of `ets' decides about a fold at the key '$end_of_table': it ends early, or it
+    %% fails.
     case find_table(Tab, Run) of
         #table{ids = {RefId, _}} ->
             IsKey = call(ets, member, [RefId, '$end_of_table']),
@@ -388,7 +389,7 @@ differs(slot, [Tab, _] = Args, [_, I] = SubArgs, Ref, Sub, Run) when is_integer(
 differs(F, Args, SubArgs, Ref, Sub, Run) ->
     outcomes_differ(F, Args, SubArgs, Ref, Sub, Run).
 
-%% How many slots there are is up to each side, whether one can look at them is not.
+%% The number of slots is up to each side, but both or none must have a slot to look at.
 hash_slot_differs(Ref, Sub, #table{ids = {RefId, SubId}}) ->
     Subject = subject(),
     case {call(ats_reference, slot, [RefId, 0]), call(Subject, slot, [SubId, 0])} of
@@ -418,9 +419,9 @@ outcomes_differ(_, _, _, _, _, _) ->
     true.
 
 %% Both sides failed. The class and the reason must agree, and the failure must be described. If
-%% several arguments are wrong each side may blame any of them; a strict run knows that only one
-%% is, and compares what is blamed wherever `ets' describes its errors. Of functions that `ets'
-%% does not have the reference knows the very words.
+%% several arguments are wrong each side may blame any of them; a strict run knows that only one is
+%% wrong, and compares the blamed arguments wherever `ets' describes its errors. For functions that
+%% `ets' lacks the reference has the exact text.
 -spec compare_failures({atom(), [term()]}, tuple(), tuple()) -> ok | {difference, term()}.
 compare_failures(_, {fail, C1, R1, _}, {fail, C2, R2, _}) when C1 =/= C2; R1 =/= R2 ->
     {difference, exception};
@@ -475,7 +476,7 @@ is_described_by_ets(lookup_element, 4) -> false;
 is_described_by_ets(update_element, 4) -> false;
 is_described_by_ets(_, _) -> true.
 
-%% Returns what the error description says about each argument: `#{ArgumentNumber => Text}'.
+%% Returns the error description of each argument: `#{ArgumentNumber => Text}'.
 -spec blame(list()) -> map() | none.
 blame([{M, _, _, Info} | _] = Stack) ->
     case proplists:get_value(error_info, Info) of
@@ -569,8 +570,8 @@ results_differ(_, _, Ref, Sub, _) ->
 table_argument(tab2list, [Tab]) -> Tab;
 table_argument(_, [_, _, Tab]) -> Tab.
 
-%% The table an argument means on the side of `ets'. A name may have passed to another table
-%% since a number was bound to it, so what counts is the identifier.
+%% The table an argument means on the side of `ets'. A name may have passed to another table since a
+%% number was bound to it, so the identifier counts.
 find_table(Arg, #run{tables = Tables} = Run) ->
     case find_number(Arg, Run) of
         none -> none;
@@ -605,8 +606,8 @@ hash_step_differs(F, Ref, Sub, #table{ids = {RefId, SubId}}) ->
     if
         Ref =:= '$end_of_table'; Sub =:= '$end_of_table' ->
             IsEmpty = ets:info(RefId, size) =:= 0,
-            %% Where the walk ends is unspecified, unless it ends before it begins; and the atom
-            %% may be a key like any other.
+            %% A walk may end anywhere, unless it ends before it begins; and the atom may be a key
+            %% like any other.
             (F =:= first orelse F =:= last) andalso
                 not ets:member(RefId, '$end_of_table') andalso
                 (Ref =/= Sub orelse not IsEmpty);
@@ -671,7 +672,7 @@ item_differs(name, Ref, Sub, _) -> ids_differ(Ref, Sub);
 item_differs(memory, _, Sub, _) -> not (is_integer(Sub) andalso Sub > 0);
 item_differs(stats, _, _, _) -> false;
 item_differs(binary, _, Sub, #table{was_fixed = true}) ->
-    %% `ets' also lists what it keeps of deleted objects.
+    %% `ets' also lists binaries of deleted objects.
     not is_list(Sub);
 item_differs(binary, Ref, Sub, #table{ids = {RefId, _}}) ->
     case subject() of
@@ -679,7 +680,7 @@ item_differs(binary, Ref, Sub, #table{ids = {RefId, _}}) ->
             %% Objects that are bytes share no binaries.
             not is_list(Sub);
         _ ->
-            %% At the key '$end_of_table', `ets' stops looking.
+            %% `ets' stops looking at the key '$end_of_table'.
             call(ets, member, [RefId, '$end_of_table']) =:= {ok, false} andalso
                 large_binaries(Ref) =/= large_binaries(Sub)
     end;
@@ -688,10 +689,10 @@ item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
     fixers_differ(Ref, Sub, fun is_integer/1);
 item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
 
-%% The sizes of those that both sides share. Each side has got its own, and how many refer to one
-%% depends on the process that asks. What is listed is a whole binary, of which objects may have a
-%% part: the parts that `ats_term_gen' makes lack few bytes, and whether they are large enough to be
-%% shared is clear here.
+%% Returns the sizes of binaries that both sides share. Each side has got its own, and the number of
+%% references to one depends on the process that asks. Whole binaries are listed, of which objects
+%% may have a part: the parts that `ats_term_gen' makes lack few bytes, and whether they are large
+%% enough to be shared is clear here.
 large_binaries(Binaries) ->
     lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1100]).
 
@@ -728,7 +729,7 @@ compare_transfers(Actor, Run) ->
     end,
     on_actor(Actor, Compare, Run).
 
-%% Returns the side of a table, and what its counterpart on the other side has in common with it.
+%% Returns the side of a table, and its number, which its counterpart shares.
 side(Name, _) when is_atom(Name) ->
     [Found] = [{Side, N} || Side <- [1, 2], N <- lists:seq(1, 9), name(N, Side) =:= Name],
     Found;

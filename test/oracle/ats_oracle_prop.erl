@@ -1,5 +1,5 @@
 %% The properties of the oracle: random programs, programs with bags of many objects a key or with
-%% what `ets' cannot do, bulk contents, and traversals under change.
+%% functions that `ets' lacks, bulk contents, and traversals under change.
 %%
 %% Each property adds the table operations it compared to a counter, see `commands_done/0'.
 -module(ats_oracle_prop).
@@ -34,7 +34,7 @@ prop_programs() ->
 prop_bags() ->
     holds_for(bag_program()).
 
-%% The same of programs that do with tables of many objects what `ets' cannot do.
+%% The same for programs with functions that `ets' lacks, on tables of many objects.
 prop_beyond() ->
     holds_for(beyond_program()).
 
@@ -267,7 +267,7 @@ table() ->
         {1, {recipe, no_table()}}
     ]).
 
-%% Not the identifier of a real table of `ets', which is one on one side only.
+%% A term that is not the identifier of a real table of `ets', which would exist on one side only.
 no_table() ->
     elements([
         {lit, 1},
@@ -439,7 +439,7 @@ bag_value() ->
         {1, ?LAZY(ats_term_gen:value())}
     ]).
 
-%% In any order or ascending, of one key or of several.
+%% Objects in any order or ascending, of one key or of several.
 many_objects() ->
     {recipes,
         oneof([
@@ -849,7 +849,7 @@ remove_all(Keys, State) ->
 
 %% ----- help -----
 
-%% Returns what a failing property says, as one text.
+%% Returns the report of a failing property as one text.
 report(Format, Args) ->
     Text = "~n" ++ Format ++ "~n",
     case erlang:function_exported(ct, pal, 2) of

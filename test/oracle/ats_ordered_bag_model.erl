@@ -1,8 +1,8 @@
-%% The answers of an `ordered_bag' or an `ordered_duplicate_bag', said with a list.
+%% The answers of an `ordered_bag' or an `ordered_duplicate_bag', by the model of a list.
 %%
 %% The list has all objects in the order of the table: by key in the standard order of terms, and
-%% of keys that are `==' the oldest first. `ets' has no such tables, so it cannot be asked; but
-%% what a match specification makes of an object it says here, too.
+%% for keys that are `==' the oldest first. `ets' has no such tables, so it cannot be asked; but it
+%% runs the match specifications on objects here, too.
 -module(ats_ordered_bag_model).
 
 -export([new/2, call/3]).
@@ -21,7 +21,7 @@
 new(Type, KeyPos) ->
     #{type => Type, keypos => KeyPos, objects => []}.
 
-%% The answer, or `badarg', and what the table is then.
+%% Returns the answer, or `badarg', and the new table.
 -spec call(atom(), [term()], table()) -> {{ok, term()} | badarg, table()}.
 call(F, Args, Table) ->
     try
@@ -243,7 +243,7 @@ valid(Spec, T) ->
 run(Objects, Spec) ->
     ets:match_spec_run(Objects, ets:match_spec_compile(Spec)).
 
-%% Whether a specification keeps the key does not depend on what is in the table.
+%% The contents of the table do not decide whether a specification keeps the key.
 check_keeps_key(Spec, #{keypos := KeyPos}) ->
     Empty = ets:new(empty, [duplicate_bag, {keypos, KeyPos}]),
     try

@@ -123,7 +123,7 @@ with_table(F, T, [Function, Acc | Rest]) when F =:= foldl; F =:= foldr; F =:= ra
 with_table(_, T, Args) ->
     [T | Args].
 
-%% Of a chunk, all that follow.
+%% A chunk is compared with all that follow.
 chunks(Subject, F, Args, Answer) ->
     case is_in_chunks(F, Args) of
         true -> {ok, {chunks, all_chunks(Subject, Answer)}};
@@ -244,7 +244,7 @@ shape() ->
         Reverse ++ Keys ++ Limit
     ).
 
-%% No map is in a head: `ets' would not say the same of all objects.
+%% A head has no map: `ets' would not give the same for all objects.
 pattern() ->
     Element = frequency([
         {3, '_'},

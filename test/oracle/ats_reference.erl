@@ -1,4 +1,4 @@
-%% The reference side of the oracle: `ets', made to answer what the newest `ets' would answer.
+%% The reference side of the oracle: `ets', made to give the answers of the newest `ets'.
 %%
 %% Differences between releases are levelled here, and nowhere else:
 %%
@@ -7,15 +7,15 @@
 %% - of objects with the same key in one list the last one wins (`ets' leaves that open, and
 %%   depends on whether the insertion yields);
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
-%% - a failure to open a file says that what is in it would be thrown away,
-%%   as the newest releases do;
+%% - a failure to open a file says that its contents would be thrown away, as the newest releases
+%%   do;
 %% - an empty `ordered_set' has its end in slot 0 (with write_concurrency there is no such slot);
 %% - a `select_delete' of all objects counts those that are there (where a table was cleared while
 %%   it was fixed, with write_concurrency `auto', `ets' counts those once more);
-%% - what is taken counts once (from a fixed bag, `ets' also counts objects that were deleted
+%% - a taken object counts once (from a fixed bag, `ets' also counts objects that were deleted
 %%   before, and the size of the table is wrong afterwards, and may be less than nothing);
 %% - several changes of one counter that make it large are made one by one (`ets' has not enough
-%%   room for what they return, and ends the machine);
+%%   room for the results, and ends the machine);
 %% - a query handle needs a table (releases before 29 look for the name when the query is run);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
@@ -145,7 +145,7 @@ slot(T, I) ->
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Ops) -> count(T, K, Ops, []).
 
-%% Of a table that is not there, this item alone would be an exception.
+%% A missing table would make an exception of this item alone.
 info_binary(_, undefined) -> undefined;
 info_binary(T, _) -> ets:info(T, binary).
 

@@ -1,7 +1,7 @@
 %% The functions of the select family, on a list of objects.
 %%
-%% `ats_spec_model' says which results the objects have; here it is said which of them are
-%% returned and what becomes of the objects.
+%% `ats_spec_model' has the results for the objects; this module decides which of them are returned
+%% and how the objects change.
 -module(ats_select_model).
 
 -export([answer/3, tagged/2]).
@@ -11,7 +11,7 @@
 -type table() :: #{
     type := ets:type(),
     keypos := pos_integer(),
-    %% In the order in which a traversal meets them.
+    %% The objects in the order in which a traversal meets them.
     contents := [tuple()],
     _ => _
 }.
@@ -47,7 +47,7 @@ spec(match_delete, _, Pattern) -> [{Pattern, [], [true]}];
 spec(tagged, #{keypos := KeyPos}, Spec) -> tagged(Spec, KeyPos);
 spec(_, _, Spec) -> Spec.
 
-%% Only what compiles a specification wants one that is not empty.
+%% Only functions that compile a specification refuse an empty one.
 is_accepted(Call, Table, Spec) ->
     IsValid = ats_spec_model:is_valid(Spec) orelse (Spec =:= [] andalso not is_compiling(Call)),
     IsValid andalso is_accepted(Call, Table) andalso
@@ -89,7 +89,7 @@ in_chunks(Limit, Results) ->
     {Chunk, Rest} = lists:split(min(Limit, length(Results)), Results),
     [Chunk | in_chunks(Limit, Rest)].
 
-%% The specification with results that tell which key they are of; what is none stays as it is.
+%% The specification with results that tell their key; any other term stays as it is.
 -spec tagged(term(), pos_integer()) -> term().
 tagged([{Head, Guards, [_ | _] = Body} | Clauses], KeyPos) when length(Body) > 0 ->
     Tagged = [{{{element, KeyPos, '$_'}, lists:last(Body)}}],

@@ -1,9 +1,9 @@
 %% The select family answers as `ets' does: random specifications over random tables.
 %%
-%% Whole results, chunks of any size in both directions, compiled specifications, counts,
-%% deletions and replacements are compared: those of an ordered table as they are, those of hash
-%% tables as multisets in which the results of one key keep their order. Exceptions are compared
-%% with what they say about which argument.
+%% Whole results, chunks of any size in both directions, compiled specifications, counts, deletions
+%% and replacements are compared: those of an ordered table as they are, those of hash tables as
+%% multisets in which the results of one key keep their order. Exceptions are compared with their
+%% texts about arguments.
 %%
 %% There are two references: `ets', and `ats_select_model', which alone is asked where `ets' of
 %% this release is wrong. So nothing is left out.
@@ -21,8 +21,8 @@
 -type counts() :: #{atom() => non_neg_integer()}.
 -type pair() :: {ets:tid(), ats:tid()}.
 -type case_() :: {ats_spec_gen:table(), ats_select_model:call(), [term()]}.
-%% The side that was asked, its outcome, and the outcome of `ats'. An outcome is the answer, and
-%% what the table has after changes.
+%% The side that was asked, its outcome, and the outcome of `ats'. An outcome is the answer, and the
+%% contents of the table after changes.
 -type difference() :: {difference, ets | model, tuple(), tuple()}.
 
 -define(SPECS_A_TABLE, 40).
@@ -108,8 +108,8 @@ excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
             none
     end.
 
-%% Checks what is read for a specification that has these results: at least the objects that have
-%% them, and no object twice.
+%% Checks the objects read for a specification that has these results: at least the objects that
+%% have them, and no object twice.
 read_for({E, A}, Spec, All) when is_list(All) ->
     Explained = #{rows_read := Read, rows_returned := Returned} = ats:explain(A, Spec),
     ?assertEqual({Spec, length(All)}, {Spec, Returned}),
@@ -321,7 +321,7 @@ are_same(_, _, _, _) ->
     false.
 
 is_same_answer({_, Call, _}, Asked, {raised, Reason, Expected}, {raised, Reason, Answer}) ->
-    %% The model explains nothing, and what is called in two steps is explained in another way.
+    %% The model explains nothing, and calls in two steps are explained in another way.
     Asked =:= model orelse Call =:= compiled orelse
         same_texts(Call, texts(Expected), texts(Answer));
 is_same_answer({#{type := ordered_set}, _, _}, _, {returned, Expected}, {returned, Answer}) ->
@@ -334,7 +334,7 @@ is_same_answer({_, Call, _}, _, {returned, Expected}, {returned, Answer}) ->
 is_same_answer(_, _, _, _) ->
     false.
 
-%% Of tables without order.
+%% Results of tables without order.
 same_results(tagged, Expected, Answer) ->
     in_order_of_keys(Expected) =:= in_order_of_keys(Answer);
 same_results(_, Expected, Answer) when is_list(Expected), is_list(Answer) ->
@@ -353,7 +353,7 @@ is_filled(_, []) -> true;
 is_filled(_, [_]) -> true;
 is_filled(Limit, [Chunk | Chunks]) -> length(Chunk) =:= Limit andalso is_filled(Limit, Chunks).
 
-%% Of match_delete/2, `ets' speaks as of another function; about patterns it says nothing.
+%% The text of `ets' for match_delete/2 is about another function, and says nothing about patterns.
 same_texts(match_delete, Reference, Subject) -> maps:keys(Reference) =:= maps:keys(Subject);
 same_texts(_, Reference, _) when map_size(Reference) =:= 0 -> true;
 same_texts(_, Reference, Subject) -> Reference =:= Subject.
@@ -400,7 +400,7 @@ content(#{keypos := KeyPos}, Objects) ->
 
 %% ----- reporting -----
 
-%% Makes a difference small and fails with what it is.
+%% Shrinks a difference and fails with the result.
 -spec report(case_(), tuple()) -> no_return().
 report({Table, Call, [Argument]} = Case, Difference) ->
     First = source(Case, Difference),

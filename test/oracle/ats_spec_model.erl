@@ -42,9 +42,8 @@ pass(Guards, Scope) ->
 match(Head, Object) ->
     match([{Head, Object}], [], #{}).
 
-%% What is on one level comes before what is inside of it, and of several things inside the last
-%% comes first. So it is told which zero a variable has that stands for several, where 0.0 =:=
-%% -0.0.
+%% Terms of one level are matched before those inside of them, and of several inside the last comes
+%% first. This decides which zero a variable has that stands for several, where 0.0 =:= -0.0.
 match([], [], Bound) ->
     Bound;
 match([], [{Pattern, Term} | Inside], Bound) ->
@@ -95,7 +94,7 @@ parts(Tuple, Term) -> lists:zip(tuple_to_list(Tuple), tuple_to_list(Term)).
 tail_parts([_ | _] = Pattern, [_ | _] = Term) -> parts(Pattern, Term);
 tail_parts(Pattern, Term) -> [{Pattern, Term}].
 
-%% As for floats, a head takes -0.0 and 0.0 for different terms even where Erlang does not.
+%% A head takes -0.0 and 0.0 for different terms even where Erlang does not.
 is_literal(A, B) when is_float(A), is_float(B) -> <<A/float>> =:= <<B/float>>;
 is_literal(A, B) -> A =:= B.
 
@@ -118,7 +117,7 @@ is_variable(_) ->
 
 %% ----- guards and bodies -----
 
-%% What fails in a guard is thrown; in a body it is `EXIT', and the rest goes on with that.
+%% A failure in a guard is thrown; in a body its value is `EXIT', and the rest goes on with that.
 -spec value(term(), scope()) -> term().
 value('$_', {_, _, Object}) ->
     Object;
@@ -132,7 +131,7 @@ value(Atom, {_, Bound, _}) when is_atom(Atom) ->
 value([Head | Tail], Scope) ->
     [value(Head, Scope) | value(Tail, Scope)];
 value(Map, Scope) when is_map(Map) ->
-    %% Of keys that turn out to be the same, the last one counts, in the order of what is written.
+    %% The last of several equal keys wins, in the order of the source.
     Pairs = lists:sort(fun({A, _}, {B, _}) -> is_before(A, B) end, maps:to_list(Map)),
     maps:from_list([{value(Key, Scope), value(Value, Scope)} || {Key, Value} <- Pairs]);
 value({const, Term}, _) ->
@@ -170,7 +169,7 @@ apply_to(Name, Values) when ?IS_LOGICAL(Name) ->
 apply_to(Name, Values) ->
     apply(erlang, Name, Values).
 
-%% As many as are needed are evaluated; the last may be anything.
+%% Evaluates as many terms as are needed; the last may be anything.
 lazy(_, [Last], Scope) ->
     value(Last, Scope);
 lazy(Decides, [Argument | Arguments], Scope) ->
@@ -293,7 +292,7 @@ is_key_kept(Head, [{New}], KeyPos) when tuple_size(Head) >= KeyPos, tuple_size(N
 is_key_kept(_, _, _) ->
     false.
 
-%% The expression makes what the pattern matches.
+%% Returns `true' if the expression makes a term that the pattern matches.
 makes([P | Ps], [E | Es]) -> makes(P, E) andalso makes(Ps, Es);
 makes(Pattern, {const, Term}) -> is_same_constant(Pattern, Term);
 makes(Pattern, {Tuple}) when is_tuple(Pattern), tuple_size(Pattern) =:= tuple_size(Tuple) ->

@@ -4,13 +4,13 @@
 
 -export([run/1, compare/1]).
 
-%% What suites of tables on disk call in the place of file:delete/1 and dets:lookup_keys/2.
+%% Called by suites of tables on disk in the place of file:delete/1 and dets:lookup_keys/2.
 -export([delete/1, lookup_keys/2]).
 
-%% What common_test calls, since this is a hook of its own.
+%% Callbacks of common_test, since this is a hook of its own.
 -export([init/2, pre_init_per_testcase/4, post_end_per_testcase/5, on_tc_fail/4, on_tc_skip/4]).
 
-%% Runs suites, or cases of a suite, which are in a folder. What came of each case is in the file
+%% Runs suites, or cases of a suite, which are in a folder. The verdict of each case is in the file
 %% `verdicts' of the current folder, also if the machine does not live to see the end.
 run([Folder, Listed | Arguments]) ->
     ok = filelib:ensure_path("logs"),
@@ -58,7 +58,7 @@ on_tc_skip(Suite, Case, Reason, State) -> note(Suite, Case, {skipped, Reason}, S
 note(Suite, {Case, _Group}, Verdict, State) ->
     note(Suite, Case, Verdict, State);
 note(Suite, Case, Verdict, {Verdicts, _Known} = State) ->
-    %% What cannot be read as a term is told as text.
+    %% Writes the verdict as text if it cannot be read as a term.
     Line = io_lib:format("{~0tp, ~0tp}.~n", [name(Suite, Case), as_text(Verdict)]),
     ok = file:write_file(Verdicts, unicode:characters_to_binary(Line), [append]),
     State.

@@ -32,7 +32,7 @@ all() ->
 
 %% ----- collections -----
 
-%% By itself the virtual machine would come some thirty times.
+%% The virtual machine alone would collect some thirty times.
 few_collections(_) ->
     [
         begin
@@ -52,7 +52,7 @@ few_collections(_) ->
     ],
     ok.
 
-%% What is wanted is room for the results, not a multiple of what the caller has anyway.
+%% The heap gets room for the results, not a multiple of its size.
 a_large_heap_stays_as_it_is(_) ->
     T = filled(set),
     Run = fun() ->
@@ -134,8 +134,7 @@ the_usual_size_returns(_) ->
 %% Room that is never used counts towards `max_heap_size', too. So a process with that limit gets no
 %% more room than the virtual machine gives by itself.
 limits_are_respected(_) ->
-    %% How many collections there are depends on how long slices take: there must be enough
-    %% slices on any machine.
+    %% Enough slices on any machine: their duration decides about the number of collections.
     Objects = 3 * ?OBJECTS,
     T = filled(ordered_set, Objects),
     Limit = #{size => 5 * Objects * ?WORDS, kill => true, error_logger => false},

@@ -1,6 +1,5 @@
 %% Numbers and lists that are those of one moment while processes write: the size of a table, its
-%% memory, all tables; and what becomes of many tables when the process ends that they have to do
-%% with.
+%% memory, all tables; and the end of a process that has to do with many tables.
 -module(ats_moments_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -36,7 +35,7 @@ sizes_have_lists_whole(_Config) ->
          ats:delete(Table)
      end || Type <- ?TYPES].
 
-%% Two writers each add, tell of it by a counter, and remove: what was told is counted.
+%% Two writers each add, tell of it by a counter, and remove: the size includes announced objects.
 sizes_count_what_was_seen(_Config) ->
     [begin
          Table = ats:new(table, [Type, public]),
@@ -115,8 +114,7 @@ memory_returns(_Config) ->
          ats:delete(Table)
      end || Type <- ?TYPES].
 
-%% A table that was written to a file and read again takes at most a tenth more, whatever its
-%% history.
+%% A table that was written to a file and read again takes at most a tenth more, with any history.
 memory_behind_a_file(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "table"),
     [begin
@@ -130,7 +128,7 @@ memory_behind_a_file(Config) ->
          [ats:delete(T) || T <- [Table, Again]]
      end || Type <- ?TYPES].
 
-%% Of two tables that take turns there is always one, so each listing has one or both.
+%% One of two tables that take turns always exists, so each listing has one or both.
 listings_are_of_one_moment(_Config) ->
     Pairs = [{ats_moments_a, ats_moments_b}, {ats_moments_c, ats_moments_d}],
     [ats:new(Name, [named_table, public]) || {Name, _} <- Pairs],
@@ -190,7 +188,7 @@ many_tables_end(_Config) ->
     end),
     receive
         {'DOWN', Monitor, process, Owner, {made, Tables}} ->
-            %% At once, although most of them have yet to be freed.
+            %% Tables are gone at once, although most of them have yet to be freed.
             ?assertEqual([], [Table || Table <- Tables, ats:info(Table) =/= undefined]),
             ?assertEqual(undefined, ats:whereis(ats_moments_7)),
             ?assertEqual(Before, length(ats:all()))

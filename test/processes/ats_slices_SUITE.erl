@@ -41,7 +41,7 @@ all() ->
 end_per_testcase(_, _) ->
     true = ats_nif:force_slices(0).
 
-%% As long as slices take as long as usual.
+%% Checks that slices take as long as usual.
 two_reads_are_equal(_) ->
     [
         begin
@@ -84,7 +84,7 @@ slices_do_not_show(_) ->
         ]
     end).
 
-%% What is taken comes in the order in which it would have been read.
+%% Taken objects come in the order in which they would have been read.
 taking_in_slices(_) ->
     for_random_tables(fun(T, _Type) ->
         true = ats_nif:force_slices(?NEVER),
@@ -125,8 +125,8 @@ changing_in_slices(_) ->
         ?assertEqual({Ticks, Left}, {Ticks, ats:tab2list(T)})
     end).
 
-%% The key that a slice ended in may be gone, or be another, when the next one goes on: the list has
-%% what was there when it was begun.
+%% The key at the end of a slice may be gone, or be another, when the next one goes on: the list has
+%% the objects of its beginning.
 keys_that_go_between_slices(_) ->
     true = ats_nif:force_slices(5),
     [
@@ -153,7 +153,7 @@ keys_that_go_between_slices(_) ->
     ],
     ok.
 
-%% Returns what the first slice that ended among objects gave, and their key.
+%% Returns the results of the first slice that ended among objects, and their key.
 ended_within({part, _, _, _, {[{Key, 1} | _], _}} = Selected) ->
     {Selected, Key};
 ended_within({more, T, Compiled, Place, SoFar}) ->

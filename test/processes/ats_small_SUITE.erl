@@ -11,7 +11,7 @@
 -export([resident_growth/3]).
 
 -define(TABLES, 20000).
-%% Pages, and what the virtual machine does besides, differ from run to run.
+%% Pages, and other work of the virtual machine, differ from run to run.
 -define(TOLERANCE, 1.05).
 
 suite() ->
@@ -37,7 +37,7 @@ resident_memory(_) ->
             {skip, "resident memory is not known here"}
     end.
 
-%% Whatever else a node does meanwhile takes memory, too, and gives none. So the least counts.
+%% Memory of other work of the node only adds. So the least of some runs counts.
 apart_once_more(Times, Most, Type, Objects) ->
     case apart(ats, Type, Objects) of
         Ats when Ats > Most, Times > 1 ->

@@ -1,5 +1,5 @@
-%% Merges by modules of programs: what is asked of a module, and that no module, whatever it does,
-%% harms more than the key at which it does it.
+%% Merges by modules of programs: calls of a module, and that no module harms more than the key at
+%% which it fails.
 -module(ats_user_merge_SUITE).
 
 -include_lib("proper/include/proper.hrl").
@@ -107,7 +107,7 @@ wrong_versions(_) ->
         {error, {failed, {versioned, version, {raised, error, none, _}}}},
         Check("error(none)")
     ),
-    %% The one that asks goes on, whatever is done.
+    %% The asking process goes on with any fault.
     {links, Links} = process_info(self(), links),
     ?assertEqual(
         {error, {failed, {versioned, version, {ended, harm}}}},
@@ -140,7 +140,7 @@ values_are_merged_in_order(_) ->
      || Count <- lists:seq(1, 70)
     ].
 
-%% Of values that are put one behind the other. The oldest one, which may be long, is copied once.
+%% Parts of a chain of values: the oldest one, which may be long, is copied once.
 each_part_is_copied_a_few_times(_) ->
     ats_test_lib:load_module(
         copies,
@@ -163,7 +163,7 @@ chains(_) ->
     ?assertEqual({put, [base, a]}, Run([[base], [a]])),
     ?assertEqual(missing, Run([[], []])),
     ?assertEqual(missing, Run([[]])),
-    %% Whatever the first object is marked with. The key is the one that was written last.
+    %% The first object may have any mark. The key is the one that was written last.
     Present = <<16#FFFFFFFE:32/little>>,
     [First, Second] = [ats_merge_operands:object(O) || O <- [{1, [a], more}, {1.0, [b]}]],
     [
@@ -212,8 +212,7 @@ exceptions(_) ->
         collapse(?MODULE_UNDER_TEST, 7, key, [a, b])
     ).
 
-%% What was merged takes the place of what it was made of, so the chain says the same and is
-%% shorter.
+%% A merged part replaces its values, so the chain means the same and is shorter.
 what_fails_on_the_way(_) ->
     ats_test_lib:load_module(
         poisoned,
@@ -268,7 +267,8 @@ without_stack(Outcome) ->
 
 job(Key) -> {Key, [[a], [b]]}.
 
-%% As in the calling process, in the same order, up to one that fails behind the first.
+%% Batches merge as in the calling process, in the same order, up to one that fails behind the
+%% first.
 batches_as_a_model(_) ->
     Key = frequency([
         {20, key},
@@ -329,7 +329,7 @@ what_hangs_fails_fast(_) ->
     end,
     ?assertEqual({false, Failed}, Run(Chain)),
     ?assertEqual({true, Failed}, Run(Chain)),
-    %% What is written behind it does not help.
+    %% A later write does not help.
     ?assertEqual({true, Failed}, Run(<<Chain/binary, (chain(sleeps, [[c]]))/binary>>)),
     ?assertEqual({true, [{put, [a, b]}]}, Run(chain(other, [[a], [b]]))),
     timer:sleep(7 * ?MS),
@@ -352,7 +352,7 @@ the_limit_is_for_one_call(_) ->
     Expected = [{put, lists:seq(1, 12)}],
     ats_test_lib:until(fun() -> run([Slow]) =:= Expected end, 60000).
 
-%% Nor is memory: what a call leaves behind is collected.
+%% Memory is no limit, either: garbage of a call is collected.
 many_calls_take_longer_than_the_limit(_) ->
     Count = 300000,
     {Us, [{put, Value}]} = timer:tc(fun() -> run([{longest, lists:duplicate(Count, [x])}]) end),
@@ -372,7 +372,7 @@ keys_beforehand(_) ->
     ?assertEqual({messages, []}, process_info(self(), messages)),
     ?assertEqual([], workers()).
 
-%% The others wait for it, or are told what it has found out.
+%% The other processes wait for the worker, or get its outcome.
 one_worker_for_a_key(_) ->
     Self = self(),
     Table = make_ref(),
@@ -399,7 +399,7 @@ one_worker_for_a_key(_) ->
     ?assertEqual(nothing, receive {worker, _} -> something after 0 -> nothing end),
     ?assertEqual([], workers()).
 
-%% No worker runs for a process that has ended, and its key is free.
+%% A worker ends with its client, and the key is free.
 clients_that_end(_) ->
     Self = self(),
     Table = make_ref(),

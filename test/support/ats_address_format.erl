@@ -1,5 +1,5 @@
 %% A format of addresses, four numbers from 0 to 255, whose bytes have another order than the terms:
-%% the last number counts first. The version is what the test says.
+%% the last number counts first. The test sets the version.
 -module(ats_address_format).
 
 -behaviour(ats_format).

@@ -61,7 +61,7 @@ kinds() ->
         {list, [ordered_set]}
     ].
 
-%% This many processes do this many calls each.
+%% Runs `Workers' processes, each of which makes `Calls' calls.
 -spec phase(mode(), pos_integer(), pos_integer()) -> ok.
 phase(Mode, Calls, Workers) ->
     M = ats_oracle:subject(),

@@ -13,7 +13,7 @@ begin_case(Case, Config) ->
     ok = filelib:ensure_dir(filename:join(Directory, "x")),
     [{directory, Directory} | Config].
 
-%% Closes what the test has left open.
+%% Closes tables that the test has left open.
 -spec end_case() -> ok.
 end_case() ->
     _ = [dats:close(Name) || Name <- dats:all()],

@@ -1,5 +1,5 @@
-%% Pages of the documentation that tests write: comparing and writing them, and what the
-%% documentation of modules says.
+%% Pages of the documentation that tests write: comparing and writing them, and texts from the
+%% documentation of modules.
 -module(ats_docs_page).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -7,8 +7,8 @@
 
 -export([compare/3, briefs/1, in_scratch_directory/3]).
 
-%% Checks that a page of `docs/use' is what would be written, or writes it if ATS_WRITE_DOCS is set.
-%% `Rest' is asked for what comes from the documentation of modules.
+%% Checks that a page of `docs/use' is up to date, or writes it if ATS_WRITE_DOCS is set. `Rest'
+%% returns the part from the documentation of modules.
 -spec compare(file:filename(), iodata(), fun(() -> iodata())) -> ok.
 compare(Name, Table, Rest) ->
     File = filename:join([ats_test_lib:project(), "docs", "use", Name]),

@@ -1,4 +1,4 @@
-%% Examples in documentation: lines of a shell, which are run and compared with what they say.
+%% Examples in documentation: lines of a shell, which are run and compared with the results in them.
 -module(ats_examples).
 
 -export([of_doc/1, run/1]).

@@ -25,7 +25,7 @@ types() -> [set, ordered_set, bag].
 on_one_node(Config, Function) ->
     on_nodes(Config, 1, fun([Node]) -> call(Node, Function) end).
 
-%% With Mnesia, and a schema on all their disks.
+%% Runs a function with nodes that run Mnesia, with a schema on all their disks.
 on_nodes(Config, Count, Function) ->
     on_bare_nodes(Config, Count, fun([First | _] = Nodes) ->
         Names = [Name || {_, Name} <- Nodes],
@@ -107,7 +107,7 @@ transaction(Function) ->
     {atomic, Result} = mnesia:transaction(Function),
     Result.
 
-%% What a table has, through Mnesia, sorted; and what its indexes tell must agree.
+%% Returns the objects of a table, through Mnesia, sorted; checks that its indexes agree.
 contents(Name) ->
     All = transaction(fun() -> mnesia:match_object(Name, mnesia:table_info(Name, wild_pattern),
                                                    read) end),

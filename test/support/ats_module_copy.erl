@@ -17,9 +17,9 @@ name(Kind, Module) ->
 load(Kind, Modules) ->
     load(Kind, Modules, #{}).
 
-%% Compiles and loads copies of modules that call each other. What has the name of one of them gets
-%% the name of its copy, be it a module, a record or a tag: that is more than is needed, and
-%% consistent. More atoms can be replaced, too.
+%% Compiles and loads copies of modules that call each other. Any atom that is the name of one of
+%% them becomes the name of its copy, be it a module, a record or a tag: that is more than is
+%% needed, and consistent. More atoms can be replaced, too.
 -spec load(kind(), [module()], #{atom() => atom()}) -> [module()].
 load(Kind, Modules, More) ->
     Copies = [name(Kind, Module) || Module <- Modules],
@@ -45,8 +45,8 @@ object_file(Module) ->
         File when is_list(File) -> File
     end.
 
-%% Tries a property of copies and originals so many times. A counterexample is printed with what the
-%% property has left in the process dictionary as the `difference'.
+%% Tries a property of copies and originals so many times. A counterexample is printed with the
+%% `difference' that the property has left in the process dictionary.
 -spec check(term(), pos_integer()) -> ok.
 check(Property, Runs) ->
     Options = [{numtests, Runs}, long_result, {on_output, fun(_, _) -> ok end}],
@@ -58,7 +58,7 @@ check(Property, Runs) ->
             ct:fail(counterexample_found)
     end.
 
-%% Remembers what is not the same, for the report of the smallest case.
+%% Remembers a difference for the report of the smallest case.
 -spec same(term(), term()) -> boolean().
 same(Expected, Expected) ->
     true;

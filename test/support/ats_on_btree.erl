@@ -1,5 +1,4 @@
-%% The module `ats' with tables on a plain B-tree: what the oracle runs when ATS_SUBJECT names this
-%% module.
+%% The module `ats' with tables on a plain B-tree, for the oracle: ATS_SUBJECT names this module.
 -module(ats_on_btree).
 
 -export([new/2, '$handle_undefined_function'/2]).

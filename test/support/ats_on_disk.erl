@@ -1,6 +1,6 @@
 %% The module `ats' with tables on disk, on which as much happens in a few calls as otherwise in
-%% days: what the oracle runs when ATS_SUBJECT names this module. Directories are made where the
-%% system keeps files in memory, if it does.
+%% days, for the oracle: ATS_SUBJECT names this module. Directories are made where the system keeps
+%% files in memory, if it does.
 -module(ats_on_disk).
 
 -export([new/2, '$handle_undefined_function'/2]).

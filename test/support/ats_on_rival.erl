@@ -1,5 +1,5 @@
-%% The module `ats' with tables in the stores for comparison that suit their types: what the oracle
-%% runs when ATS_SUBJECT names this module. ATS_RIVAL names the store of an `ordered_set'.
+%% The module `ats' with tables in the stores for comparison that suit their types, for the oracle:
+%% ATS_SUBJECT names this module. ATS_RIVAL names the store of an `ordered_set'.
 -module(ats_on_rival).
 
 -export([ordered/0, new/2, '$handle_undefined_function'/2]).
@@ -14,7 +14,7 @@ new(Name, Options) ->
 %% The stores for an `ordered_set'.
 ordered() -> [single_lock, skip_list, paper_tree, lock_free_tree].
 
-%% Of several types the last one counts, except that `set' changes nothing.
+%% The last of several types wins, except that `set' changes nothing.
 backend([ordered_set | Options], _) ->
     backend(Options, list_to_existing_atom(os:getenv("ATS_RIVAL", "single_lock")));
 backend([Type | Options], _) when Type =:= bag; Type =:= duplicate_bag ->

@@ -20,7 +20,7 @@
 -define(SLACK_BYTES, 6 * 1024 * 1024).
 %% After two seconds without garbage, free memory goes back to the operating system.
 -define(TRIMMED_AFTER_MS, 2300).
-%% Each takes a tenth of a second; ten seconds are enough for what is there at first.
+%% Each try takes a tenth of a second; ten seconds are enough for the segments of the beginning.
 -define(SEGMENT_TRIES, 200).
 %% Counters of how tables adapted; there while adaptation is forced.
 -define(FORCED, {?MODULE, forced}).
@@ -28,7 +28,7 @@
 %% One in so many writes splits a base node, and one in so many joins two.
 -define(ONE_IN_WRITES, 8).
 
-%% What has not answered by then hangs: on a busy machine a minute may be too short.
+%% Time after which a process counts as hanging: on a busy machine a minute may be too short.
 -define(HANGS_MS, 300_000).
 
 %% The result of a function, or that of its exception as old-style `catch' has it, about which
@@ -84,8 +84,8 @@ until_deadline(Condition, Deadline) ->
             until_deadline(Condition, Deadline)
     end.
 
-%% Does something again and again for a time, beside processes that do the same with what they are
-%% given: 1, 2 and so on.
+%% Does something again and again for a time, beside processes that run functions with the arguments
+%% 1, 2 and so on.
 -spec beside([fun((pos_integer()) -> term())], Ms :: pos_integer(), fun(() -> term())) -> ok.
 beside(Others, Ms, Do) ->
     Pids = [spawn_monitor(fun() -> count(Other, 1) end) || Other <- Others],
@@ -117,7 +117,7 @@ kill(Pid) ->
         {'DOWN', Mon, process, _, _} -> ok
     end.
 
-%% Sends a question to a process, as `{From, Ref, What}', and waits for `{Ref, Answer}'.
+%% Sends a question to a process, as `{From, Ref, Question}', and waits for `{Ref, Answer}'.
 -spec ask(pid(), term()) -> term().
 ask(Pid, What) ->
     Ref = erlang:monitor(process, Pid),
@@ -177,14 +177,14 @@ steps(M, T, Key, Step) -> [Key | steps(M, T, M:Step(T, Key), Step)].
 
 %% ----- memory -----
 
-%% Returns what the VM and the operating system say, after everything deferred was done.
+%% Returns the memory by the VM and by the operating system, after all deferred work was done.
 -spec settled_memory() -> memory().
 settled_memory() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
     timer:sleep(?TRIMMED_AFTER_MS),
     settled_memory(resident_bytes()).
 
-%% What was deleted may still be on its way back: measured again until it is less no more.
+%% Deleted objects may still be on their way back: measures again until the memory falls no more.
 settled_memory(Before) ->
     timer:sleep(200),
     case resident_bytes() of
@@ -220,7 +220,8 @@ cached_segments() ->
         {cached_segments, Cached} <- Status
     ]).
 
-%% Memory is at most `Part' above what it was; freeing may go on for a while, so it is waited for.
+%% Checks that memory is at most `Part' above the earlier value; freeing may go on for a while, so
+%% it waits.
 -spec assert_memory_returns(memory(), float()) -> ok.
 assert_memory_returns(Before, Part) ->
     assert_memory_returns(Before, Part, ?SLACK_BYTES).
@@ -258,14 +259,14 @@ resident_bytes() ->
             [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
             binary_to_integer(Pages) * 4096;
         {error, enoent} ->
-            %% Not Linux: the figure of the VM alone is checked.
+            %% Other systems than Linux: the figure of the VM alone is checked.
             1
     end.
 
 %% ----- forced adaptation -----
 
-%% For suites whose cases run twice, in two groups: as chance has it, and on tables that are forced
-%% to adapt. Does what `init_per_group' and `end_per_group' do.
+%% Begins a group of a suite whose cases run twice: as chance has it, and on tables that are forced
+%% to adapt. Called by `init_per_group'; the counterpart by `end_per_group'.
 -spec begin_group(by_chance | forced, Config) -> Config | {skip, string()}.
 begin_group(by_chance, Config) ->
     Config;
@@ -282,9 +283,9 @@ begin_group(forced, Config) ->
 end_group(by_chance) -> ok;
 end_group(forced) -> stop_forcing().
 
-%% From now on, tables that tests make with new/2 adapt far more often than contention would make
-%% them: ordered ones split and join, others double and halve their locks and get and lose buckets.
-%% So every operation meets every stage of this.
+%% Makes tables that tests create with new/2 adapt far more often than contention would make them:
+%% ordered ones split and join, others double and halve their locks and get and lose buckets. So
+%% every operation meets every stage of this.
 -spec force_adaptation() -> ok.
 force_adaptation() ->
     persistent_term:put(?FORCED, counters:new(length(?FORCED_ITEMS), [])).
@@ -318,7 +319,7 @@ adapting(T) ->
         ats_nif:force_adaptation(T, ?ONE_IN_WRITES, ?ONE_IN_WRITES),
     T.
 
-%% Adds what a table of the subject has been through, at its end.
+%% Adds up the adaptations of a table of the subject, at its end.
 -spec count_adaptation(term()) -> ok.
 count_adaptation(T) ->
     case is_adaptation_forced() andalso ats:info(T, stats) of
@@ -412,7 +413,7 @@ project(Folder) ->
         false -> project(filename:dirname(Folder))
     end.
 
-%% Builds something of the project with cargo. Returns the folder of what was built.
+%% Builds something of the project with cargo. Returns the folder of the build.
 %%
 %% With debug assertions, which is half the point, but not as slow as without any optimisation. All
 %% that tests build is in one folder, so that crates are compiled once.
@@ -429,7 +430,7 @@ cargo_build(Arguments) ->
         _ -> ct:fail("cannot build ~ts:~n~ts", [Arguments, Output])
     end.
 
-%% Runs a program in a folder. Returns its status, and what it has said.
+%% Runs a program in a folder. Returns its status and its output.
 -spec run_program(file:filename(), [string()], file:filename(), [{string(), string() | false}]) ->
     {Status :: integer(), Text :: string()}.
 run_program(Program, Arguments, Folder, Env) ->

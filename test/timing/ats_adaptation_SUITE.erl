@@ -130,7 +130,7 @@ monotone_keys_split_too(_) ->
      || Order <- Orders, T <- [split(2000, Order)]
     ].
 
-%% Checks what must be true of the numbers while no process writes.
+%% Checks relations that must hold between the numbers while no process writes.
 is_consistent(#{base_nodes := Bases, route_nodes := Routes, depth := Depth} = Stats) ->
     #{splits := Splits, joins := Joins} = Stats,
     %% The background may be joining.
@@ -193,7 +193,7 @@ clearing_starts_anew(_) ->
     T = split(2000, fun(N) -> N end),
     ats:delete_all_objects(T),
     ?assertMatch(#{splits := 0, joins := 0, base_nodes := 1}, ats:info(T, stats)),
-    %% What was asked for stays asked for.
+    %% Forced adaptation stays forced.
     true = ats_nif:force_adaptation(T, 1, 0),
     ats:delete_all_objects(T),
     write(T, 1000, fun(N) -> N end),

@@ -1,7 +1,6 @@
-%% While one key is changed by a call that takes long, writers of other keys go on: the longest wait
-%% of such a writer is a small part of what the call takes. The machine that runs the tests may have
-%% other work, so that has to be seen in one of some rounds; a lock that is held shows in all of
-%% them.
+%% Writers of other keys go on while a long call changes one key: the longest wait of such a writer
+%% is a small part of the time of the call. The machine that runs the tests may have other work, so
+%% this has to be seen in one of some rounds; a lock that is held shows in all of them.
 -module(ats_held_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

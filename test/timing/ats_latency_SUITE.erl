@@ -197,7 +197,7 @@ call(insert_list, T) ->
     true = ats:insert(T, [{K, {value, -K}} || K <- lists:seq(N div 2, N + N div 2)]);
 call(delete_all_objects, T) ->
     true = ats:delete_all_objects(T),
-    %% What is left to do is done in the background.
+    %% Remaining work is done in the background.
     timer:sleep(200);
 call(explain, T) ->
     _ = ats:explain(T, [{'_', [], [true]}]);
@@ -248,7 +248,7 @@ large() -> lists:seq(1, 10000).
 
 %% ----- killed readers -----
 
-%% No fixation, no memory, no change that was not asked for.
+%% A killed reader leaves no fixation, no memory and no change.
 killed_readers(_) ->
     Types = [set, ordered_set, bag],
     N = objects() div 6,

@@ -1,6 +1,5 @@
-%% Objects of an `ordered_set' by their place: rank, nth, slot and counts, in tables that are large,
-%% change, and divide themselves. What they are for keys of all types, and their errors, is seen by
-%% ats_range_SUITE.
+%% Objects of an `ordered_set' by their position: rank, nth, slot and counts, in tables that are
+%% large, change, and split. Keys of all types, and errors, are tested by ats_range_SUITE.
 -module(ats_places_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -156,8 +155,8 @@ undone_inserts_do_not_count(_) ->
     ?assertEqual({5000, 10000}, {ats:rank(T, 5001), ats:rank(T, x)}),
     true = ats:delete(T).
 
-%% While other processes write, a count includes each object that stays and none that the table does
-%% not get. After the writes, all counts are exact.
+%% A count beside writers includes each object that stays and none that the table does not get.
+%% After the writes, all counts are exact.
 writers_beside(_) ->
     T = ats:new(t, [ordered_set, public]),
     true = ats_nif:force_adaptation(T, 2000, 2000),
@@ -197,7 +196,7 @@ count(T) ->
     ],
     count(T).
 
-%% What is read after a few writes is not the whole table.
+%% A count after a few writes does not read the whole table.
 counting_is_fast(_) ->
     N = 1000000,
     T = ats:new(t, [ordered_set]),

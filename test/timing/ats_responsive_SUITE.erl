@@ -1,5 +1,5 @@
-%% No call keeps a scheduler for long: what takes long is done in slices or elsewhere, so that
-%% other processes go on. Measured twice: by the machine itself (`long_schedule' of
+%% Calls never keep a scheduler for long: long work is done in slices or elsewhere, so that other
+%% processes go on. Measured twice: by the machine itself (`long_schedule' of
 %% erlang:system_monitor/2), and by processes that look at the clock all the time.
 %%
 %% The limits are wide, since the machine that runs the tests may have other work; the longest
@@ -116,8 +116,8 @@ delete_all_objects(_) ->
         M:delete(T)
     end).
 
-%% To clear and to delete a table takes no longer when it is large, neither for the caller nor for
-%% a scheduler, and the operating system gets all the memory back.
+%% Clearing and deleting a table take no longer when it is large, neither for the caller nor for a
+%% scheduler, and the operating system gets all the memory back.
 largest_table_goes(_) ->
     case {ats_oracle:subject(), ats_test_lib:resident_growth(ats_test_lib:settled_memory())} of
         {ats_reference, _} -> {skip, "ets keeps the memory for itself"};
@@ -157,7 +157,7 @@ goes({_, _, Objects} = What, M, T, Call, Before) ->
         end,
         ?SHORT_SCHEDULE_MS
     ),
-    %% The allocator of the system may keep a little of what it gave for overflowing buckets.
+    %% The allocator of the system may keep a little of the memory of overflowing buckets.
     ats_test_lib:assert_memory_returns(Before, 0.05, 6 * 1024 * 1024 + Filled div 20),
     %% Nor does work in the background keep any process waiting for long.
     ?assertEqual([], [E || {_, Ms, _} = E <- Long, Ms > ?LIMIT_MS]),
@@ -343,7 +343,7 @@ large_objects_are_copied(M, Type) ->
         end)
      || {What, Write} <- Writes
     ],
-    %% It is not compared as a whole, which would take long by itself.
+    %% The answer is not compared as a whole, which would take long by itself.
     Reads = [
         {lookup, fun() -> element(2, hd(M:lookup(T, other))) end},
         {lookup, fun() -> element(3, lists:last(M:lookup(T, key))) end},
@@ -359,7 +359,7 @@ large_objects_are_copied(M, Type) ->
     M:delete(T),
     persistent_term:erase(?MODULE).
 
-%% What is large in them, or in the call, or both.
+%% Large parts are in the objects, or in the call, or in both.
 large_objects_are_changed(_) ->
     beyond_ets(fun(M) -> for_each(fun(Type) -> large_objects_are_changed(M, Type) end) end).
 
@@ -411,17 +411,17 @@ large_objects_are_changed(M, Type) ->
     M:delete(T),
     persistent_term:erase(?MODULE).
 
-%% They are not compared as a whole, which would take long by itself.
+%% The objects are not compared as a whole, which would take long by itself.
 is_alike({Key, [A, B | _], Value}, [{Key, [A, B | _], Value}]) -> true.
 
-%% From a bag, or of several elements, it comes in a list.
+%% The value comes in a list from a bag, or with other elements.
 one([Value]) -> Value;
 one(Value) -> Value.
 
 %% Both ways round: a large operand, and a large value in the table.
 large_values_are_merged(_) ->
     beyond_ets(fun(M) ->
-        %% Processes need no copies of what is there.
+        %% Processes need no copies of persistent terms.
         persistent_term:put(?MODULE, merges()),
         try
             [
@@ -464,7 +464,7 @@ merges() ->
         {appended_vectors, {vector, [append, max]}, [{[x], Map}, {Numbers, Map}, {[y], Map}]}
     ].
 
-%% What is near a large value in the table can be written while that is merged with another one.
+%% Neighbours of a large value in the table can be written while it is merged with another one.
 nobody_waits_for_large_merges(_) ->
     Set = [{N, <<"name">>} || N <- lists:seq(1, 200000)],
     beyond_ets(fun(M) ->
@@ -521,12 +521,12 @@ readers_do_not_wait(_) ->
 
 %% ----- bags with many objects of one key -----
 
-%% What changes one object takes no longer where there are many of the same key, and what changes
-%% or reads all of them is done in slices or elsewhere: a scheduler is never kept for more than a
-%% moment. In `ets' each of these takes time in proportion to the number of objects.
+%% Changes of one object take no longer if its key has many others, and calls that change or read
+%% all of them work in slices or elsewhere: a scheduler is never kept for more than a moment. In
+%% `ets' each of these takes time in proportion to the number of objects.
 
-%% What changes an object does not yield, so the time of a call is the time it keeps a scheduler. A
-%% few calls may be interrupted by other work of the machine.
+%% Changes of an object do not yield, so the time of a call is the time it keeps a scheduler. A few
+%% calls may be interrupted by other work of the machine.
 one_large_key_is_changed(_) ->
     N = objects_of_one_key(),
     Changes = [
@@ -553,7 +553,7 @@ one_large_key_is_changed(_) ->
         ?assertEqual(N + length(Values), length(M:lookup(T, key)))
     end).
 
-%% To change one of many objects takes hardly longer than one of a few, whichever it is.
+%% Changing any of many objects takes hardly longer than changing one of a few.
 one_large_key_costs_no_more(_) ->
     case ats_oracle:subject() of
         ats_reference -> {skip, "ets looks at all objects"};
@@ -673,7 +673,7 @@ insert_values(M, T, N) ->
 watch_briefly(What, Fun) ->
     watch_briefly(What, fun() -> ok end, fun(ok) -> Fun() end, fun(ok) -> true end).
 
-%% The same, with what is to be done before and behind without being watched.
+%% The same, with work before and behind that is not watched.
 watch_briefly(What, Before, Fun, Behind) ->
     Try = fun(_) ->
         Prepared = Before(),
@@ -686,8 +686,7 @@ watch_briefly(What, Before, Fun, Behind) ->
 
 longest_first(Events) -> lists:reverse(lists:keysort(2, Events)).
 
-%% What other work of the machine makes of processes that do nothing long is only looked at where it
-%% matters.
+%% Looks at the effect of other work of the machine only where it matters.
 short_limit_ms([{_, Ms, _} | _]) when Ms > ?SHORT_LIMIT_MS ->
     End = erlang:monotonic_time(millisecond) + 100,
     Harmless = fun() -> ats_test_lib:parallel([fun() -> be_harmless(End) end]) end,
@@ -711,8 +710,8 @@ watch(What, Fun) ->
 measure(What, Fun) ->
     measure(What, Fun, ?LONG_SCHEDULE_MS).
 
-%% Runs a function while tickers on all schedulers look at the clock. Prints what was seen and
-%% returns which processes other than the tickers kept a scheduler, how long, and where.
+%% Runs a function while tickers on all schedulers look at the clock. Prints the results, and
+%% returns the processes other than the tickers that kept a scheduler, how long, and where.
 measure(What, Fun, LongMs) ->
     erlang:garbage_collect(),
     {Watcher, Mon} = spawn_opt(fun() -> collect_long([]) end, [monitor, {priority, high}]),
