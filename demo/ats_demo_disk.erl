@@ -41,8 +41,8 @@ written(DataFile, Directory) ->
     _ = os:cmd("kill -9 " ++ peer:call(Vm, os, getpid, [])),
     receive {'DOWN', Monitor, process, Vm, _} -> Time end.
 
-%% @doc The work of the other virtual machine. Returns the time that it took. It leaves the tables
-%% open.
+%% @doc Does the work of the other virtual machine. Returns the time that it took. It leaves the
+%% tables open.
 -spec write(file:filename(), file:filename()) -> Microseconds :: non_neg_integer().
 write(DataFile, Directory) ->
     Characters = ats_demo_unicode:read(DataFile),

@@ -94,7 +94,7 @@ thousands(Digits) -> [Digits].
 seconds(Microseconds) ->
     lists:flatten(io_lib:format("~.2f s", [Microseconds / 1.0e6])).
 
-%% @doc A time in the unit that suits it.
+%% @doc Returns a time in the unit that suits it.
 -spec short_time(Nanoseconds :: non_neg_integer()) -> string().
 short_time(Ns) when Ns < 10_000 -> lists:flatten(io_lib:format("~.1f us", [Ns / 1.0e3]));
 short_time(Ns) when Ns < 10_000_000 -> lists:flatten(io_lib:format("~b us", [Ns div 1000]));

@@ -18,8 +18,8 @@
 
 -define(OBJECTS, [{'_', [], ['$_']}]).
 
-%% @doc The binaries of a table, also of a private one of another process, while others go on to
-%% write. `undefined' if it ends meanwhile.
+%% @doc Returns the binaries of a table, also of a private one of another process, while others go
+%% on to write. `undefined' if it ends meanwhile.
 -spec of_table(ats:tid()) -> undefined | binaries().
 of_table(Table) ->
     {Reader, Monitor} = spawn_monitor(fun() -> exit({read, read(Table)}) end),
@@ -46,8 +46,8 @@ read(Table, MatchSpec, Place, Parts) ->
             read(Table, Compiled, Next, [Part | Parts])
     end.
 
-%% The binaries of a slice. A function of its own, so that nothing on the stack refers to the
-%% objects when it has returned.
+%% Returns the binaries of a slice. A function of its own, so that nothing on the stack refers to
+%% the objects when it has returned.
 -spec slice(undefined | ats_nif:selected()) ->
           undefined | {done, binaries()}
           | {more, ats:compiled_match_spec(), ats_nif:place(), binaries()}.
@@ -60,8 +60,8 @@ slice({more, _Table, Compiled, Place, Objects}) ->
 slice(Objects) ->
     {done, others(Objects, process_info(self(), binary))}.
 
-%% The binaries of this process, less its own references. It has them by its objects alone, which
-%% are an argument so that they are still there when the process is asked.
+%% Returns the binaries of this process, less its own references. It has them by its objects alone,
+%% which are an argument so that they are still there when the process is asked.
 -spec others([tuple() | [tuple()]], {binary, binaries()}) -> binaries().
 others([], _) ->
     [];

@@ -48,7 +48,7 @@
 %% The fault of one argument; `none' if it has none.
 -type table() :: {Facade :: module(), Table :: term()}.
 
-%% @doc The reason of the exception for a cause.
+%% @doc Returns the reason of the exception for a cause.
 %%
 %% A panic is a programming error in the native library that was caught before it could harm the
 %% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
@@ -76,7 +76,7 @@ is_of_system(Cause) ->
                          enospc, enotdir, enotempty, enxio, eopnotsupp, eperm, erofs, estale,
                          etimedout, etxtbsy, exdev]).
 
-%% @doc The options of `erlang:error/3' that let the exception explain itself.
+%% @doc Returns the options of `erlang:error/3' that let the exception explain itself.
 -spec options(cause()) -> [{error_info, map()}].
 options(Cause) ->
     [{error_info, #{module => ?MODULE, cause => Cause}}].
@@ -170,7 +170,7 @@ messages(Facade, Function, [Table | Arguments], Cause) ->
         Message -> [Message | further_messages(Function, Arguments, Cause)]
     end.
 
-%% The text for a table that is a snapshot which has ended, if it is one.
+%% Returns the text for a table that is a snapshot which has ended, if it is one.
 -spec ended(term(), message()) -> message().
 ended(Table, Otherwise) ->
     case ats_nif:moment_state(Table) of
@@ -574,8 +574,8 @@ is_element_specification(_Other) -> false.
 %% Helpers
 %%--------------------------------------------------------------------------------------------
 
-%% The key position of a table, or 1 if the table is gone by the time the error is formatted,
-%% which may be long after the call and on another node.
+%% Returns the key position of a table, or 1 if the table is gone by the time the error is
+%% formatted, which may be long after the call and on another node.
 -spec keypos(table()) -> pos_integer().
 keypos({Facade, Table}) ->
     try Facade:info(Table, keypos) of

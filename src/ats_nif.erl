@@ -404,11 +404,11 @@ select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
 -spec range_start(ats:table(), ats:match_spec() | keys, cut(), cut(), how()) -> selected().
 range_start(_Table, _MatchSpec, _From, _To, _How) -> ?NOT_LOADED.
 
-%% The number of objects between two cuts.
+%% Returns the number of objects between two cuts.
 -spec range_size(ats:table(), cut(), cut()) -> non_neg_integer().
 range_size(_Table, _From, _To) -> ?NOT_LOADED.
 
-%% The N-th object between two cuts, from 1, or from the end, from -1.
+%% Returns the N-th object between two cuts, from 1, or from the end, from -1.
 -spec range_nth(ats:table(), cut(), cut(), N :: integer()) -> tuple() | '$end_of_table'.
 range_nth(_Table, _From, _To, _N) -> ?NOT_LOADED.
 
@@ -431,7 +431,8 @@ take_all_start(_Table) -> ?NOT_LOADED.
 -spec take_all_more(taken(), ats:match_spec(), start | place(), [tuple()]) -> wait | taken_slice().
 take_all_more(_Taken, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
 
-%% The objects of the next slice, from `start' on, also of a private table of another process.
+%% Returns the objects of the next slice, from `start' on, also of a private table of another
+%% process.
 -spec read_unprotected(ats:table(), ats:match_spec(), start | place()) -> undefined | selected().
 read_unprotected(_Table, _MatchSpec, _Place) -> ?NOT_LOADED.
 
@@ -500,11 +501,12 @@ disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 -spec snapshot(ats:table(), query | default | (MaxAge :: pos_integer())) -> ats:tid() | none.
 snapshot(_Table, _MaxAge) -> ?NOT_LOADED.
 
-%% A reference: when no term leads to it any more, a snapshot for a query ends, if it has not yet.
+%% Returns a reference: when no term leads to it any more, a snapshot for a query ends, if it has
+%% not yet.
 -spec end_when_freed(ats:tid()) -> reference().
 end_when_freed(_Snapshot) -> ?NOT_LOADED.
 
-%% The number of snapshots of a table, and of queries on their way; the age of the oldest in
+%% Returns the number of snapshots of a table, and of queries on their way; the age of the oldest in
 %% milliseconds, the bytes that are held back for them, and the number of snapshots that bounds have
 %% ended.
 -spec snapshots(ats:table()) ->
@@ -518,18 +520,18 @@ snapshots(_Table) -> ?NOT_LOADED.
           {disk | memory, ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | ending().
 moment_state(_Term) -> ?NOT_LOADED.
 
-%% The table of which a query reads a moment; `none' of a term that is no moment.
+%% Returns the table of which a query reads a moment; `none' of a term that is no moment.
 -spec table_of_moment(ats:tid()) -> ats:tid() | none.
 table_of_moment(_Moment) -> ?NOT_LOADED.
 
 -spec release(Snapshot :: ats:tid()) -> true.
 release(_Snapshot) -> ?NOT_LOADED.
 
-%% The keys that two snapshots of a table in memory may have differently.
+%% Returns the keys that two snapshots of a table in memory may have differently.
 -spec changed_keys(ats:tid(), ats:tid()) -> reference().
 changed_keys(_First, _Second) -> ?NOT_LOADED.
 
-%% The objects of some of these keys in both snapshots, from an index on.
+%% Returns the objects of some of these keys in both snapshots, from an index on.
 -spec differences(ats:tid(), ats:tid(), Keys :: reference(), From :: non_neg_integer()) ->
           {[{[tuple()], [tuple()]}], Next :: non_neg_integer() | done}.
 differences(_First, _Second, _Keys, _From) -> ?NOT_LOADED.
@@ -538,15 +540,15 @@ differences(_First, _Second, _Keys, _From) -> ?NOT_LOADED.
 -spec disk_moment(ats:tid(), MaxAge :: default | pos_integer()) -> ats:tid().
 disk_moment(_Table, _MaxAge) -> ?NOT_LOADED.
 
-%% The number of such snapshots of a table, the age of the oldest in milliseconds, the bytes in
-%% memory and of files that only they read, and the number of those that bounds have ended.
+%% Returns the number of such snapshots of a table, the age of the oldest in milliseconds, the bytes
+%% in memory and of files that only they read, and the number of those that bounds have ended.
 -spec disk_moments(ats:tid()) ->
           {Number :: non_neg_integer(), Oldest :: non_neg_integer(), Memory :: non_neg_integer(),
            FileBytes :: non_neg_integer(), Evicted :: non_neg_integer()}.
 disk_moments(_Table) -> ?NOT_LOADED.
 
-%% The objects of some keys that two such snapshots have differently: as the external term format of
-%% a list of pairs of lists.
+%% Returns the objects of some keys that two such snapshots have differently: as the external term
+%% format of a list of pairs of lists.
 -spec disk_diff(ats:tid(), ats:tid(), start | (Last :: binary())) ->
           {more | done, Pairs :: binary(), NewLast :: binary()}.
 disk_diff(_First, _Second, _Last) -> ?NOT_LOADED.
@@ -569,7 +571,8 @@ disk_delete(_Table, _Key) -> ?NOT_LOADED.
 -spec disk_delete_unread(ats:tid(), Key :: term()) -> true.
 disk_delete_unread(_Table, _Key) -> ?NOT_LOADED.
 
-%% The program that merges the values of a table, if one does, and a number that no other table has.
+%% Returns the program that merges the values of a table, if one does, and a number that no other
+%% table has.
 -spec disk_program(ats:tid()) ->
           none
         | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
@@ -584,8 +587,8 @@ disk_program(_Table) -> ?NOT_LOADED.
           written | hot | long | {other_version, OfTable :: non_neg_integer()}.
 disk_operand(_Table, _Object, _How, _Version) -> ?NOT_LOADED.
 
-%% The pending key of a snapshot that was met last, and some that come behind it. `none' if the
-%% table is no snapshot.
+%% Returns the pending key of a snapshot that was met last, and some that come behind it. `none' if
+%% the table is no snapshot.
 -spec disk_pending(ats:tid()) -> [disk_record()] | none.
 disk_pending(_Table) -> ?NOT_LOADED.
 
@@ -669,8 +672,9 @@ disk_repair(_Directory, _Told) -> ?NOT_LOADED.
 -spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()] | {pending, disk_record()}.
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
-%% The objects of some keys behind this one, as the external term format of a list, and the last of
-%% the keys; and whether there are more, or the values of the next key have to be merged first.
+%% Returns the objects of some keys behind this one, as the external term format of a list, and the
+%% last of the keys; and whether there are more, or the values of the next key have to be merged
+%% first.
 -spec disk_chunk(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
 disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.
@@ -680,12 +684,12 @@ disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.
               when Last :: start | (Key :: binary()).
 disk_step(_Table, _Direction, _Last) -> ?NOT_LOADED.
 
-%% A key as the store has it.
+%% Returns a key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().
 disk_key(_Table, _Key) -> ?NOT_LOADED.
 
-%% A bound that divides the records of a snapshot from `Low' on and below `High', and the first of
-%% them that is not below the bound, as a key and an object. `none' if there are none.
+%% Returns a bound that divides the records of a snapshot from `Low' on and below `High', and the
+%% first of them that is not below the bound, as a key and an object. `none' if there are none.
 -spec disk_median(ats:tid(), Bound, Bound) ->
           {binary(), none} | {binary(), Key :: binary(), Object :: tuple()} | none
               when Bound :: none | (Key :: binary()).
@@ -695,7 +699,7 @@ disk_median(_Snapshot, _Low, _High) -> ?NOT_LOADED.
 -spec disk_format(ats:tid()) -> binary() | none.
 disk_format(_Table) -> ?NOT_LOADED.
 
-%% The number of objects. O(objects), unless it was counted before.
+%% Returns the number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().
 disk_size(_Table) -> ?NOT_LOADED.
 
@@ -708,7 +712,7 @@ disk_stats(_Table) -> ?NOT_LOADED.
 -spec disk_memory() -> #{budget | memtables | cache := non_neg_integer()}.
 disk_memory() -> ?NOT_LOADED.
 
-%% The memory in bytes that all tables on disk share.
+%% Sets the memory in bytes that all tables on disk share.
 -spec disk_set_memory(pos_integer()) -> true.
 disk_set_memory(_Bytes) -> ?NOT_LOADED.
 

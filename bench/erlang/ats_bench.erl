@@ -153,7 +153,7 @@ kinds(ets, Type) ->
 kinds(_, _) ->
     [integers].
 
-%% The workloads of a field in a place.
+%% Returns the workloads of a field in a place.
 workloads(ets, #place{keys = integers, set = one}) ->
     [counter()];
 workloads(_, #place{set = one}) ->
@@ -204,7 +204,7 @@ lookups(Updates) ->
                                    " delete"]),
               work = mix([{100 - Updates, lookup}, {Half, insert}, {Half, delete}])}.
 
-%% The mixes of the throughput benchmark of OTP.
+%% Returns the mixes of the throughput benchmark of OTP.
 otp_mixes() ->
     [lookups(100), lookups(20), lookups(2), lookups(0)]
     ++ [chains_mixed(Length) || Length <- [10, 100, 1000]]
@@ -236,8 +236,8 @@ mix(Percents) ->
 title(#workload{name = Name}, #place{type = Type, keys = Keys, set = Set}) ->
     lists:concat([Name, ", ", ats_bench_keys:name(Keys), ", ", Set, ", ", Type]).
 
-%% All workloads of a place that need tables that are filled alike. The tables are filled once: the
-%% mixes insert as many as they delete, so that half of the keys stay present.
+%% Measures all workloads of a place that need tables that are filled alike. The tables are filled
+%% once: the mixes insert as many as they delete, so that half of the keys stay present.
 measure_tables(#place{keys = Kind, count = Count} = Place, Filling, Sides,
                #options{field = Field} = Options) ->
     case [W || #workload{filling = F} = W <- workloads(Field, Place), F =:= Filling,

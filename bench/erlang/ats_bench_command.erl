@@ -25,7 +25,7 @@ run(Usage, Work) ->
             halt(1)
     end.
 
-%% @doc An argument that has to be a positive number.
+%% @doc Returns an argument that has to be a positive number.
 -spec positive(string()) -> pos_integer().
 positive(Text) ->
     case string:to_integer(Text) of

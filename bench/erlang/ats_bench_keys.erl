@@ -30,11 +30,11 @@ short_kinds() -> [tagged, words, atoms].
 long_kinds(ordered_set) -> [binaries, paths, tuples];
 long_kinds(_) -> [binaries].
 
-%% @doc The sizes of key sets.
+%% @doc Returns the sizes of key sets.
 -spec sets() -> [{set(), pos_integer()}].
 sets() -> [{hot, 1000}, {cache, 1 bsl 17}, {wide, 1 bsl 20}].
 
-%% @doc The name of a kind in a row of the results.
+%% @doc Returns the name of a kind in a row of the results.
 -spec name(kind()) -> string().
 name(integers) -> "Int";
 name(words) -> "Bin8";
@@ -44,7 +44,7 @@ name(tuples) -> "{a,Int,Int}";
 name(atoms) -> "Atom";
 name(tagged) -> "{a,Int}".
 
-%% @doc The key of a number. Different numbers have different keys.
+%% @doc Returns the key of a number. Different numbers have different keys.
 %%
 %% `binaries' are random bytes from the first on, as digests and random identifiers are; `paths'
 %% are text of which long beginnings are common to many keys and differences come late. A tree that
@@ -86,12 +86,12 @@ folder(N) ->
 
 number_text(N) -> iolist_to_binary(io_lib:format("~7..0b", [N])).
 
-%% @doc The numbers of which a table has the keys, in random order.
+%% @doc Returns the numbers of which a table has the keys, in random order.
 -spec numbers(filling(), pos_integer()) -> [non_neg_integer()].
 numbers(half, Count) -> in_random_order(lists:seq(0, Count - 1, 2), 1);
 numbers(full, Count) -> in_random_order(lists:seq(0, Count - 1), 1).
 
-%% @doc The numbers from 1 to `Count' in a random order; another for each seed.
+%% @doc Returns the numbers from 1 to `Count' in a random order; another for each seed.
 -spec shuffled(pos_integer(), pos_integer()) -> [pos_integer()].
 shuffled(Count, Seed) ->
     in_random_order(lists:seq(1, Count), Seed).
@@ -127,7 +127,7 @@ forget(Span) ->
     _ = persistent_term:erase({?MODULE, Span}),
     ok.
 
-%% @doc The keys of a span for a loop.
+%% @doc Returns the keys of a span for a loop.
 -spec drawn(span()) -> drawn().
 drawn({integers, _, _} = Span) ->
     Span;

@@ -154,7 +154,7 @@ object(N) -> {N, {value, N}}.
 %% Calls
 %%--------------------------------------------------------------------------------------------
 
-%% A function that makes ready, and returns the call.
+%% Returns a function that makes ready, and returns the call.
 prepared(nothing, _, _, _) ->
     fun() -> fun() -> ok end end;
 prepared(insert, Side, Table, Count) ->
@@ -174,8 +174,8 @@ prepared(Call, Side, Table, _) ->
 %% Watching
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The time that lookups in a table and round trips of messages take while another process
-%% makes a call, and at least for some time.
+%% @doc Measures the time that lookups in a table and round trips of messages take while another
+%% process makes a call, and at least for some time.
 %%
 %% `Prepare' is called by that process before, and returns the call. The keys of the table are the
 %% integers from 1.
@@ -273,7 +273,7 @@ bucket(Ns, [Width | _], First) when Ns < Width * ?OF_ONE_WIDTH -> First + Ns div
 bucket(Ns, [_ | Widths], First) -> bucket(Ns, Widths, First + ?OF_ONE_WIDTH);
 bucket(_, [], First) -> First.
 
-%% The longest time of a bucket.
+%% Returns the longest time of a bucket.
 upper(Bucket) ->
     Index = Bucket - 1,
     case Index div ?OF_ONE_WIDTH < length(?WIDTHS) of
@@ -292,7 +292,7 @@ histogram(Counters) ->
     [{Bucket, Count} || Bucket <- lists:seq(1, buckets()),
                         Count <- [counters:get(Counters, Bucket)], Count > 0].
 
-%% @doc The nanoseconds that this part of all took at most.
+%% @doc Returns the nanoseconds that this part of all took at most.
 -spec percentile(float(), histogram()) -> non_neg_integer().
 percentile(Part, Histogram) ->
     All = lists:sum([Count || {_, Count} <- Histogram]),

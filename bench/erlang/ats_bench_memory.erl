@@ -16,11 +16,11 @@
 -define(OBJECTS, {?MODULE, objects}).
 -define(FILLING_TAKES_AT_MOST_MS, 120000).
 
-%% @doc The kinds of objects measured.
+%% @doc Returns the kinds of objects measured.
 -spec objects() -> [objects()].
 objects() -> [pairs, tagged].
 
-%% @doc The name of a kind of objects in a row of the results.
+%% @doc Returns the name of a kind of objects in a row of the results.
 -spec name(objects()) -> string().
 name(pairs) -> "{Int,Int}";
 name(tagged) -> "{{a,Int},Bin16}".
@@ -44,7 +44,7 @@ bytes_an_object(Side, Type, Objects, Log2) ->
         peer:stop(Peer)
     end.
 
-%% @doc The same in this machine, which should be fresh.
+%% @doc Measures the same in this machine, which should be fresh.
 -spec in_this_machine(ats_bench_sides:side(), ats:table_type(), objects(), pos_integer()) ->
           {Reported :: float(), Resident :: float() | null}.
 in_this_machine(Side, Type, Objects, Log2) ->
@@ -85,8 +85,8 @@ insert_all(Loops, Table, [Object | Rest]) ->
 insert_all(_, _, []) ->
     ok.
 
-%% The resident memory when it does not change any more: the heap of a process that has ended is
-%% given back a little later, and `ats' frees late, when no reader can be looking any more.
+%% Returns the resident memory when it does not change any more: the heap of a process that has
+%% ended is given back a little later, and `ats' frees late, when no reader can be looking any more.
 steady_resident_bytes(Loops) ->
     true = erlang:garbage_collect(),
     steady_resident_bytes(Loops, none, 40).

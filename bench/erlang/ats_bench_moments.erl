@@ -190,7 +190,7 @@ filled(Module, Type, Size) ->
 
 table(Module, Type, Size) -> maps:get({Module, Type, Size}, persistent_term:get(?TABLES)).
 
-%% @doc The rates that a function of this module tells, in seconds of a clock.
+%% @doc Returns the rates that a function of this module tells, in seconds of a clock.
 -spec by_clock(wall | processor, atom(), [term()]) -> #{string() => float()}.
 by_clock(wall, Function, Arguments) ->
     apply(?MODULE, Function, Arguments);
@@ -246,7 +246,7 @@ read(Table, [Query | Rest], Queries, Count, Start) ->
 seconds_since(Start) ->
     erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond) / 1.0e9.
 
-%% The number of objects that a query has looked at.
+%% Returns the number of objects that a query has looked at.
 query(tab2list, Table) -> length(ats:tab2list(Table));
 query(range, Table) -> length(ats:range(Table, 0, ?OBJECTS));
 query(select, Table) ->

@@ -33,7 +33,8 @@ workload_rows(Labels, Sides, Processes, Rounds) ->
                                       || Side <- Sides]),
              ratios => ratios(Sides, P, Rounds)} || P <- Processes].
 
-%% The rate of the first side over that of each other one, and over that of the fastest of these.
+%% Returns the rate of the first side over that of each other one, and over that of the fastest of
+%% these.
 ratios([Ours | Others], P, Rounds) ->
     Rate = fun(Side, Round) -> maps:get({Side, P}, Round) end,
     Over = fun(Of) -> median([Rate(Ours, Round) / Of(Round) || Round <- Rounds]) end,
@@ -41,8 +42,8 @@ ratios([Ours | Others], P, Rounds) ->
     (maps:from_list([{Side, Over(fun(Round) -> Rate(Side, Round) end)} || Side <- Others]))
     #{"best" => Over(Best)}.
 
-%% @doc The row of a kind of objects in a type of table; bytes by side, as `info/2' says and as is
-%% resident.
+%% @doc Returns the row of a kind of objects in a type of table; bytes by side, as `info/2' says and
+%% as is resident.
 -spec memory_row(ats:table_type(), string(), [{string(), [{float(), float() | null}]}]) -> row().
 memory_row(Type, Objects, Sides) ->
     #{kind => memory, type => Type, objects => Objects, unit => "bytes an object", better => less,
@@ -66,7 +67,7 @@ percentiles(At) ->
     [[Part, At(Part) / 1000] || Part <- [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999,
                                          0.9995, 0.9999, 1.0]].
 
-%% @doc The median; `null' if one of the numbers is.
+%% @doc Returns the median; `null' if one of the numbers is.
 -spec median([number() | null, ...]) -> number() | null.
 median(Numbers) ->
     Sorted = lists:sort(Numbers),
@@ -100,7 +101,7 @@ print(Rows) ->
     print_memory([R || #{kind := memory} = R <- Rows]),
     lists:foreach(fun print_boundary/1, [R || #{kind := boundary} = R <- Rows]).
 
-%% A new head where the sides change.
+%% Prints a new head where the sides change.
 print_workloads(_, []) ->
     ok;
 print_workloads(Sides, [#{sides := Sides} = Row | Rows]) ->
@@ -180,7 +181,7 @@ is_terminal() ->
 %% Machine
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The machine on which the figures were taken.
+%% @doc Returns the machine on which the figures were taken.
 -spec machine_facts() -> facts().
 machine_facts() ->
     [{"date", calendar:system_time_to_rfc3339(erlang:system_time(second))},

@@ -64,7 +64,7 @@ path_row(Place, Power, Bound) ->
     {lists:append([Text, place(Place), ", 5^", integer_to_list(Power), " paths"]), ordered_set,
      {Place, Count}, {select, Spec}}.
 
-%% The modules whose tables are compared, ours first.
+%% Returns the modules whose tables are compared, ours first.
 modules({paths_on_disk, Count}) -> [dats | [dets || Count =< ?MOST_IN_DETS]] ++ [ets];
 modules(_) -> [ats, ets].
 

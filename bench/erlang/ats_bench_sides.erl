@@ -14,11 +14,12 @@
 -define(WRITE, {write_concurrency, true}).
 -define(READ, {read_concurrency, true}).
 
-%% @doc All fields.
+%% @doc Returns all fields.
 -spec fields() -> [field()].
 fields() -> [ets, options, locks, counters, stores].
 
-%% @doc The sides of a field. The number of locks of a hash table is an option of `ets' for tests.
+%% @doc Returns the sides of a field. The number of locks of a hash table is an option of `ets' for
+%% tests.
 -spec sides(field(), ats:table_type()) -> [side()].
 sides(ets, _) ->
     [?ATS, ets("ets", []), ets("ets wc", [?WRITE, ?READ])];
@@ -47,10 +48,10 @@ ets(Name, Options) -> {Name, ats_bench_ets, Options}.
 -spec new(side(), ats:table_type()) -> ats_bench:table().
 new({_, Loops, Options}, Type) -> Loops:new(benchmark, [Type, public | Options]).
 
-%% @doc The module whose loops call the tables of a side.
+%% @doc Returns the module whose loops call the tables of a side.
 -spec loops(side()) -> module().
 loops({_, Loops, _}) -> Loops.
 
-%% @doc The name of a side in results.
+%% @doc Returns the name of a side in results.
 -spec name(side()) -> string().
 name({Name, _, _}) -> Name.

@@ -35,7 +35,7 @@
          %% The top of the y axis, as a power of two.
          log2 :: pos_integer()}).
 
-%% @doc The text of the picture.
+%% @doc Returns the text of the picture.
 -spec steps(chart()) -> iodata().
 steps(#{title := Title, x_title := XTitle, bands := Bands, points := Points}) ->
     Scales = scales(Points),

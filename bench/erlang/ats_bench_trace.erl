@@ -105,7 +105,7 @@ filled_table() ->
 
 -type look() :: fun((#phase{}) -> #sample{}).
 
-%% A function that takes a sample and then waits until the next one is due.
+%% Returns a function that takes a sample and then waits until the next one is due.
 -spec look(ats:table(), integer(), #options{}) -> look().
 look(Table, Start, #options{phase_ms = PhaseMs, has_trees = HasTrees}) ->
     Every = max(1, PhaseMs div (?TREES * ?EVERY_MS)),

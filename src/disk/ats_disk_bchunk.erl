@@ -32,7 +32,7 @@
 %% Writing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The piece that says which table others are of.
+%% @doc Returns the piece that says which table others are of.
 -spec format(ats:table_type(), KeyPos :: pos_integer()) -> binary().
 format(Type, KeyPos) ->
     piece(format, 0, <<(atom_to_binary(Type))/binary, $\n, (integer_to_binary(KeyPos))/binary>>).
@@ -44,14 +44,14 @@ is_compatible(Format, Type, KeyPos) ->
     catch throw:{?MODULE, _} -> false
     end.
 
-%% @doc The first pieces of a table, and where to go on.
+%% @doc Returns the first pieces of a table, and where to go on.
 -spec first(ats:tid()) -> {position(), [binary()]}.
 first(Table) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
     {{Table, start, 1, 0}, [format(Type, KeyPos)]}.
 
-%% @doc The next pieces, as they are at the moment. The position must be one of this opening of the
-%% table.
+%% @doc Returns the next pieces, as they are at the moment. The position must be one of this opening
+%% of the table.
 -spec next(ats:tid(), position() | term()) -> {position(), [binary()]} | '$end_of_table'.
 next(Table, {Table, eof, _Number, _Before}) ->
     '$end_of_table';
@@ -95,7 +95,7 @@ decode_objects(Table, InitFun, Call) ->
     catch throw:{?MODULE, Failure} -> {error, Failure}
     end.
 
-%% A function that provides objects, behind so many pieces and objects.
+%% Returns a function that provides objects, behind so many pieces and objects.
 -spec make_provider(table(), non_neg_integer() | eof, non_neg_integer(), ats_dets:init_fun()) ->
           ats_dets:init_fun().
 make_provider(Table, Number, Before, InitFun) ->

@@ -10,7 +10,7 @@
 
 -export([low_cut/2]).
 
-%% @doc The cut of a snapshot between the keys that are below the range and the others.
+%% @doc Returns the cut of a snapshot between the keys that are below the range and the others.
 -spec low_cut(Snapshot :: ats:tid(), fun((Key :: term()) -> boolean())) -> ats_nif:cut().
 low_cut(Snapshot, IsBelow) ->
     low_cut(Snapshot, IsBelow, none, none).

@@ -36,7 +36,7 @@ answer(Sides, {error, Side, Cause, Text}) ->
     {Side, Directory} = lists:keyfind(Side, 1, Sides),
     ats_disk_failure:of_call({error, Cause, Text}, Directory).
 
-%% The directory of the earlier checkpoint, if the options name one.
+%% Returns the directory of the earlier checkpoint, if the options name one.
 -spec earlier(term()) -> [term()].
 earlier([]) -> [];
 earlier([{since, Directory}]) -> [Directory];

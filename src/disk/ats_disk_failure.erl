@@ -42,8 +42,8 @@ of_call({error, merge, _Text}, _Directory) ->
 of_call({error, Cause, Text}, Directory) ->
     {error, reason(Cause, Directory, Text)}.
 
-%% @doc The answer for a cause that a native function has raised, unless the cause is that the
-%% caller was wrong.
+%% @doc Returns the answer for a cause that a native function has raised, unless the cause is that
+%% the caller was wrong.
 -spec of_cause(ats_errors:cause(), Directory :: term()) -> {error, reason()} | refused.
 of_cause({merge_failed, Key, Failure}, Directory) ->
     {error, {merge_failed, Directory, Key, Failure}};
@@ -86,7 +86,7 @@ reason(too_long, Directory, Text) ->
 reason(Posix, Directory, _Text) ->
     {file_error, Directory, Posix}.
 
-%% @doc A reason in words.
+%% @doc Returns a reason in words.
 -spec format(term()) -> unicode:chardata().
 format({error, Reason}) ->
     format(Reason);

@@ -117,7 +117,7 @@ item(keypos, Name, _Options) ->
 item(_Unknown, _Name, _Options) ->
     undefined.
 
-%% The number of keys. A table without bags has one object for each.
+%% Returns the number of keys. A table without bags has one object for each.
 -spec keys(ats:tid()) -> non_neg_integer().
 keys(Table) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),

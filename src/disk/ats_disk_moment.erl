@@ -13,8 +13,8 @@ make(Name, Options) ->
     Table = ats_disk_tables:find_table(Name),
     ats_nif:disk_moment(Table, ats_moment:max_age(Options)).
 
-%% @doc The answer for a cause that a native function has raised, or the cause that the user is told
-%% of; see {@link ats_disk_failure:of_cause/2}. Of a snapshot that has ended, that is why.
+%% @doc Returns the answer for a cause that a native function has raised, or the cause that the user
+%% is told of; see {@link ats_disk_failure:of_cause/2}. Of a snapshot that has ended, that is why.
 -spec failure(ats_errors:cause(), dats:tab_name()) ->
           {error, ats_disk_failure:reason()} | {refused, ats_errors:cause()}.
 failure(Cause, Name) ->
@@ -95,7 +95,7 @@ terms(Bytes) ->
     catch error:badarg -> erlang:error({ats_error, damaged})
     end.
 
-%% The objects of a key that a module merges.
+%% Returns the objects of a key that a module merges.
 -spec merged({[tuple()], [tuple()]}, dats:snapshot(), dats:snapshot()) -> {[tuple()], [tuple()]}.
 merged({Old, New}, First, Second) ->
     [Written | _] = Old ++ New,

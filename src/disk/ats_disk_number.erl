@@ -23,7 +23,7 @@ add(Table, Key, UpdateOp) ->
 
 -type addend() :: {KeyPos :: pos_integer(), Pos :: pos_integer(), number()}.
 
-%% The number to be added, and the position. That of the key counts for integers alone.
+%% Returns the number to be added, and the position. That of the key counts for integers alone.
 -spec number({ats:table_type(), KeyPos :: pos_integer(), ats_nif:fixed()}, term()) ->
           addend() | none.
 number({Type, KeyPos, _Fixed}, Operation) ->

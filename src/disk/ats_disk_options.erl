@@ -257,7 +257,7 @@ of_init([], Read) ->
 of_init(_, _Read) ->
     badarg.
 
-%% The least number of slots that `dets' makes of the option `min_no_slots'.
+%% Returns the least number of slots that `dets' makes of the option `min_no_slots'.
 -spec slots(term()) -> default | pos_integer() | badarg.
 slots(default) -> default;
 slots(Number) when is_integer(Number), Number >= 0 -> max(Number, ?LEAST_SLOTS);
@@ -311,7 +311,7 @@ text_of_name(Native) ->
         _ -> Native
     end.
 
-%% @doc The path of a directory as the native library wants it.
+%% @doc Returns the path of a directory as the native library wants it.
 -spec native_directory(term()) -> {ok, binary()} | badarg | {error, term()}.
 native_directory(None) when None =:= ""; None =:= <<>> ->
     {error, {file_error, None, enoent}};
@@ -321,13 +321,14 @@ native_directory(Name) ->
         Directory -> {ok, native_name(Directory)}
     end.
 
-%% @doc The type, key position and merge that the options tell of a table whose file is spoilt.
+%% @doc Returns the type, key position and merge that the options tell of a table whose file is
+%% spoilt.
 -spec repair_hint(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
 repair_hint(#{type := default}) -> default;
 repair_hint(#{keypos := default} = Parsed) -> repair_hint(Parsed#{keypos := 1});
 repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
 
-%% @doc The path and the options that the native library gets.
+%% @doc Returns the path and the options that the native library gets.
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->

@@ -46,7 +46,7 @@ repair(#{file := File} = Options, Directory, Open) ->
 damaged_files(default) -> none;
 damaged_files(Path) -> ats_disk_options:text_of_name(Path).
 
-%% @doc The outcome of a repair, in words.
+%% @doc Returns the outcome of a repair, in words.
 -spec format(map()) -> {io:format(), [term()]}.
 format(#{repaired := File, records := Records, lost_entries := Lost, faults := Faults,
          keys_without_newer_operands := Outdated, damaged_files := Kept}) ->

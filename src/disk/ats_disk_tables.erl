@@ -104,7 +104,7 @@ is_being_closed(Directory) ->
 set_merge(Name, Merge) ->
     gen_server:call(?MODULE, {set_merge, Name, Merge}, infinity).
 
-%% @doc The table of that name, or a snapshot. Fails if none is open.
+%% @doc Returns the table of that name, or a snapshot. Fails if none is open.
 -spec find(name()) -> ats:tid().
 find(Name) ->
     try ets:lookup_element(?NAMES, Name, 2)
@@ -121,7 +121,7 @@ find_snapshot(Term) ->
         Why -> erlang:error({ats_error, {snapshot_ended, Why}})
     end.
 
-%% @doc The table of that name, which must be no snapshot.
+%% @doc Returns the table of that name, which must be no snapshot.
 -spec find_table(name()) -> ats:tid().
 find_table(Name) ->
     case find(Name) of
@@ -129,7 +129,7 @@ find_table(Name) ->
         Table -> Table
     end.
 
-%% @doc The name of an open table.
+%% @doc Returns the name of an open table.
 -spec name(ats:tid()) -> {ok, name()} | none.
 name(Id) ->
     try ets:select(?NAMES, [{{'$1', Id, '_'}, [], ['$1']}]) of
@@ -164,7 +164,7 @@ directory(Name) ->
 directory_of({ok, Name}) -> directory(Name);
 directory_of(none) -> undefined.
 
-%% @doc The most selects that a table continues.
+%% @doc Returns the most selects that a table continues.
 -spec max_selects(name()) -> default | pos_integer().
 max_selects(Name) ->
     case options(Name) of
@@ -172,7 +172,7 @@ max_selects(Name) ->
         #{max_selects := Most} -> Most
     end.
 
-%% @doc The names of all open tables.
+%% @doc Returns the names of all open tables.
 -spec names() -> [name()].
 names() ->
     try ets:select(?NAMES, [{{'$1', '_', '_'}, [], ['$1']}])
@@ -180,7 +180,7 @@ names() ->
         error:badarg -> []
     end.
 
-%% @doc The open tables themselves.
+%% @doc Returns the open tables themselves.
 -spec ids() -> [ats:tid()].
 ids() ->
     try ets:select(?NAMES, [{{'_', '$1', '_'}, [], ['$1']}])
@@ -304,8 +304,8 @@ answer_request(Name, {close, From}, #table{users = Users} = Table, State) ->
 answer_request(Name, {publish, From}, #table{id = Id} = Table, State) ->
     end_table(publisher(Id), Name, Table, From, forget_user(caller(From), Name, State)).
 
-%% The options that are asked for, with the directory as it was spelled when the table was opened,
-%% if it is that one.
+%% Returns the options that are asked for, with the directory as it was spelled when the table was
+%% opened, if it is that one.
 -spec use_spelling(#table{}, ats_disk_options:parsed()) -> ats_disk_options:parsed().
 use_spelling(#table{options = #{directory := Directory}}, #{directory := Directory} = Asked) ->
     Asked;

@@ -39,8 +39,8 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
             chunks(Function, Acc, Snapshot, Direction, Next)
     end.
 
-%% @doc The objects of some keys behind one, as the external term format of a list, as they are at
-%% the moment.
+%% @doc Returns the objects of some keys behind one, as the external term format of a list, as they
+%% are at the moment.
 -spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
           {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
 chunk(Table, Direction, Last) ->
@@ -59,7 +59,7 @@ chunk_in(Snapshot, Direction, Last) ->
             Chunk
     end.
 
-%% @doc The first object behind a key, or from the end that `up' or `down' begins at.
+%% @doc Returns the first object behind a key, or from the end that `up' or `down' begins at.
 -spec step(ats:tid(), up | down, start | {behind, Key :: term()}) -> tuple() | none.
 step(Table, Direction, From) ->
     InOrder = case ats_nif:disk_kind(Table) of
@@ -95,7 +95,7 @@ step_in(Snapshot, Direction, Last) ->
 %% step from. Keys are in some order on disk, so the next one can be told as `dets' tells it.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The key that a native function finds at an end of the table.
+%% @doc Returns the key that a native function finds at an end of the table.
 -spec key(first | last, ats:tid(), up | down) -> Key :: term() | '$end_of_table'.
 key(Function, Table, Direction) ->
     case ats_nif:disk_try(Table, Function, []) of
@@ -104,7 +104,7 @@ key(Function, Table, Direction) ->
         {refused, Cause} -> erlang:error({ats_error, Cause})
     end.
 
-%% @doc The key that a native function finds behind another one.
+%% @doc Returns the key that a native function finds behind another one.
 -spec key(next | prev, ats:tid(), up | down, From :: term()) -> Key :: term() | '$end_of_table'.
 key(Function, Table, Direction, From) ->
     case ats_nif:disk_try(Table, Function, [From]) of
@@ -160,8 +160,8 @@ with_key(Object, Table, Direction) ->
             end
     end.
 
-%% @doc The objects of the key at a place. As in `dets', there is an end of the table beyond its
-%% end, too.
+%% @doc Returns the objects of the key at a place. As in `dets', there is an end of the table beyond
+%% its end, too.
 -spec slot(ats:tid(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, I) ->
     case ats_nif:disk_try(Table, slot, [I]) of

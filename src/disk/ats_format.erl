@@ -92,7 +92,7 @@ check_same(Format) ->
         Wrong -> Wrong
     end.
 
-%% @doc The formats of an open table, or of a snapshot of one.
+%% @doc Returns the formats of an open table, or of a snapshot of one.
 -spec of_table(ats:tid()) -> formats().
 of_table(Table) ->
     case ats_nif:disk_format(Table) of
@@ -112,12 +112,12 @@ is_format({module, Module, _Version}) -> is_atom(Module);
 is_format({functions, {A, B}, {C, D}}) -> lists:all(fun erlang:is_atom/1, [A, B, C, D]);
 is_format(_) -> false.
 
-%% @doc A key as the table keeps it.
+%% @doc Returns a key as the table keeps it.
 -spec key(formats(), Key :: term()) -> term().
 key(none, Key) -> Key;
 key({Format, _}, Key) -> encode(Format, Key, key_format).
 
-%% @doc A value as the table keeps it.
+%% @doc Returns a value as the table keeps it.
 -spec value(formats(), Value :: term()) -> term().
 value(none, Value) -> Value;
 value({_, Format}, Value) -> encode(Format, Value, value_format).
@@ -136,12 +136,12 @@ encode(Format, Term, Cause) ->
             erlang:error({ats_error, {Cause, Failure}})
     end.
 
-%% @doc A key as the program has it.
+%% @doc Returns a key as the program has it.
 -spec decode_key(formats(), term()) -> term().
 decode_key(none, Key) -> Key;
 decode_key({Format, _}, Key) -> decode(Format, Key).
 
-%% @doc A value as the program has it.
+%% @doc Returns a value as the program has it.
 -spec decode_value(formats(), term()) -> term().
 decode_value(none, Value) -> Value;
 decode_value({_, Format}, Value) -> decode(Format, Value).

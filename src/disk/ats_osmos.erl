@@ -39,7 +39,7 @@
 -define(AT_ONCE, 100).
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
-%% @doc The options of `dats:open_file/2' that mean the same.
+%% @doc Returns the options of `dats:open_file/2' that mean the same.
 -spec options(term()) -> [dats:option()] | badarg | {error, {unsupported, term()}}.
 options(Options) when is_list(Options) ->
     try [{type, ordered_set}, {compressed, true} | lists:flatmap(fun option/1, Options)]
@@ -82,7 +82,7 @@ value({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
 value(uint64_vector_sum_delete) ->
     {term, [{merge, {module, ats_osmos_vector}}]}.
 
-%% @doc The value of a key.
+%% @doc Returns the value of a key.
 -spec read(ats:tid(), Key :: term()) -> {ok, term()} | not_found | no_pair.
 read(Table, Key) ->
     Formats = ats_format:of_table(Table),
@@ -129,8 +129,8 @@ write(Table, Formats, Key, Value) ->
 no_operand(Table, StoredKey, delete) -> ats_nif:disk_delete_unread(Table, StoredKey);
 no_operand(_Table, _Key, _Value) -> erlang:error({ats_error, operand}).
 
-%% @doc The first rows of a range that a function selects, of the table as it is now. Of selects
-%% that are more than `Most', those are given up that were not continued for longest.
+%% @doc Returns the first rows of a range that a function selects, of the table as it is now. Of
+%% selects that are more than `Most', those are given up that were not continued for longest.
 -spec select_range(ats:tid(), Most :: default | pos_integer(), bound(), bound(), fun(),
                    pos_integer()) ->
           {ok, [{term(), term()}], select()}.
@@ -158,7 +158,7 @@ check_pairs(Table) ->
         {_Type, _KeyPos, _Fixed} -> erlang:error({ats_error, keypos})
     end.
 
-%% @doc The next rows, of the same moment.
+%% @doc Returns the next rows, of the same moment.
 -spec select_continue(ats:tid(), Select :: term(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
 select_continue(_Table, '$end_of_table', N) when is_integer(N), N > 0 ->
@@ -204,7 +204,7 @@ continue_select(Continuation, Rest, {Snapshot, Formats, Upper, _Filter} = Range,
         orelse erlang:error({ats_error, none}),
     rows({Rest, Continuation}, Range, N, []).
 
-%% The rows from the first on that is not below the range.
+%% Returns the rows from the first on that is not below the range.
 -spec begin_at(ats:tid(), ats_format:formats(), edge(), edge()) ->
           {[tuple()], ats:continuation()} | '$end_of_table'.
 begin_at(Snapshot, Formats, Lower, Upper) ->
@@ -220,7 +220,7 @@ begin_at(Snapshot, Formats, Lower, Upper) ->
            end,
     ats_range:chunk(Snapshot, From, To, ?AT_ONCE).
 
-%% The cut at an edge; `none' if only a function knows it.
+%% Returns the cut at an edge; `none' if only a function knows it.
 -spec edge(ats_format:formats(), edge()) -> ats_nif:cut().
 edge(Formats, {key, Key}) -> {before, ats_format:key(Formats, Key)};
 edge(_Formats, unbounded) -> none;

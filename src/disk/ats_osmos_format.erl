@@ -15,7 +15,8 @@
 %% The module of osmos that has the functions of its own formats.
 -define(OSMOS, osmos_table_format).
 
-%% @doc The options of `dats:open_file/2' for a format. Throws `{unsupported, {Field, Value}}'.
+%% @doc Returns the options of `dats:open_file/2' for a format. Throws `{unsupported, {Field,
+%% Value}}'.
 -spec options(#osmos_table_format{}) -> [option() | {formats, term()}].
 options(#osmos_table_format{block_size = BlockSize, key_format = Key, key_less = Less,
                             value_format = Value, merge = Merge, short_circuit = ShortCircuit,
@@ -53,7 +54,7 @@ format(Field, #osmos_format{to_binary = Encode, from_binary = Decode}) ->
 format(Field, Other) ->
     throw({unsupported, {Field, Other}}).
 
-%% The module and the name of a function that is exported.
+%% Returns the module and the name of a function that is exported.
 -spec name(atom(), term(), arity()) -> ats_merge:function_name().
 name(Field, Function, Arity) when is_function(Function, Arity) ->
     case erlang:fun_info(Function, type) of

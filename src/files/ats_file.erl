@@ -203,7 +203,7 @@ open(File, Mode) ->
         {error, Reason} -> throw({read_error, Reason})
     end.
 
-%% The header as a list, and the log behind it, ready to be summed up if that is wanted.
+%% Returns the header as a list, and the log behind it, ready to be summed up if that is wanted.
 -spec read_header(#log{}) -> {[term()], #log{}}.
 read_header(#log{verify = false} = Log0) ->
     {Terms, Log} = next(fun disk_log:chunk/3, 1, Log0),
@@ -228,7 +228,7 @@ next(Read, N, #log{name = Name, place = Place, verify = Verify} = Log) ->
         {Next, Terms} -> {Terms, Log#log{place = Next}}
     end.
 
-%% The term in an image, in a list that is empty if the image is damaged.
+%% Returns the term in an image, in a list that is empty if the image is damaged.
 -spec decode(binary()) -> [term()].
 decode(Image) ->
     try [binary_to_term(Image)]

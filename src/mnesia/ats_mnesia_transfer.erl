@@ -21,7 +21,7 @@
 
 -opaque receiver() :: objects | binaries | {binaries, pid(), reference()}.
 
-%% @doc The version of the application on this node, of which chunks are understood.
+%% @doc Returns the version of the application on this node, of which chunks are understood.
 -spec version() -> term().
 version() ->
     _ = application:load(ats),

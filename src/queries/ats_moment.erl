@@ -84,7 +84,8 @@ second(Call) ->
     catch error:{ats_error, Cause} -> erlang:error({ats_error, {second, Cause}})
     end.
 
-%% @doc The differences of the objects that a key of a table of this type has had at two moments.
+%% @doc Returns the differences of the objects that a key of a table of this type has had at two
+%% moments.
 -spec differences(ats:table_type(), {Old :: [tuple()], New :: [tuple()]}) -> [ats:difference()].
 differences(Type, Pair) when Type =:= set; Type =:= ordered_set -> of_object(Pair);
 differences(_Bag, {Old, New}) ->
@@ -131,7 +132,7 @@ begin_fold(Table) ->
         Objects -> {few, Objects}
     end.
 
-%% @doc The table to read.
+%% @doc Returns the table to read.
 -spec source(reading()) -> ats:table().
 source({_, Source}) -> Source.
 

@@ -45,7 +45,7 @@
                 room = ?FEW_WALKS :: non_neg_integer(),
                 outer :: #query{} | undefined}).
 
-%% @doc A handle of a table of that facade.
+%% @doc Returns a handle of a table of that facade.
 -spec table(Facade :: module(), table(), [option()] | option()) -> qlc:query_handle().
 table(Facade, Table, Asked) ->
     table(Facade, Table, Table, Asked).
@@ -56,8 +56,8 @@ table(Facade, Table, Asked) ->
 table(Facade, Shown, Table, Asked) ->
     table_of(#source{facade = Facade, table = Table}, Shown, Asked).
 
-%% @doc A handle of a table of the native library, of which each walk sees one moment. Look-ups see
-%% the table as it is.
+%% @doc Returns a handle of a table of the native library, of which each walk sees one moment.
+%% Look-ups see the table as it is.
 -spec table_of_moment(Facade :: module(), Shown :: ats:table(), ats:table(),
                       [option()] | option()) -> qlc:query_handle().
 table_of_moment(Facade, Shown, Table, Asked) ->
@@ -210,7 +210,7 @@ select(#source{facade = Facade} = Source, MatchSpec, N) ->
             Results ++ fun() -> [] end
     end.
 
-%% All results, if they are so few that no moment has to be kept. It is here that the option
+%% Returns all results, if they are so few that no moment has to be kept. It is here that the option
 %% `full_scan' of the table counts, which a moment does not have.
 -spec few(#source{}, ats:match_spec()) -> [term()] | more.
 few(#source{key = none}, _MatchSpec) -> more;

@@ -74,7 +74,7 @@ nth(Table, Low, High, N, Bounds) ->
     Range = options(bounds, Bounds, Table, count),
     ats_nif:range_nth(Table, from(Range, Low), to(Range, High), place(N, Table)).
 
-%% A number that the native library takes.
+%% Returns a number that the native library takes.
 -spec place(term(), ats:table()) -> integer().
 place(N, _Table) when is_integer(N), N =/= 0 ->
     max(-?MAX_LIMIT, min(N, ?MAX_LIMIT));

@@ -43,8 +43,8 @@
 
 -type chunk() :: {[term()], continuation()} | '$end_of_table' | pending.
 
-%% The first slice. If it is the beginning of a full scan of which the owner of the table wants to
-%% hear, that is said first.
+%% Returns the first slice. If it is the beginning of a full scan of which the owner of the table
+%% wants to hear, that is said first.
 -spec start(ats:table(), ats:match_spec(), ats_nif:how()) -> ats_nif:selected() | more.
 start(Table, MatchSpec, How) ->
     case ats_nif:select_start(Table, MatchSpec, How) of
@@ -57,12 +57,13 @@ start(Table, MatchSpec, How) ->
             Selected
     end.
 
-%% @doc All results, in a direction of the keys.
+%% @doc Returns all results, in a direction of the keys.
 -spec list(ats:table(), ats:match_spec(), up | down) -> [term()].
 list(Table, MatchSpec, Direction) ->
     list_more(start(Table, MatchSpec, Direction), Direction).
 
-%% @doc All results, of one moment, if one slice finds them and there are no more than so many.
+%% @doc Returns all results, of one moment, if one slice finds them and there are no more than so
+%% many.
 -spec few(ats:table(), ats:match_spec(), pos_integer()) -> [term()] | more.
 few(Table, MatchSpec, Most) ->
     start(Table, MatchSpec, {query, Most}).
@@ -72,14 +73,14 @@ few(Table, MatchSpec, Most) ->
 take(Table, MatchSpec) ->
     list_more(start(Table, MatchSpec, take), take).
 
-%% @doc The rest of a list that was begun.
+%% @doc Returns the rest of a list that was begun.
 -spec list_more(ats_nif:selected(), up | down | take) -> [term()].
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more(Selected, How) ->
     ats_collect:list(more(How), unknown, resolve_pending(Selected)).
 
-%% @doc All objects.
+%% @doc Returns all objects.
 -spec objects(ats:table()) -> [tuple()].
 objects(Table) ->
     case ats_nif:select_start(Table, ?OBJECTS, objects) of
@@ -96,7 +97,7 @@ more(How) ->
             resolve_pending(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
     end.
 
-%% A slice that can go on.
+%% Returns a slice that can go on.
 -spec resolve_pending(ats_nif:selected()) -> ats_nif:selected().
 resolve_pending({pending, Id, Compiled, Place, SoFar}) ->
     ok = ats_merge_pending:resolve(Id),
@@ -126,7 +127,7 @@ delete(Table, MatchSpec) ->
 replace(Table, MatchSpec) ->
     count_more(start(Table, MatchSpec, replace), replace).
 
-%% @doc The rest of a number that was begun.
+%% @doc Returns the rest of a number that was begun.
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
 count_more({more, Id, Compiled, Place, Count}, How) ->
     count_more(ats_nif:select_more(Id, Compiled, Place, How, Count), How);
@@ -135,7 +136,7 @@ count_more({pending, _, _, _, _} = Selected, How) ->
 count_more(Count, _How) ->
     Count.
 
-%% @doc The first `Limit' results, and where to go on.
+%% @doc Returns the first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
 chunk(Table, MatchSpec, Direction, Limit) ->
     by_name(Table, fill(start(Table, MatchSpec, {Direction, Limit}), Direction, Limit)).
@@ -160,7 +161,7 @@ rename(_Id, Name) -> Name.
 table_of_source({_Moment, Table}) -> Table;
 table_of_source(Table) -> Table.
 
-%% The table that has the name of an `ordered_set' now.
+%% Returns the table that has the name of an `ordered_set' now.
 -spec of_name(atom()) -> ats:tid().
 of_name(Name) ->
     case ats_info:item(id, Name) of
@@ -173,7 +174,7 @@ of_name(Name) ->
             end
     end.
 
-%% @doc The first chunk of a range that was begun.
+%% @doc Returns the first chunk of a range that was begun.
 -spec fill_range(ats_nif:selected(), up | down, pos_integer()) -> chunk().
 fill_range(Selected, Direction, Limit) ->
     of_range(fill(Selected, Direction, Limit)).
@@ -196,9 +197,9 @@ fill({Tag, Id, Compiled, Place, Results}, Direction, Limit) ->
 fill(Selected, Direction, Limit) ->
     fill(Selected, Direction, Limit, Limit, []).
 
-%% The next slice. A moment ends if the next chunk comes too late, or if it holds back too much
-%% memory; and a continuation may have been a binary in between. Then the chunks that follow show
-%% the table as it is.
+%% Returns the next slice. A moment ends if the next chunk comes too late, or if it holds back too
+%% much memory; and a continuation may have been a binary in between. Then the chunks that follow
+%% show the table as it is.
 -spec next(source(), ats:compiled_match_spec(), ats_nif:place(), up | down, pos_integer()) ->
           ats_nif:selected().
 next({Moment, Name} = Source, Compiled, Place, Direction, Wanted) when is_atom(Name) ->
@@ -229,7 +230,7 @@ next_of_moment({Moment, Table} = Source, Compiled, Place, Direction, Wanted) ->
 present(Name) when is_atom(Name) -> of_name(Name);
 present(Id) -> Id.
 
-%% @doc The next chunk.
+%% @doc Returns the next chunk.
 -spec continue(continuation()) -> chunk().
 continue('$end_of_table') ->
     '$end_of_table';
@@ -291,13 +292,13 @@ cut(Results, Limit, Source, Compiled, Place) ->
     {Chunk, Rest} = lists:split(Limit, Results),
     {Chunk, {Source, Place, Limit, Compiled, Rest}}.
 
-%% @doc The table in which a continuation goes on.
+%% @doc Returns the table in which a continuation goes on.
 -spec table_of(continuation()) -> ats:table() | '$end_of_table'.
 table_of({Source, _Place, _Limit, _Compiled, _Rest}) -> table_of_source(Source);
 table_of('$end_of_table') -> '$end_of_table';
 table_of(_) -> erlang:error({ats_error, none}).
 
-%% @doc A continuation that goes on in another table, which has the same keys.
+%% @doc Returns a continuation that goes on in another table, which has the same keys.
 -spec move_to(continuation(), ats:tid()) -> continuation().
 move_to('$end_of_table', _Table) -> '$end_of_table';
 move_to(Continuation, Table) -> setelement(1, Continuation, Table).

@@ -242,7 +242,7 @@ walk(List, Context, Found) when is_list(List) ->
 walk(Other, _Context, Found) ->
     {Other, Found}.
 
-%% The arguments of a call of any function but those of `ets'.
+%% Returns the arguments of a call of any function but those of `ets'.
 -spec arguments(tree(), [tree()], anno(), #context{}, found()) -> {[tree()], found()}.
 arguments(Callee, Arguments, Anno, Context, Found) ->
     {Module, Function} = callee(Callee, length(Arguments), Context),
@@ -260,7 +260,7 @@ arguments(Callee, Arguments, Anno, Context, Found) ->
             walk(Arguments, Context, Found1)
     end.
 
-%% The module in which to call a function of `ets'.
+%% Returns the module in which to call a function of `ets'.
 -spec module_for(tree(), [tree()] | tree(), anno(), #context{}, found()) -> {ets | ats, found()}.
 module_for({atom, _, Function}, Arguments, Anno, Context, Found) ->
     Arity = arity(Arguments),
@@ -323,7 +323,7 @@ dets(_Call, _Anno, Found) ->
 %% Functions that call a function
 %%--------------------------------------------------------------------------------------------
 
-%% The arguments in a list that is written out, as a list of trees.
+%% Returns the arguments in a list that is written out, as a list of trees.
 -spec passed_arguments(tree()) -> [tree()] | tree().
 passed_arguments(Tree) ->
     case elements(Tree, []) of
@@ -347,8 +347,8 @@ callee({atom, _, Function}, Arity, #context{local = Local}) ->
 callee(_Other, _Arity, _Context) ->
     {none, none}.
 
-%% The positions at which a module may be among the arguments, with a function and its arguments
-%% behind it.
+%% Returns the positions at which a module may be among the arguments, with a function and its
+%% arguments behind it.
 -spec positions(module() | none, atom(), arity()) -> [pos_integer()].
 positions(erlang, Function, Arity) ->
     case {Function, Arity} of

@@ -195,7 +195,7 @@ patch_file(File, Except) ->
             {unread, File}
     end.
 
-%% The folders of the applications that the copied ones need, other than themselves.
+%% Returns the folders of the applications that the copied ones need, other than themselves.
 -spec required([file:filename()], [file:filename()]) -> [file:filename()].
 required(Copies, Folders) ->
     Needed = lists:usort(lists:append([needs(Copy) || Copy <- Copies])),

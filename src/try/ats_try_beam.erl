@@ -99,7 +99,7 @@ name_of(Fun) ->
     {arity, Arity} = erlang:fun_info(Fun, arity),
     {Name, Arity}.
 
-%% An element for each time that the atom stands in the code of a function.
+%% Returns an element for each time that the atom stands in the code of a function.
 -spec uses([term()]) -> [applied | data].
 uses([]) ->
     [];
@@ -136,7 +136,8 @@ is_applied(0, [Call | _]) ->
 is_applied(_, _) ->
     false.
 
-%% The number of times that the atom is in an instruction, other than as the module of a call.
+%% Returns the number of times that the atom is in an instruction, other than as the module of a
+%% call.
 -spec atoms(term()) -> non_neg_integer().
 atoms({extfunc, ets, _, _}) -> 0;
 atoms({func_info, _, _, _}) -> 0;
@@ -242,8 +243,8 @@ function_names(_, Size, Entries) ->
     Rest = Size - 4,
     [Name || <<Name:32, _:Rest/binary>> <= Entries].
 
-%% The atoms of a module, with the numbers that code has for them. Since Erlang/OTP 28 the lengths
-%% can be longer, which a negative number of atoms tells.
+%% Returns the atoms of a module, with the numbers that code has for them. Since Erlang/OTP 28 the
+%% lengths can be longer, which a negative number of atoms tells.
 -spec atoms_of(binary()) -> [binary()].
 atoms_of(<<Count:32/signed, Atoms/binary>>) when Count >= 0 ->
     [Atom || <<Length, Atom:Length/binary>> <= Atoms];

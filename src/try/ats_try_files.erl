@@ -156,7 +156,7 @@ real([Name | Names], Done, Left) ->
         _ -> real(Names, Path, Left)
     end.
 
-%% The bytes that the system has for a name.
+%% Returns the bytes that the system has for a name.
 -spec native(file:name_all()) -> binary().
 native(Name) when is_binary(Name) -> Name;
 native(Name) -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding()).

@@ -82,7 +82,7 @@ text(Reason, [{_Module, _Function, _Arguments, Location} | _] = Stack) ->
             end,
     unicode:characters_to_binary(lists:join("; ", Texts)).
 
-%% The keys that a command changes. Some are missing only if it will be refused.
+%% Returns the keys that a command changes. Some are missing only if it will be refused.
 keys(Kind, Arguments, Table) ->
     try find_keys(Kind, Arguments, Table)
     catch error:_ -> []
@@ -107,7 +107,7 @@ find_keys(range, Arguments, {Module, Id} = Table) ->
 find_keys(End, [], {Module, Id}) ->
     [Key || Key <- [Module:End(Id)], Key =/= '$end_of_table'].
 
-%% The kind of a command.
+%% Returns the kind of a command.
 check(Command, {Module, Id}) when is_tuple(Command), tuple_size(Command) > 0 ->
     [Function | Arguments] = tuple_to_list(Command),
     Arity = length(Arguments),

@@ -14,8 +14,8 @@
 
 -define(AT_ONCE, 1000).
 
-%% @doc The moment that is now, in place of an earlier one. It ends when it was read, and with the
-%% caller, which has it in its dictionary: a server that gets a snapshot forgets its state.
+%% @doc Takes the moment that is now, in place of an earlier one. It ends when it was read, and with
+%% the caller, which has it in its dictionary: a server that gets a snapshot forgets its state.
 -spec take(ats_ra_table:table()) -> moment().
 take(Table) ->
     ok = drop(),

@@ -79,7 +79,7 @@ shorten(Table, Key) ->
 %% Reading
 %%--------------------------------------------------------------------------------------------
 
-%% @doc The objects with a key.
+%% @doc Returns the objects with a key.
 -spec lookup(ats:tid(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
     try ats_nif:disk_lookup(Table, Key) of
@@ -268,7 +268,7 @@ decide(Table, Program, Key, Decide, Attempts) ->
             end
     end.
 
-%% The object of a key, and the record of the store that it was made of.
+%% Returns the object of a key, and the record of the store that it was made of.
 -spec read_current(ats:tid(), ats_merge_pending:program(), Key :: term()) ->
           {ats_nif:disk_record(), tuple()} | undefined.
 read_current(Table, Program, Key) ->

@@ -120,7 +120,7 @@ step(Rest, Chain, #state{module = Module, formats = Formats, stack = Stack,
 is_power(Count) ->
     Count >= ?FIRST_PART andalso Count band (Count - 1) =:= 0.
 
-%% The value of an object, which has none if it was inserted without a second element.
+%% Returns the value of an object, which has none if it was inserted without a second element.
 -spec value(module(), tuple(), ats_format:formats()) -> term().
 value(_Module, Term, Formats) when tuple_size(Term) >= 2 ->
     ats_format:decode_value(Formats, element(2, Term));
@@ -149,7 +149,7 @@ finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack} = Stat
         false -> {put, make_stored(Value, State)}
     end.
 
-%% The object with a value, as the table keeps it.
+%% Returns the object with a value, as the table keeps it.
 -spec make_stored(term(), #state{}) -> chain().
 make_stored(Value, #state{formats = Formats, last_key = Key}) ->
     object({Key, ats_format:value(Formats, Value)}).
@@ -159,7 +159,7 @@ merge(Earlier, Later, #state{module = Module, key = Key, tick = Tick}) ->
     _ = Tick(),
     ats_merge:merge(Module, Key, Earlier, Later).
 
-%% The part that takes the place of all but the rest of a chain, if that is worth it.
+%% Returns the part that takes the place of all but the rest of a chain, if that is worth it.
 -spec part(chain(), chain(), #state{}) -> part() | none.
 part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(Stack) < ?WORTH ->
     none;
@@ -177,13 +177,13 @@ next(<<Mark:32/little, Length:32/little, Object:Length/binary, Rest/binary>>)
 next(<<Length:32/little, Object:Length/binary, Rest/binary>>) ->
     {Object, Rest}.
 
-%% @doc A chain of one object, with which nothing older is merged.
+%% @doc Returns a chain of one object, with which nothing older is merged.
 -spec object(tuple()) -> chain().
 object(Object) ->
     Bytes = term_to_binary(Object),
     <<(byte_size(Bytes)):32/little, Bytes/binary>>.
 
-%% @doc The objects of a chain, from the oldest to the newest.
+%% @doc Returns the objects of a chain, from the oldest to the newest.
 -spec objects(chain()) -> [tuple()].
 objects(<<>>) ->
     [];
@@ -191,7 +191,7 @@ objects(Chain) ->
     {Object, Rest} = next(Chain),
     [binary_to_term(Object) | objects(Rest)].
 
-%% @doc The key, as it was written first.
+%% @doc Returns the key, as it was written first.
 -spec key(chain()) -> term().
 key(Chain) ->
     {Object, _} = next(Chain),

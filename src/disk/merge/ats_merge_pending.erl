@@ -13,8 +13,8 @@
 
 -type program() :: {ats_merge:merge(), Table :: non_neg_integer()}.
 
-%% @doc The module that merges the values of a table, and a number of the table; `none' if none
-%% does.
+%% @doc Returns the module that merges the values of a table, and a number of the table; `none' if
+%% none does.
 -spec program(ats:tid()) -> program() | none.
 program(Table) ->
     case ats_nif:disk_program(Table) of
@@ -105,7 +105,7 @@ replace_merged(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
 replace_merged(_Table, _Key, _Chain, {failed, _, none}) ->
     false.
 
-%% The key of a chain, as the program has it.
+%% Returns the key of a chain, as the program has it.
 -spec key(ats:tid(), ats_merge_operands:chain()) -> term().
 key(Table, Chain) ->
     ats_format:decode_key(ats_format:of_table(Table), ats_merge_operands:key(Chain)).

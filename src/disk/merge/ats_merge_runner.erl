@@ -102,7 +102,7 @@ first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
         []
     end.
 
-%% The chain as it will be.
+%% Returns the chain as it will be.
 -spec with_part(ats_merge_operands:chain(), ats_merge_operands:part() | none) ->
           ats_merge_operands:chain().
 with_part(Chain, none) ->
@@ -147,7 +147,8 @@ wait_for(Worker) ->
             receive after ?LET_REMEMBER -> ok end
     end.
 
-%% The outcomes that come promptly. A key that fails will be the first one time, and then fails.
+%% Returns the outcomes that come promptly. A key that fails will be the first one time, and then
+%% fails.
 -spec more([job()], [ats_merge_operands:outcome(), ...], reference(), pid(), reference()) ->
           [ats_merge_operands:outcome(), ...].
 more([], Done, _Reply, _Worker, _Monitor) ->

@@ -176,7 +176,7 @@ remember(Lock, Merge, Chain, Failure) ->
 checksum(Chain, Size) ->
     erlang:crc32(binary:part(Chain, 0, min(Size, ?COMPARED))).
 
-%% A term that tells one code of a merge from another.
+%% Returns a term that tells one code of a merge from another.
 -spec code(ats_merge:merge()) -> term().
 code({convert, Function}) when is_function(Function) ->
     Function;
