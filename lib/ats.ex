@@ -14,7 +14,7 @@ defmodule ATS.Table do
       table |> ATS.Table.range(:b, :z) |> Enum.to_list()  #=> [{:pear, 40}]
 
   Streams read a part of the table at a time, so they need little memory. They are not of one
-  moment: what is written meanwhile may be seen or not.
+  moment: writes meanwhile may be seen or not.
   """
 
   use GenServer
@@ -22,7 +22,7 @@ defmodule ATS.Table do
   @enforce_keys [:id]
   defstruct [:id]
 
-  @typedoc "A table; `id` is what `:ats.new/2` returned."
+  @typedoc "A table; `id` is the result of `:ats.new/2`."
   @type t :: %__MODULE__{id: :ats.table()}
 
   @chunk 100
@@ -182,9 +182,10 @@ defmodule ATS.Query do
   key of a map. The result may be variables, literals, tuples, lists, maps and the functions that
   guards may have. Macros are expanded.
 
-  A specification takes the objects that a function with these clauses takes, and returns what the
-  function returns. What a match specification cannot say is an error when the module is compiled.
-  One difference is left: a call in a result that fails does not raise, but has the value `:EXIT`.
+  A specification takes the objects that a function with these clauses takes, and has the results of
+  the function. A clause that a match specification cannot express is an error when the module is
+  compiled. One difference is left: a call in a result that fails does not raise, but has the value
+  `:EXIT`.
   """
 
   # Names of functions of `Kernel` that match specifications have under other names.
@@ -258,8 +259,8 @@ defmodule ATS.Query do
     if values == [], do: specs, else: {:__block__, [], values ++ [specs]}
   end
 
-  # Returns a specification for each guard between several `when`, of which the first decides that
-  # does not fail, and the code that makes the values from outside.
+  # Returns a specification for each guard between several `when`, the first of which that does not
+  # fail decides, and the code that makes the values from outside.
   defp clause([{:when, _, [pattern, guards]}], body, caller) do
     clause(pattern, alternatives(guards), body, caller)
   end
@@ -619,7 +620,7 @@ defmodule ATS.Query do
     end
   end
 
-  # Of equal keys, the last one counts; those of a match specification have no order.
+  # The last of several equal keys wins; those of a match specification have no order.
   defp last_of_equal([]), do: []
 
   defp last_of_equal([{key, value, known} | others]) do
@@ -701,7 +702,7 @@ defmodule ATS.Query do
   end
 
   @doc false
-  # A value from outside stands in a pattern for itself if nothing in it means something else there.
+  # A value from outside stands in a pattern for itself if no part of it has another meaning there.
   def pinned(value, variable) do
     if itself?(value),
       do: {value, []},

@@ -20,7 +20,7 @@ defmodule ATS.DashboardTest do
     assert {[], 0} = ATS.Dashboard.fetch(%{@asked | search: "none"}, node())
   end
 
-  # In the place of the library: what its page builder gives to a page.
+  # Plays the library: the calls of its page builder to a page.
   defmodule Stub do
     def define do
       Code.eval_string("""

@@ -67,7 +67,7 @@ defmodule ATS.QueryTest do
     assert run(match_spec(do: ({key, _, value} when value == ^tuple -> key))) == [:guest]
     assert run(match_spec(do: ({1, _, _} -> ^{:"$1", :_}))) == [{:"$1", :_}]
 
-    # Whatever it means in match specifications, a value stands for itself.
+    # A value stands for itself, also if it has a meaning in match specifications.
     for value <- [:_, :"$1", :"$no", [1, {:"$_"}], %{a: :"$12"}, 0.0] do
       assert run(match_spec(do: ({^value, _, _} -> true))) == []
       table = ATS.Table.new(:t)

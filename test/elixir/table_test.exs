@@ -112,7 +112,7 @@ defmodule ATS.TableTest do
     assert :ats.info(:words, :protection) == :protected
     :ats.insert(:prices, {:apple, 30})
     assert Enum.to_list(Table.whereis(:prices)) == [{:apple, 30}]
-    # The supervisor makes the table anew, without what was in it.
+    # The supervisor makes the table anew, without its objects.
     reference = Process.monitor(owner = :ats.info(:prices, :owner))
     Process.exit(owner, :kill)
     assert_receive {:DOWN, ^reference, _, _, _}

@@ -35,7 +35,7 @@ defmodule Leaderboard do
     end
   end
 
-  @doc "The best players of a game with their scores."
+  @doc "Returns the best players of a game with their scores."
   @spec top(atom(), pos_integer()) :: [{String.t(), non_neg_integer()}]
   def top(game, count) do
     # Reads `count` objects, however many there are.
@@ -45,7 +45,7 @@ defmodule Leaderboard do
     end
   end
 
-  @doc "The players with scores from `low` to `high`, the best one first."
+  @doc "Returns the players with scores from `low` to `high`, the best one first."
   @spec between(atom(), integer(), integer()) :: [String.t()]
   def between(game, low, high) do
     # Tuples are compared element by element, and numbers come before binaries: 0 in the place of
@@ -55,13 +55,13 @@ defmodule Leaderboard do
         do: player
   end
 
-  @doc "The players of a game with more than `score`, by a match specification."
+  @doc "Returns the players of a game with more than `score`, by a match specification."
   @spec better_than(atom(), integer()) :: [String.t()]
   def better_than(game, score) do
     :ats.select(@scores, better_than_spec(game, score))
   end
 
-  @doc "What the match specification of `better_than/2` reads, without running it for its results."
+  @doc "Explains the reads of the match specification of `better_than/2`, without its results."
   @spec explain(atom(), integer()) :: map()
   def explain(game, score) do
     :ats.explain(@scores, better_than_spec(game, score))
@@ -92,7 +92,7 @@ defmodule Leaderboard do
   end
 
   # Another process may have been faster with a better result, or with a worse one. Every writer
-  # removes what is not the best by now, and so the last writer leaves nothing else.
+  # removes results that are not the best by now, so the last writer leaves only the best.
   defp forget_worse(game, player) do
     best = :ats.lookup_element(@players, {game, player}, 2)
     :ats.select_delete(@scores, [{{{game, :"$1", player}}, [{:>, :"$1", -best}], [true]}])
