@@ -15,7 +15,7 @@
 %% not.
 -type set() :: one | hot | cache | wide.
 -type filling() :: half | full.
-%% Keys of a kind: so many from a number on.
+%% `Count' keys of a kind, from a number on.
 -type span() :: {kind(), First :: non_neg_integer(), Count :: pos_integer()}.
 %% Keys as the loops draw them: computed, built by {@link key/2}, or taken from a tuple.
 -type drawn() :: {integers, non_neg_integer(), pos_integer()} | {built, kind(), pos_integer()}

@@ -10,7 +10,7 @@
 
 -define(LIST_LENGTH, 10).
 
-%% Does so many operations of a mix, and returns the state of the generator.
+%% Does `Count' operations of a mix, and returns the state of the generator.
 -spec run(ats_bench_run:work(), ats_bench:table(), ats_bench_keys:drawn(),
           ats_bench_run:generator(), non_neg_integer()) -> ats_bench_run:generator().
 run({only, Operation}, Table, Keys, State, Count) -> only(Operation, Table, Keys, State, Count);

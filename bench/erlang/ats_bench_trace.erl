@@ -43,7 +43,7 @@
 -define(REST_MS, 1000).
 -define(LONGEST_IDLE_MS, 60000).
 -define(ITEMS, [route_nodes, base_nodes, depth, splits, joins, contended, uncontended]).
-%% A tree that two writers contend for is split into at least so many.
+%% A tree that two writers contend for is split into at least this number of base nodes.
 -define(FINE, 4).
 
 %% @doc Runs the phases and stops the virtual machine, with exit code 1 if the tree did not adapt

@@ -7,7 +7,7 @@ use std::{fs, io};
 /// Facts about a run, with names.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// The median of some numbers, if there are any.
+/// Returns the median of some numbers, if there are any.
 pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -18,7 +18,7 @@ pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// A number with so many digits behind the point, for files that people read.
+/// Returns a number with `digits` digits behind the point, for files that people read.
 pub fn round_to(number: f64, digits: i32) -> Value {
     let scale = 10_f64.powi(digits);
     json!((number * scale).round() / scale)

@@ -17,12 +17,12 @@ impl Latencies {
         self.0.record(nanoseconds).expect("the histogram grows");
     }
 
-    /// The longest, in microseconds.
+    /// Returns the longest, in microseconds.
     pub fn longest_us(&self) -> f64 {
         self.0.max() as f64 / 1e3
     }
 
-    /// The time that this part of the calls did not exceed, in microseconds.
+    /// Returns the time that this part of the calls did not exceed, in microseconds.
     pub fn quantile_us(&self, part: f64) -> f64 {
         self.0.value_at_quantile(part) as f64 / 1e3
     }

@@ -4,7 +4,7 @@ use crate::Facts;
 use std::fs;
 use std::time::SystemTime;
 
-/// The facts that every measurement tells.
+/// Returns the facts that every measurement tells.
 pub fn common_facts() -> Facts {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let date = humantime::format_rfc3339_seconds(SystemTime::now());
@@ -17,12 +17,12 @@ pub fn common_facts() -> Facts {
     ]
 }
 
-/// The text of a file, without spaces around it.
+/// Returns the text of a file, without spaces around it.
 fn line_of(file: &str) -> String {
     fs::read_to_string(file).map_or_else(|_| unknown(), |text| text.trim().to_string())
 }
 
-/// The version of a dependency that the measurements are built with.
+/// Returns the version of a dependency that the measurements are built with.
 pub fn locked_version(name: &str) -> String {
     let lock = include_str!("../../Cargo.lock");
     let begin = format!("name = \"{name}\"\nversion = \"");
@@ -31,7 +31,7 @@ pub fn locked_version(name: &str) -> String {
     version.map_or_else(unknown, |(version, _)| version.to_string())
 }
 
-/// The text behind the colon of the first line that begins so.
+/// Returns the text behind the colon of the first line that begins so.
 fn after_colon(file: &str, begin: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(begin));

@@ -71,7 +71,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The groups that are measured: those that are asked for, and those that they need.
+    /// Returns the groups that are measured: those that are asked for, and those that they need.
     fn groups(&self) -> impl Iterator<Item = Group> + use<> {
         let asked = self.options.groups.clone();
         let load = asked.iter().any(|group| group.needs_load());
@@ -219,7 +219,7 @@ impl Bench {
     }
 }
 
-/// The lines that a child prints, as they come.
+/// Returns the lines that a child prints, as they come.
 fn lines_of(child: &mut Child) -> Outcome<Receiver<String>> {
     let output = child.stdout.take().ok_or("a child without output")?;
     let (send, receive) = channel();

@@ -30,7 +30,7 @@ pub struct State {
 }
 
 impl State {
-    /// The version of the value of a record; `None` if there is none.
+    /// Returns the version of the value of a record; `None` if there is none.
     pub fn version(&self, number: u64) -> Option<u64> {
         let exists = (self.removed..self.records).contains(&number);
         exists.then_some(u64::from(number < self.overwritten))
@@ -60,7 +60,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task as a command line.
+    /// Returns the task as a command line.
     pub fn arguments(&self) -> Vec<String> {
         let Task { sizes, state, .. } = self;
         let words = [
@@ -80,7 +80,7 @@ impl Task {
         words.to_vec()
     }
 
-    /// The task of a command line, without the name of the program and the first word.
+    /// Returns the task of a command line, without the name of the program and the first word.
     ///
     /// # Errors
     /// If it is none.
@@ -121,7 +121,7 @@ impl Task {
         (self.profile.open)(&self.folder, merging)
     }
 
-    /// The smaller number in a short run.
+    /// Returns the smaller number in a short run.
     pub fn short<T>(&self, quickly: T, fully: T) -> T {
         if self.sizes.quick { quickly } else { fully }
     }
@@ -161,7 +161,7 @@ pub enum Said {
 }
 
 impl Said {
-    /// The meaning of a line; `None` if it has none.
+    /// Returns the meaning of a line; `None` if it has none.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split('\t');
         match words.next()? {
@@ -276,7 +276,7 @@ fn look_up(engine: &dyn Engine, state: &State) -> Outcome<()> {
     Ok(())
 }
 
-/// An empty folder for a store.
+/// Makes an empty folder for a store.
 ///
 /// # Errors
 /// Those of the system.

@@ -20,22 +20,22 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const FIRST: u64 = 0xbf58_476d_1ce4_e5b9;
 const SECOND: u64 = 0x94d0_49bb_1331_11eb;
 
-/// The output function of SplitMix64, a bijection.
+/// Returns the output function of SplitMix64, a bijection.
 fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(FIRST);
     word = (word ^ (word >> 27)).wrapping_mul(SECOND);
     word ^ (word >> 31)
 }
 
-/// The inverse of [`mix`].
+/// Returns the inverse of [`mix`].
 fn unmix(mut word: u64) -> u64 {
     word = (word ^ (word >> 31) ^ (word >> 62)).wrapping_mul(inverse(SECOND));
     word = (word ^ (word >> 27) ^ (word >> 54)).wrapping_mul(inverse(FIRST));
     word ^ (word >> 30) ^ (word >> 60)
 }
 
-/// The multiplicative inverse of an odd number, by Newton's iteration: each step doubles the bits
-/// that are right.
+/// Returns the multiplicative inverse of an odd number, by Newton's iteration: each step doubles
+/// the bits that are right.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;
@@ -52,12 +52,12 @@ pub type Key = [u8; KEY_BYTES];
 /// A value.
 pub type Value = [u8; VALUE_BYTES];
 
-/// The first eight bytes of the key with a number, as a number that orders as the keys do.
+/// Returns the first eight bytes of the key with a number, as a number that orders as the keys do.
 pub fn prefix(number: u64) -> u64 {
     mix(number.wrapping_add(GOLDEN))
 }
 
-/// The key whose prefix is this.
+/// Returns the key whose prefix is this.
 pub fn key_with(prefix: u64) -> Key {
     let mut key = [0; KEY_BYTES];
     let words = [prefix, mix(prefix ^ FIRST), mix(prefix ^ SECOND)];
@@ -67,28 +67,28 @@ pub fn key_with(prefix: u64) -> Key {
     key
 }
 
-/// The key with a number.
+/// Returns the key with a number.
 pub fn key(number: u64) -> Key {
     key_with(prefix(number))
 }
 
-/// The prefix of a key, if the key is one of ours.
+/// Returns the prefix of a key, if the key is one of ours.
 pub fn prefix_of(key: &[u8]) -> Option<u64> {
     let word = u64::from_be_bytes(*key.first_chunk()?);
     (key_with(word) == *key).then_some(word)
 }
 
-/// The number of the key with a prefix.
+/// Returns the number of the key with a prefix.
 pub fn number_of(prefix: u64) -> u64 {
     unmix(prefix).wrapping_sub(GOLDEN)
 }
 
-/// The first word of the value of a key. The rest is drawn from it.
+/// Returns the first word of the value of a key. The rest is drawn from it.
 fn stamp(prefix: u64, version: u64) -> u64 {
     mix(prefix ^ version.wrapping_mul(GOLDEN).rotate_left(17))
 }
 
-/// The value that the key with a prefix has in a version: random bytes.
+/// Returns the value that the key with a prefix has in a version: random bytes.
 pub fn value(prefix: u64, version: u64) -> Value {
     let stamp = stamp(prefix, version);
     let mut random = fastrand::Rng::with_seed(stamp);
@@ -115,7 +115,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record with a number, in a version.
+    /// Returns the record with a number, in a version.
     pub fn new(number: u64, version: u64) -> Self {
         let prefix = prefix(number);
         Record {

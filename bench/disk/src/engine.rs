@@ -45,7 +45,7 @@ impl Merging {
     }
 }
 
-/// The number that a value of [`Merging::Sum`] is; 0 if it is none.
+/// Returns the number that a value of [`Merging::Sum`] is; 0 if it is none.
 pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
@@ -109,7 +109,7 @@ pub const ENGINES: &[Profile] = &[
     bf_tree::PROFILE,
 ];
 
-/// The engine with a name.
+/// Returns the engine with a name.
 pub fn find(name: &str) -> Option<&'static Profile> {
     ENGINES.iter().find(|profile| profile.name == name)
 }

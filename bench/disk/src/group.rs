@@ -65,13 +65,13 @@ impl Calls {
         })
     }
 
-    /// The number a second.
+    /// Returns the number a second.
     fn rate(&self) -> f64 {
         self.count as f64 / self.time.as_secs_f64()
     }
 }
 
-/// The number of something that a piece of work did in a second.
+/// Returns the number of something that a piece of work did in a second.
 fn rate(count: u64, work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
     let start = Instant::now();
     work()?;

@@ -25,7 +25,7 @@ pub fn facts(options: &Options) -> Facts {
     facts
 }
 
-/// The type, the device and the options of the file system that holds a folder.
+/// Returns the type, the device and the options of the file system that holds a folder.
 fn file_system(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();

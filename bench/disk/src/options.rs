@@ -69,8 +69,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of the command line of this process, which ends if there is something wrong with
-    /// it.
+    /// Returns the options of the command line of this process, which ends if there is something
+    /// wrong with it.
     pub fn of_process() -> Self {
         Self::of(CommandLine::parse())
     }

@@ -90,7 +90,7 @@ impl Results {
         figures.max_by(order).map(|(name, _)| name)
     }
 
-    /// The names of engines that have figures.
+    /// Returns the names of engines that have figures.
     fn engines(&self) -> Vec<&'static str> {
         let names = ENGINES.iter().map(|engine| engine.name);
         names
@@ -98,7 +98,7 @@ impl Results {
             .collect()
     }
 
-    /// The tables in Markdown, one for each group.
+    /// Returns the tables in Markdown, one for each group.
     pub fn tables(&self) -> String {
         let mut text = String::new();
         for group in Group::ALL {
@@ -189,7 +189,7 @@ impl Results {
     }
 }
 
-/// A figure with about four digits, and thousands apart.
+/// Returns a figure with about four digits, and thousands apart.
 fn format_figure(figure: f64) -> String {
     match figure.abs() {
         size if size < 9.9995 => format!("{figure:.3}"),
@@ -209,7 +209,7 @@ fn format_figure(figure: f64) -> String {
     }
 }
 
-/// A ratio with at least two digits that count.
+/// Returns a ratio with at least two digits that count.
 fn format_ratio(ratio: f64) -> String {
     match ratio {
         _ if ratio >= 0.095 => format!("{ratio:.2}"),

@@ -70,7 +70,7 @@ pub enum Better {
 pub struct Row {
     /// The name of the measurement.
     pub name: &'static str,
-    /// In what.
+    /// The unit of its figures.
     pub unit: &'static str,
     /// The direction in which it is better.
     pub better: Better,

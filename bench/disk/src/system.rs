@@ -13,7 +13,7 @@ pub struct Memory {
     pub peak: u64,
 }
 
-/// The memory of this process.
+/// Returns the memory of this process.
 ///
 /// # Errors
 /// If the system does not say.

@@ -154,7 +154,7 @@ impl Bench {
         others.iter_mut().for_each(|field| field.results.sort());
     }
 
-    /// The tables.
+    /// Returns the tables.
     pub fn report(&self) -> String {
         let hot_names: Vec<_> = hot::contestants().iter().map(|one| one.0).collect();
         let ordered = self.ordered.results.table(&self.ordered.names);
@@ -226,7 +226,7 @@ impl Field {
         self.sides.iter_mut().for_each(|side| side.clear());
     }
 
-    /// All sides have been filled with the same keys, so they must answer the same.
+    /// Checks that all sides have been filled with the same keys, so they must answer the same.
     fn check(&self, range: u32) {
         let keys: Vec<u32> = keys(1, 100, range).into_iter().flatten().collect();
         let expected = self.sides[0].sum_of(&keys);

@@ -24,7 +24,7 @@ pub trait Number: Default + Sync {
     /// Adds 1.
     fn increment(&self);
 
-    /// The number itself.
+    /// Returns the number itself.
     fn value(&self) -> u64;
 }
 
@@ -118,7 +118,7 @@ impl Number for AtomicU64 {
 /// One kind of number: its name, and how to take its rate.
 pub type Contestant = (&'static str, fn(usize, Duration) -> f64);
 
-/// All kinds of numbers, ours first.
+/// Returns all kinds of numbers, ours first.
 pub fn contestants() -> Vec<Contestant> {
     type Map = BTreeMap<u64, u64>;
     vec![

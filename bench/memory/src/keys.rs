@@ -8,7 +8,7 @@ pub trait Key: Borrow<Self::Lent> + Clone + Hash + Ord + Send + Sync + 'static {
     /// The type by which a key is looked up.
     type Lent: Hash + Ord + ?Sized;
 
-    /// The key of a number.
+    /// Returns the key of a number.
     fn new(number: u64) -> Self;
 
     /// Lends the borrowed form of the key of a number, for a lookup.
@@ -57,8 +57,8 @@ impl<const LENGTH: usize> Key for Bytes<LENGTH> {
 /// The beginning that long keys have in common, as paths have.
 const COMMON: &[u8; 32] = b"/customers/orders/open/by-number";
 
-/// The bytes of the key of a number: the number, most significant byte first, behind as much of
-/// [`COMMON`] as there is room for.
+/// Returns the bytes of the key of a number: the number, most significant byte first, behind as
+/// much of [`COMMON`] as there is room for.
 #[inline(always)]
 pub fn bytes_of<const LENGTH: usize>(number: u64) -> [u8; LENGTH] {
     let mut key = [0; LENGTH];

@@ -17,7 +17,7 @@ pub trait Map: Default + Send + Sync + 'static {
     /// The name in the table of results.
     const NAME: &'static str;
 
-    /// The value of a key.
+    /// Returns the value of a key.
     fn lookup(&self, key: u64) -> Option<u64>;
 
     /// Gives a key a value, in place of the one it may have.
@@ -26,11 +26,11 @@ pub trait Map: Default + Send + Sync + 'static {
     /// Removes a key. Returns `true` if it was there; `true` of a map that does not say.
     fn remove(&self, key: u64) -> bool;
 
-    /// The sum of the values of these keys, under one guard or lock.
+    /// Returns the sum of the values of these keys, under one guard or lock.
     fn lookups(&self, keys: &[u32]) -> u64;
 
-    /// The sum of the values of up to `count` keys above `key`, and how many there were; `None` of
-    /// a map without order.
+    /// Returns the sum of the values of up to `count` keys above `key`, and how many there were;
+    /// `None` of a map without order.
     fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let _ = (key, count);
         None
@@ -51,7 +51,7 @@ impl Store for HashTable<Plain> {
     const ORDERED: bool = false;
 }
 
-/// A store of ats. Keys have so many bytes; the value is one word.
+/// A store of ats. Keys have `LENGTH` bytes; the value is one word.
 #[derive(Default)]
 pub struct Ats<S, const LENGTH: usize>(S);
 

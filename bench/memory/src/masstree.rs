@@ -4,7 +4,7 @@ use crate::keys::bytes_of;
 use crate::maps::Map;
 use masstree::{MassTree, RangeBound};
 
-/// A tree whose keys have so many bytes; values lie in its leaves.
+/// A tree whose keys have `LENGTH` bytes; values lie in its leaves.
 pub struct Trie<const LENGTH: usize>(MassTree<u64>);
 
 impl<const LENGTH: usize> Default for Trie<LENGTH> {

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// The value that goes with a key.
+/// Returns the value that goes with a key.
 pub fn value_of(key: u32) -> u64 {
     u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -27,7 +27,7 @@ impl Operation {
         Operation(key << 2 | kind as u32)
     }
 
-    /// The kind of the operation.
+    /// Returns the kind of the operation.
     #[inline]
     pub fn kind(self) -> Kind {
         match self.0 & 3 {
@@ -37,7 +37,7 @@ impl Operation {
         }
     }
 
-    /// The key of the operation.
+    /// Returns the key of the operation.
     #[inline]
     pub fn key(self) -> u32 {
         self.0 >> 2

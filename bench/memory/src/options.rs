@@ -39,8 +39,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of the command line of this process, which ends if there is something wrong with
-    /// it.
+    /// Returns the options of the command line of this process, which ends if there is something
+    /// wrong with it.
     pub fn of_process() -> Self {
         let line = CommandLine::parse();
         let (rounds, ms, range) = match line.quick {

@@ -26,7 +26,7 @@ impl Row {
         found.map(|(_, rates)| rates.as_slice())
     }
 
-    /// The median over the rounds of our rate over that of a side.
+    /// Returns the median over the rounds of our rate over that of a side.
     fn ratio_over(&self, side: &str) -> Option<f64> {
         let pairs = self.rates_of(OURS)?.iter().zip(self.rates_of(side)?);
         median(pairs.map(|(ours, theirs)| ours / theirs).collect())
@@ -70,7 +70,7 @@ impl Results {
         self.rows.sort_by_key(|row| (place(row), row.threads));
     }
 
-    /// The table: our rates, and by how much they are greater than those of the others.
+    /// Returns the table: our rates, and by how much they are greater than those of the others.
     pub fn table(&self, sides: &[&'static str]) -> String {
         let present = |side: &&str| self.rows.iter().any(|row| row.rates_of(side).is_some());
         let sides: Vec<&str> = sides.iter().copied().filter(present).collect();
@@ -109,7 +109,7 @@ impl Results {
         text
     }
 
-    /// The gain of a workload by more threads than one: its rate over that of one thread.
+    /// Returns the gain of a workload by more threads than one: its rate over that of one thread.
     pub fn degradation(&self, workload: &str, sides: &[&'static str]) -> String {
         let rows: Vec<&Row> = self
             .rows
@@ -174,7 +174,7 @@ fn json_of(row: &Row) -> Value {
     })
 }
 
-/// A line with all facts.
+/// Returns a line with all facts.
 pub fn heading(facts: &Facts) -> String {
     let parts: Vec<String> = facts
         .iter()

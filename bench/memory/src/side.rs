@@ -16,7 +16,7 @@ const CHUNK: usize = 64;
 /// A map that workloads are run on. A side returns `None` for workloads that it cannot run; rates
 /// are operations per second of all threads together, and there are as many threads as lists.
 pub trait Side {
-    /// The name in the table of results.
+    /// Returns the name in the table of results.
     fn name(&self) -> &'static str;
 
     /// Replaces the map by an empty one.
@@ -34,10 +34,10 @@ pub trait Side {
     /// Sums of the values above keys; visiting one record is an operation.
     fn scans(&self, keys: &[Vec<u32>], time: Duration) -> Option<f64>;
 
-    /// The sum of the values above a key, to compare with other sides.
+    /// Returns the sum of the values above a key, to compare with other sides.
     fn sum_above(&self, key: u32, count: usize) -> Option<(u64, usize)>;
 
-    /// The sum of the values of keys, to compare with other sides.
+    /// Returns the sum of the values of keys, to compare with other sides.
     fn sum_of(&self, keys: &[u32]) -> u64;
 }
 

@@ -3,14 +3,14 @@
 
 use std::process::Command;
 
-/// The output of a program.
+/// Returns the output of a program.
 fn output(program: &str) -> String {
     let output = Command::new(program).output().expect("it runs");
     assert!(output.status.success(), "{program}: {output:?}");
     String::from_utf8(output.stdout).expect("it is text")
 }
 
-/// The lines of a program that are no comments, and not empty.
+/// Returns the lines of a program that are no comments, and not empty.
 fn lines(source: &str) -> usize {
     let lines = source.lines().map(str::trim);
     lines

@@ -10,7 +10,7 @@ const MOST_TREES: usize = 90;
 /// The colours from no contention to much.
 const COLOURS: [(f64, &str); 3] = [(0.0, "#2f6fd0"), (0.57, "#b5b08f"), (1.0, "#d0302f")];
 
-/// The nodes over time, and the tree.
+/// Returns the nodes over time, and the tree.
 pub fn adaptation(rows: &[Row]) -> Vec<View> {
     let (trees, samples): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.text("kind") == "tree");
@@ -99,7 +99,7 @@ fn nodes_of(row: &Row) -> Vec<Node<'_>> {
     nodes
 }
 
-/// The traces of a tree.
+/// Returns the traces of a tree.
 fn traces_of(nodes: &[Node<'_>]) -> Vec<Value> {
     let y = |node: &Node<'_>| -(node.depth as f64);
     let (mut edge_x, mut edge_y) = (Vec::new(), Vec::new());
@@ -155,7 +155,7 @@ fn traces_of(nodes: &[Node<'_>]) -> Vec<Value> {
     ]
 }
 
-/// The trees with a slider, beginning with the largest.
+/// Returns the trees with a slider, beginning with the largest.
 fn slider(trees: &[&Row]) -> Option<View> {
     let step = trees.len().div_ceil(MOST_TREES).max(1);
     let trees: Vec<(String, Vec<Node<'_>>)> = trees

@@ -22,7 +22,7 @@ pub struct Chart {
     pub views: Vec<View>,
 }
 
-/// The experiments of `make bench`, which compare with `ets` and with options of it.
+/// Returns the experiments of `make bench`, which compare with `ets` and with options of it.
 fn beside_ets() -> impl Iterator<Item = &'static str> {
     let integers = [
         "integers-wide",
@@ -34,7 +34,7 @@ fn beside_ets() -> impl Iterator<Item = &'static str> {
     integers.into_iter().chain(KINDS_OF_KEYS).chain(others)
 }
 
-/// All charts that have something to show.
+/// Returns all charts that have something to show.
 pub fn charts(report: &Report) -> Vec<Chart> {
     let beside: Vec<&Row> = beside_ets().flat_map(|name| report.rows(name)).collect();
     let of = |name| report.rows(name).iter().collect::<Vec<_>>();
@@ -265,7 +265,7 @@ fn grouped<'a>(rows: &[&'a Row], key: &dyn Fn(&Row) -> String) -> Vec<(String, V
     groups
 }
 
-/// The number of places in which we are ahead, and those in which we are furthest behind.
+/// Returns the number of places in which we are ahead, and those in which we are furthest behind.
 fn sentence_of_ratios(ratios: &[(String, f64)]) -> String {
     let ahead = ratios.iter().filter(|(_, ratio)| *ratio > 1.0).count();
     let mut text = format!("ats is ahead in {ahead} of {} points", ratios.len());
@@ -294,7 +294,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// A layout whose x axis is a ratio, and whose rows are named.
+/// Returns a layout whose x axis is a ratio, and whose rows are named.
 fn layout_of_ratios(rows: usize, title: &str) -> Value {
     json!({
         "rows": rows,
@@ -450,7 +450,7 @@ fn lines(rows: &[&Row]) -> Vec<View> {
     views.collect()
 }
 
-/// The number of objects of a row of [`select_curves`].
+/// Returns the number of objects of a row of [`select_curves`].
 fn paths_of(row: &Row) -> Option<(&str, f64)> {
     let (bound, rest) = row.text("name").split_once(", 5^")?;
     let power: i32 = rest.strip_suffix(" paths")?.parse().ok()?;
@@ -482,7 +482,7 @@ fn select_curves(rows: &[&Row]) -> Vec<View> {
                 .unzip();
             json!({ "type": "scatter", "mode": "lines+markers", "name": side, "x": x, "y": y })
         });
-        // Some have no more than so many objects.
+        // Some sides were measured only up to a number of objects.
         let mut shows = String::new();
         for side in first.sides().iter().skip(1) {
             let most = rows.iter().rev().find(|row| row.ratio(side).is_some())?;
@@ -538,7 +538,7 @@ fn bytes(rows: &[&Row]) -> Vec<View> {
     views.collect()
 }
 
-/// The part of calls that took at most so long.
+/// Returns the part of calls that took at most this time.
 fn distribution(name: &str, times: &Value) -> Value {
     let pairs: Vec<(f64, f64)> = times
         .as_array()
@@ -566,7 +566,7 @@ fn layout_of_times() -> Value {
     })
 }
 
-/// The time that so much of the calls took at most.
+/// Returns the time that this part of the calls took at most.
 fn time_at(times: &Value, part: f64) -> Option<f64> {
     let all = times.as_array()?;
     all.iter().find(|pair| pair[0].as_f64() == Some(part))?[1].as_f64()
@@ -613,7 +613,7 @@ fn osmos(rows: &[&Row]) -> Vec<View> {
     )]
 }
 
-/// The curves of the model.
+/// Returns the curves of the model.
 fn curves(rows: &[Row]) -> Vec<View> {
     let views = rows.iter().map(|row| {
         let series = row.0["series"].as_array().into_iter().flatten();

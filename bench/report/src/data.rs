@@ -11,18 +11,18 @@ use std::path::Path;
 pub struct Row(pub Value);
 
 impl Row {
-    /// A text of the row, or nothing.
+    /// Returns a text of the row, or nothing.
     pub fn text(&self, name: &str) -> &str {
         self.0[name].as_str().unwrap_or_default()
     }
 
-    /// The number of processes or threads.
+    /// Returns the number of processes or threads.
     pub fn processes(&self) -> u64 {
         let processes = self.0["processes"].as_u64();
         processes.or(self.0["threads"].as_u64()).unwrap_or(1)
     }
 
-    /// The sides in the order of the row, ours first.
+    /// Returns the sides in the order of the row, ours first.
     pub fn sides(&self) -> Vec<String> {
         let listed = self.0["sides"].as_array();
         let listed = listed.map(|all| all.iter().filter_map(Value::as_str).map(str::to_string));
@@ -37,7 +37,7 @@ impl Row {
         sides
     }
 
-    /// The samples of a side, one for each round.
+    /// Returns the samples of a side, one for each round.
     pub fn samples(&self, side: &str) -> Vec<f64> {
         let samples = self.0["rates"][side].as_array();
         samples.map_or_else(Vec::new, |all| {
@@ -45,7 +45,7 @@ impl Row {
         })
     }
 
-    /// The median of a side.
+    /// Returns the median of a side.
     pub fn median(&self, side: &str) -> Option<f64> {
         median(self.samples(side))
     }
@@ -55,7 +55,7 @@ impl Row {
         self.text("better") != "less"
     }
 
-    /// The median over the rounds of how much better the first side is than another.
+    /// Returns the median over the rounds of how much better the first side is than another.
     pub fn ratio(&self, side: &str) -> Option<f64> {
         let ours = self.sides().first().map(|ours| self.samples(ours))?;
         let pairs = ours.into_iter().zip(self.samples(side));
@@ -66,7 +66,8 @@ impl Row {
         median(ratios.collect())
     }
 
-    /// The ratio of the first side to the best of the others, taken in each round; the median.
+    /// Returns the ratio of the first side to the best of the others, taken in each round; the
+    /// median.
     pub fn ratio_to_best(&self) -> Option<f64> {
         let sides = self.sides();
         let (ours, others) = sides.split_first()?;
@@ -93,7 +94,7 @@ impl Row {
         median(rounds.collect())
     }
 
-    /// The distance of the samples of our side, of their median: the noise.
+    /// Returns the distance of the samples of our side, of their median: the noise.
     pub fn spread(&self) -> Option<f64> {
         let samples = self.samples(self.sides().first()?);
         let most = samples.iter().copied().reduce(f64::max)?;
@@ -173,7 +174,7 @@ impl Report {
         Ok(Report { quick, measured })
     }
 
-    /// The rows of an experiment.
+    /// Returns the rows of an experiment.
     pub fn rows(&self, name: &str) -> &[Row] {
         let found = self.measured.iter().find(|one| one.name == name);
         found.map_or(&[], |one| &one.rows)
@@ -198,7 +199,7 @@ fn read_lines(text: &str) -> Result<Vec<Value>, serde_json::Error> {
     text.lines().map(serde_json::from_str).collect()
 }
 
-/// The lines of a file of comma-separated values, of which the first names the columns.
+/// Returns the lines of a file of comma-separated values, of which the first names the columns.
 fn read_table(text: &str) -> Vec<Value> {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();

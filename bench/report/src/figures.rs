@@ -226,7 +226,7 @@ const ON_DISK: [Line; 9] = [
 /// The most rows of hot keys.
 const MOST_HOT: usize = 6;
 
-/// A ratio; bold where we are behind.
+/// Returns a ratio; bold where we are behind.
 fn shown(ratio: f64) -> String {
     let text = match ratio {
         9.95.. => format!("{ratio:.0}"),
@@ -248,7 +248,7 @@ impl Line {
         same && (self.set.is_empty() || row.text("set") == self.set)
     }
 
-    /// The ratios of its types with so many processes; nothing if one was not measured.
+    /// Returns the ratios of the types with `processes` processes; `None` if one was not measured.
     fn ratios(&self, report: &Report, processes: u64) -> Option<String> {
         let ratios = self.types.iter().map(|table_type| {
             let rows = report.rows(self.experiment).iter();
@@ -279,7 +279,7 @@ fn types_of(types: &[&str]) -> String {
     }
 }
 
-/// The rows of hot keys in which we are furthest behind: label and cells.
+/// Returns the rows of hot keys in which we are furthest behind: label and cells.
 fn hot_losses(report: &Report) -> Vec<[String; 3]> {
     let ratio_of = |row: &Row, processes: u64| {
         let mut rows = report.rows("integers-hot").iter();
@@ -356,7 +356,7 @@ fn readme(report: &Report) -> String {
     text
 }
 
-/// The bytes of an object.
+/// Returns the bytes of an object.
 fn bytes(report: &Report) -> Option<String> {
     let mut rows = report.rows("memory").iter();
     let is_it =
@@ -370,7 +370,8 @@ fn bytes(report: &Report) -> Option<String> {
     ))
 }
 
-/// The waits of others beside a long call: of the insert of a list, or another if that is missing.
+/// Returns the waits of others beside a long call: of the insert of a list, or another if that is
+/// missing.
 fn waits(report: &Report) -> Option<String> {
     let millis = |call: &str, side: &str| {
         let mut rows = report.rows("latency").iter();
@@ -407,7 +408,7 @@ fn shown_time(millis: f64) -> String {
     }
 }
 
-/// The machine and the versions, in a sentence without its full stop.
+/// Returns the machine and the versions, in a sentence without its full stop.
 fn machine(report: &Report) -> String {
     let mut machines = report.measured.iter().map(|one| &one.machine);
     let known = machines.rfind(|machine| machine["erlang"].is_string());
@@ -453,7 +454,7 @@ const CALLS: [(&str, &str); 6] = [
     ("delete", "`delete`; lookups in another table"),
 ];
 
-/// The table of waits beside long calls on an `ordered_set`.
+/// Returns the table of waits beside long calls on an `ordered_set`.
 fn latency(report: &Report) -> Option<String> {
     let mut table =
         String::from("| call | `ats`, `ordered_set` | `ets`, `ordered_set` |\n|---|---|---|\n");
@@ -492,7 +493,7 @@ fn head(report: &Report, what: &str, experiments: &[&str]) -> String {
     )
 }
 
-/// The ratios of rows to each of the others.
+/// Returns the ratios of rows to each of the others.
 fn file_of_ratios(report: &Report, experiments: &[&str]) -> Option<String> {
     let what = "How many times as good ours is as others, medians within rounds";
     let mut text = head(report, what, experiments) + "row,type,processes,ours,beside,ratio\n";

@@ -7,7 +7,7 @@ use crate::view::View;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The text of the page.
+/// Returns the text of the page.
 pub fn html(report: &Report) -> String {
     let charts = charts(report);
     let data: Vec<Value> = charts.iter().map(json_of).collect();
@@ -46,7 +46,7 @@ pub fn html(report: &Report) -> String {
     )
 }
 
-/// The script that draws, without the one for formulas that comes behind it.
+/// Returns the script that draws, without the one for formulas that comes behind it.
 fn plotly_script() -> String {
     let scripts = plotly::Plot::offline_js_sources();
     let end = scripts.find("</script>").expect("a script has an end");
@@ -68,7 +68,7 @@ fn section(chart: &Chart) -> String {
     )
 }
 
-/// The machine as the first experiment that knows it tells.
+/// Returns the machine as the first experiment that knows it tells.
 fn machine(report: &Report) -> String {
     let mut facts = Vec::new();
     for one in &report.measured {
@@ -127,7 +127,7 @@ fn shown(number: f64) -> String {
     }
 }
 
-/// The mixes of the Erlang/OTP blog.
+/// Returns the mixes of the Erlang/OTP blog.
 fn mixes(report: &Report) -> String {
     let mut table = String::from(
         "<h2>Mixes of the throughput benchmark of ets</h2><p>The published figures are \
@@ -176,7 +176,7 @@ fn mixes(report: &Report) -> String {
     table + "</table></div>"
 }
 
-/// The runs, and the other work of the machine meanwhile.
+/// Returns the runs, and the other work of the machine meanwhile.
 fn runs(report: &Report) -> String {
     let mut table = String::from(
         "<section id=\"runs\"><h2>The runs</h2><p>The load is that before a run began; 0 is a \

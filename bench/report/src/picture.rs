@@ -4,7 +4,7 @@
 use crate::data::{Report, Row};
 use std::fmt::Write as _;
 
-/// The wide rows with one process and with two, and those hot ones in which we lose.
+/// Returns the wide rows with one process and with two, and those hot ones in which we lose.
 pub fn table(report: &Report) -> String {
     let mut table = String::from(
         "# Throughput of ats over that of ets, median of all rounds: make report.\n\

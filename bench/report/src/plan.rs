@@ -29,7 +29,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The command, which writes files of results into the folder of the experiment.
+    /// Returns the command, which writes files of results into the folder of the experiment.
     pub fn command(&self, folder: &Path) -> Vec<String> {
         let results = folder.join(self.name);
         let option = match self.what {
@@ -43,7 +43,7 @@ impl Experiment {
         command
     }
 
-    /// The command with which a person measures it alone.
+    /// Returns the command with which a person measures it alone.
     pub fn again(&self) -> String {
         match self.arguments.as_str() {
             "" => format!("make bench WHAT={}", self.what),
@@ -71,7 +71,7 @@ pub struct Amount {
     pub long: bool,
 }
 
-/// The experiments of a run.
+/// Returns the experiments of a run.
 pub fn experiments(amount: Amount) -> Vec<Experiment> {
     let lines = lines().into_iter();
     let chosen = lines.filter_map(|line| line.experiment(amount));

@@ -97,7 +97,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The outcome of the comparison.
+    /// Returns the outcome of the comparison.
     pub fn verdict(&self) -> String {
         let Some(here) = self.here else {
             return "not measured in this run".to_string();
@@ -122,7 +122,7 @@ impl Claim {
     }
 }
 
-/// The rows of an experiment with a name, a set and a type; an empty text stands for all.
+/// Returns the rows of an experiment with a name, a set and a type; an empty text stands for all.
 fn rows_of<'r>(report: &'r Report, experiment: &str, labels: [&str; 3]) -> Vec<&'r Row> {
     let names = ["name", "set", "type"];
     let has = |row: &Row| {
@@ -136,13 +136,13 @@ fn rows_of<'r>(report: &'r Report, experiment: &str, labels: [&str; 3]) -> Vec<&
         .collect()
 }
 
-/// The row with most processes.
+/// Returns the row with most processes.
 fn busiest<'r>(report: &'r Report, experiment: &str, labels: [&str; 3]) -> Option<&'r Row> {
     let rows = rows_of(report, experiment, labels).into_iter();
     rows.max_by_key(|row| row.processes())
 }
 
-/// A rate of one side over that of another, as medians.
+/// Returns a rate of one side over that of another, as medians.
 fn over(row: &Row, one: &str, other: &str) -> Option<f64> {
     // A side may have done nothing in a short run on a busy machine.
     let rates = [row.median(one)?, row.median(other)?];
@@ -153,19 +153,19 @@ fn over(row: &Row, one: &str, other: &str) -> Option<f64> {
     })
 }
 
-/// The rate of the best of some sides.
+/// Returns the rate of the best of some sides.
 fn best(row: &Row, sides: &[&str]) -> Option<f64> {
     let rates = sides.iter().filter_map(|side| row.median(side));
     rates.reduce(f64::max)
 }
 
-/// The part of [`Row`] that a percentile of a latency has.
+/// Returns the part of [`Row`] that a percentile of a latency has.
 fn time_at(row: &Row, part: f64) -> Option<f64> {
     let pairs = row.0["times"].as_array()?;
     pairs.iter().find(|pair| pair[0].as_f64() == Some(part))?[1].as_f64()
 }
 
-/// All statements that are no rows of [`PUBLISHED`].
+/// Returns all statements that are no rows of [`PUBLISHED`].
 pub fn claims(report: &Report) -> Vec<Claim> {
     let parts = [
         disjoint(report),

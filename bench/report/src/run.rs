@@ -75,7 +75,7 @@ pub fn measure(
     Ok(failed)
 }
 
-/// A duration in words.
+/// Returns a duration in words.
 pub fn minutes(seconds: u64) -> String {
     match seconds {
         0..=600 => format!("{seconds} s"),
@@ -124,7 +124,7 @@ fn end_orphans(experiments: &[&Experiment], folder: &Path) -> Result<(), String>
     }
 }
 
-/// The numbers of processes whose command line gives one of these folders to an option.
+/// Returns the numbers of processes whose command line gives one of these folders to an option.
 fn processes_with(folders: &[String]) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let writes_there = entries.filter(|entry| {
@@ -178,7 +178,7 @@ fn measure_one(one: &Experiment, folder: &Path) -> Result<(), String> {
     fs::write(results.join(DONE), done.to_string()).map_err(of_files)
 }
 
-/// The average number of processes that ran or wanted to in the last minute.
+/// Returns the average number of processes that ran or wanted to in the last minute.
 fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()

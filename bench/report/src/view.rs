@@ -19,7 +19,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view without frames.
+    /// Makes a view without frames.
     pub fn new(group: &str, name: &str, shows: String, traces: Vec<Value>, layout: Value) -> Self {
         let (group, name) = (group.to_string(), name.to_string());
         View {
@@ -32,7 +32,7 @@ impl View {
         }
     }
 
-    /// The view as the page takes it.
+    /// Returns the view as the page takes it.
     pub fn to_json(&self) -> Value {
         json!({
             "group": self.group,

@@ -39,7 +39,7 @@ pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
     }
 }
 
-/// Counts one mix, in so many operations of all threads together.
+/// Counts one mix, in a number of operations of all threads together.
 fn count_one(kind: TableKind, mix: Mix, threads: usize, operations: u64) -> Counts {
     let subject = Subject::new(kind.table_type());
     let ready = Barrier::new(threads);

@@ -51,7 +51,7 @@ pub const BARRIERS: usize = 7;
 pub const SHARED: usize = 10;
 
 impl Counts {
-    /// A line of a file.
+    /// Returns a line of a file.
     #[cfg(any(counted, test))]
     pub fn to_csv(&self) -> String {
         let numbers = self.figures.iter().chain(&self.fetched);
@@ -66,7 +66,7 @@ impl Counts {
         )
     }
 
-    /// The counts in such a line; `None` of any other line.
+    /// Returns the counts in such a line; `None` of any other line.
     pub fn from_csv(line: &str) -> Option<Self> {
         let mut fields = line.strip_prefix("counts,")?.split(',');
         let mut field = || fields.next();
@@ -84,8 +84,8 @@ impl Counts {
         Some(counts)
     }
 
-    /// Lines fetched from other cores, if so many work; between the numbers of [`CORES`], in
-    /// proportion.
+    /// Returns the lines fetched from other cores if `cores` of them work; between the numbers of
+    /// [`CORES`], in proportion.
     pub fn fetched_lines(&self, cores: usize) -> f64 {
         let above = CORES.iter().position(|known| *known >= cores);
         let above = above.unwrap_or(CORES.len() - 1);
@@ -98,7 +98,7 @@ impl Counts {
     }
 }
 
-/// The mix that files call so.
+/// Returns the mix that files call so.
 pub fn mix_of_id(id: &str) -> Option<Mix> {
     Mix::ALL.into_iter().find(|mix| mix.id() == id)
 }
@@ -119,8 +119,8 @@ pub struct Share {
 
 #[cfg(any(counted, test))]
 impl Share {
-    /// The number of accesses of this thread that find the line in the cache of another core, if
-    /// the others are `more` times as many as those that were counted.
+    /// Returns the number of accesses of this thread that find the line in the cache of another
+    /// core, if the others are `more` times as many as those that were counted.
     ///
     /// Accesses come in any order, each order as likely as any other. A read finds the line
     /// elsewhere if another thread has written it since this thread had it, a write if another

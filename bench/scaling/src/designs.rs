@@ -68,7 +68,7 @@ impl Ets {
     /// All of them.
     pub const ALL: [Ets; 4] = [Ets::Tree21, Ets::Tree22, Ets::Set22, Ets::Set25];
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Ets::Tree21 => "ordered_set, OTP 21",
@@ -179,12 +179,12 @@ fn parts(threads: usize, share: f64) -> f64 {
 /// More are not made of a table of this size: a part has a few dozen objects.
 const MOST_PARTS: f64 = 16_384.0;
 
-/// The part of threads that are others.
+/// Returns the part of threads that are others.
 fn others(threads: usize) -> f64 {
     (threads - 1) as f64 / threads as f64
 }
 
-/// An operation on one of our tables, as counted with several threads.
+/// Returns an operation on one of our tables, as counted with several threads.
 ///
 /// `in_pool` is how many seconds a thread holds the lock of a pool of the slab for one block.
 pub fn ours(counts: &Counts, alone: f64, in_pool: f64, threads: usize) -> Operation {
@@ -238,7 +238,7 @@ const BLOCKS_OF_A_VISIT: f64 = 128.0;
 /// one.
 const POOLS: f64 = 1.0;
 
-/// The figure of a table and a mix that was counted with the most threads.
+/// Returns the figure of a table and a mix that was counted with the most threads.
 pub fn find_counts(all: &[Counts], kind: TableKind, mix: Mix) -> Option<&Counts> {
     let of_mix = all
         .iter()

@@ -48,7 +48,7 @@ impl Mix {
         Mix::Size,
     ];
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Mix::Lookup => "100 % lookup",
@@ -62,7 +62,7 @@ impl Mix {
         }
     }
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn id(self) -> &'static str {
         match self {
             Mix::Lookup => "lookup",
@@ -109,7 +109,7 @@ impl Random {
         Term::from((self.0.u64(..KEYS) as i64, self.0.u64(..) as i64 >> 8))
     }
 
-    /// A key of which the table has an object, unless that was deleted.
+    /// Returns a key of which the table has an object, unless that was deleted.
     fn present_key(&mut self) -> Term {
         number(present(self.0.u64(..KEYS / 2)))
     }
@@ -119,7 +119,7 @@ fn number(key: u64) -> Term {
     Term::from(key as i64)
 }
 
-/// The keys that a table has at the beginning, in the order in which they are inserted.
+/// Returns the keys that a table has at the beginning, in the order in which they are inserted.
 fn present(index: u64) -> u64 {
     index * SCATTER % KEYS
 }
@@ -136,7 +136,7 @@ fn insist<T>(mut call: impl FnMut() -> Result<T, ats::Error>) -> T {
 }
 
 impl Subject {
-    /// A table with half of the keys.
+    /// Makes a table with half of the keys.
     pub fn new(table_type: TableType) -> Self {
         let subject = Subject {
             table: Table::new(table_type, 1),

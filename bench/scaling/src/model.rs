@@ -41,8 +41,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The time to fetch a line from one of the other threads, any of them as likely. Threads are
-    /// spread evenly over the sockets, as a system spreads them that balances their load.
+    /// Returns the time to fetch a line from one of the other threads, any of them as likely.
+    /// Threads are spread evenly over the sockets, as a system spreads them that balances their
+    /// load.
     pub fn transfer(&self, threads: usize) -> f64 {
         let near = (threads as f64 / self.sockets as f64 - 1.0).max(0.0);
         let near = match threads {
@@ -52,7 +53,7 @@ impl Machine {
         near * self.within + (1.0 - near) * self.between
     }
 
-    /// The factor by which a thread is slower at its own work since it shares its core.
+    /// Returns the factor by which a thread is slower at its own work since it shares its core.
     pub fn slowdown(&self, threads: usize) -> f64 {
         let cores = (self.sockets * self.cores) as f64;
         let threads = threads as f64;
@@ -112,7 +113,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Operations a second of so many threads together.
+    /// Returns the operations a second of `threads` threads together.
     pub fn throughput(&self, machine: &Machine, threads: usize) -> f64 {
         let times: f64 = self.parts(machine, threads).iter().sum();
         threads as f64 / times
@@ -133,7 +134,7 @@ impl Operation {
         [own, lines, calls, outside + queued - own - lines - calls]
     }
 
-    /// The time alone, without that in which the operation holds a station.
+    /// Returns the time alone, without that in which the operation holds a station.
     fn private(&self) -> f64 {
         let held = self.stations.iter().map(|station| match station.service {
             Service::Line => 0.0,
@@ -142,8 +143,8 @@ impl Operation {
         (self.alone - held.sum::<f64>()).max(self.alone * 0.01)
     }
 
-    /// The time of a visit to each station, if the operation spends so much time outside of
-    /// stations.
+    /// Returns the time of a visit to each station, if the operation spends the time `outside`
+    /// outside of stations.
     fn responses(&self, machine: &Machine, threads: usize, outside: f64) -> Vec<f64> {
         let mut responses = vec![0.0; self.stations.len()];
         // Begins with no thread asleep: a queue of sleepers that would keep itself alive, but that
@@ -166,7 +167,7 @@ impl Operation {
         responses
     }
 
-    /// The time at stations, those within others not counted twice.
+    /// Returns the time at stations, those within others not counted twice.
     fn queueing_time(&self, responses: &[f64]) -> f64 {
         let all = self.stations.iter().zip(responses);
         let outer = all.filter(|(station, _)| !station.nested);
@@ -175,7 +176,7 @@ impl Operation {
             .sum()
     }
 
-    /// The time that one visit to a station spends at the station nested in it.
+    /// Returns the time that one visit to a station spends at the station nested in it.
     fn inner(&self, place: usize, responses: &[f64]) -> f64 {
         match self.stations.get(place + 1) {
             Some(inner) if inner.nested => {
@@ -191,9 +192,9 @@ const ROUNDS: usize = 2000;
 const STEP: f64 = 0.02;
 
 impl Machine {
-    /// The time for which a station is busy with one visit. `inner` is the time that the visit
-    /// spends at the station within, and `asleep` the part of the threads that are asleep when the
-    /// lock is handed to them.
+    /// Returns the time for which a station is busy with one visit. `inner` is the time that the
+    /// visit spends at the station within, and `asleep` the part of the threads that are asleep
+    /// when the lock is handed to them.
     fn service(&self, service: Service, inner: f64, asleep: f64, threads: usize) -> f64 {
         let transfer = match threads {
             1 => 0.0,
@@ -215,16 +216,17 @@ impl Machine {
         }
     }
 
-    /// The part of threads that sleep when they wait for so long on average. Waits differ, so it
-    /// does not change at one moment: from half of the patience on some sleep, and from one and a
-    /// half on all.
+    /// Returns the part of threads that sleep when their average wait is `wait`. Waits differ, so
+    /// it does not change at one moment: from half of the patience on some sleep, and from one and
+    /// a half on all.
     fn asleep(&self, wait: f64) -> f64 {
         (wait / self.patience - 0.5).clamp(0.0, 1.0)
     }
 }
 
-/// The mean time that a visit takes at one server, waiting included. Each of `threads` threads
-/// comes back `away` seconds after it has left; the server takes `service` seconds for a visit.
+/// Returns the mean time that a visit takes at one server, waiting included. Each of `threads`
+/// threads comes back `away` seconds after it has left; the server takes `service` seconds for a
+/// visit.
 fn response(threads: usize, away: f64, service: f64) -> f64 {
     // Mean value analysis: a thread that comes meets the queue of one thread less.
     let (mut queue, mut response) = (0.0, service);

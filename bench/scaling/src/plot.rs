@@ -49,7 +49,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 impl Chart {
-    /// The titles, and the points of all series.
+    /// Returns the titles, and the points of all series.
     pub fn to_json(&self) -> serde_json::Value {
         let series = self.series.iter().map(|series| {
             serde_json::json!({
@@ -68,7 +68,7 @@ impl Chart {
         })
     }
 
-    /// The text of the picture.
+    /// Returns the text of the picture.
     pub fn to_svg(&self) -> Result<String, Box<dyn Error>> {
         let mut svg = String::new();
         self.draw(&SVGBackend::with_string(&mut svg, SIZE).into_drawing_area())?;
@@ -128,7 +128,7 @@ impl Chart {
     }
 }
 
-/// The powers of two around all these numbers.
+/// Returns the powers of two around all these numbers.
 fn limits(numbers: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) = numbers.fold((f64::MAX, f64::MIN), |(low, high), number| {
         (
@@ -139,7 +139,7 @@ fn limits(numbers: impl Iterator<Item = f64>) -> Range<f64> {
     low.exp2()..high.max(low + 1.0).exp2()
 }
 
-/// A power of two as axes show it.
+/// Returns a power of two as axes show it.
 fn short(power: f64) -> String {
     match power {
         1.0.. => power.to_string(),

@@ -83,7 +83,7 @@ pub fn is_fitted(figure: &Figure) -> bool {
     (figure.design, figure.writes, figure.threads) == (Ets::Tree21, 1.0, 64)
 }
 
-/// The figure of the model for the same.
+/// Returns the figure of the model for the same.
 pub fn predict(figure: &Figure) -> f64 {
     let alone = alone(figure.design, figure.writes);
     let operation = figure

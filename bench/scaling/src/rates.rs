@@ -34,13 +34,13 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A line of a file.
+    /// Returns a line of a file.
     pub fn to_csv(self) -> String {
         let (kind, mix) = (self.kind.id(), self.mix.id());
         format!("rate,{kind},{mix},{},{:.0}", self.threads, self.per_second)
     }
 
-    /// The rate in such a line; `None` of any other line.
+    /// Returns the rate in such a line; `None` of any other line.
     pub fn from_csv(line: &str) -> Option<Self> {
         let mut fields = line.strip_prefix("rate,")?.split(',');
         Some(Rate {
@@ -154,9 +154,9 @@ fn run(subject: &Subject, mix: Mix, threads: usize) -> Run {
     })
 }
 
-/// The time for which this thread could have run and did not, because other threads did. The kernel
-/// counts it (the second number, in nanoseconds); elsewhere than on Linux it is unknown and counts
-/// as none.
+/// Returns the time for which this thread could have run and did not, because other threads did.
+/// The kernel counts it (the second number, in nanoseconds); elsewhere than on Linux it is unknown
+/// and counts as none.
 fn seconds_in_queue() -> f64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let queued = statistics.split_whitespace().nth(1);

@@ -79,7 +79,7 @@ impl Data {
         Ok(())
     }
 
-    /// All charts, with the names of their files.
+    /// Returns all charts, with the names of their files.
     pub fn charts(&self) -> [(&'static str, Chart); 3] {
         [
             ("scaling-published.svg", published_chart()),
@@ -159,7 +159,7 @@ impl Data {
         table
     }
 
-    /// The parts of the time of an operation with 128 cores.
+    /// Returns the parts of the time of an operation with 128 cores.
     fn where_table(&self) -> String {
         let mut table = String::from(
             "| table | operation | alone, ns | lines | `membarrier` | queues | together |\n\
@@ -320,7 +320,7 @@ fn published_chart() -> Chart {
     }
 }
 
-/// A number with three digits that count, and zero as it is.
+/// Returns a number with three digits that count, and zero as it is.
 fn three_digits(number: f64) -> String {
     let size = number.abs();
     match size {
@@ -333,7 +333,7 @@ fn three_digits(number: f64) -> String {
     }
 }
 
-/// The text with another table between the marks of this name.
+/// Returns the text with another table between the marks of this name.
 fn replace_table(text: &str, name: &str, table: &str) -> Result<String, String> {
     let begin = format!("<!-- begin {name} -->\n");
     let end = format!("<!-- end {name} -->");

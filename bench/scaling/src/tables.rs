@@ -15,7 +15,7 @@ impl TableKind {
     /// Both.
     pub const ALL: [TableKind; 2] = [TableKind::Ordered, TableKind::Hash];
 
-    /// The name in tables and files.
+    /// Returns the name in tables and files.
     pub fn id(self) -> &'static str {
         match self {
             TableKind::Ordered => "ordered_set",
@@ -23,12 +23,12 @@ impl TableKind {
         }
     }
 
-    /// The kind that files call so.
+    /// Returns the kind that files call so.
     pub fn of_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.id() == id)
     }
 
-    /// The type of such a table.
+    /// Returns the type of such a table.
     pub fn table_type(self) -> TableType {
         match self {
             TableKind::Ordered => TableType::OrderedSet,

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Records of a batch.
 pub(super) const BATCH: u64 = 1000;
 
-/// The records from a number on, of one batch.
+/// Returns the records from a number on, of one batch.
 pub(super) fn batch(from: u64, to: u64) -> Vec<Record> {
     (from..to.min(from + BATCH))
         .map(|number| Record::new(number, 0))

@@ -14,7 +14,7 @@ struct Server {
 }
 
 impl Server {
-    /// The page of a path, from the cache if it is there.
+    /// Returns the page of a path, from the cache if it is there.
     fn page(&self, path: &str) -> String {
         let make = || format!("<h1>{path}</h1>");
         self.pages.get_or_insert_with(path, make)
@@ -31,7 +31,7 @@ impl Server {
         self.page(path)
     }
 
-    /// The requests of some minutes, and the path that most of them were for.
+    /// Returns the requests of some minutes, and the path that most of them were for.
     fn report(&self, from: u32, to: u32) -> (u64, Option<String>) {
         let totals = OrderedMap::<String, u64>::new();
         let mut sum = 0;

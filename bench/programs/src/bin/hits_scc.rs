@@ -16,7 +16,7 @@ struct Server {
 }
 
 impl Server {
-    /// The page of a path, from the cache if it is there.
+    /// Returns the page of a path, from the cache if it is there.
     fn page(&self, path: &str) -> String {
         let page = self.pages.entry_sync(path.to_string());
         page.or_insert_with(|| format!("<h1>{path}</h1>")).clone()
@@ -43,7 +43,7 @@ impl Server {
         self.page(path)
     }
 
-    /// The requests of some minutes, and the path that most of them were for.
+    /// Returns the requests of some minutes, and the path that most of them were for.
     fn report(&self, from: u32, to: u32) -> (u64, Option<String>) {
         let guard = Guard::new();
         let totals = TreeIndex::<String, u64>::new();
