@@ -143,7 +143,7 @@ say(#{start := Start}, Text, Arguments) ->
     Seconds = (erlang:monotonic_time(millisecond) - Start) / 1000,
     ats_demo_terminal:line("~n~6.1f s " ++ Text, [Seconds | Arguments]).
 
-%% @doc Shows for so long how many transactions were acknowledged.
+%% @doc Shows for a time how many transactions were acknowledged.
 -spec watch(demo(), Milliseconds :: pos_integer()) -> ok.
 watch(Demo, Milliseconds) ->
     End = erlang:monotonic_time(millisecond) + Milliseconds,

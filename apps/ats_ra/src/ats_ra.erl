@@ -17,8 +17,8 @@
 -export([command/2, command/3, read/4, read/5, table/1]).
 
 -type options() :: #{snapshot_every => pos_integer()}.
-%% After so many commands a snapshot takes the place of the log, or after more if the table has many
-%% objects; 4096 is the default.
+%% The number of commands after which a snapshot takes the place of the log, 4096 by default. There
+%% are more if the table has many objects.
 -type started() :: {ok, Started :: [ra:server_id()], NotStarted :: [ra:server_id()]}
                  | {error, cluster_not_formed}.
 

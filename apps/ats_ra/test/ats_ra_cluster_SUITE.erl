@@ -55,7 +55,7 @@ end_per_testcase(_, Config) ->
 
 setting(Config) -> proplists:get_value(setting, Config).
 
-%% ----- what nodes do -----
+%% ----- functions of nodes -----
 
 at(#{cluster := Cluster}, Node, Function, Arguments) ->
     ats_cluster:call(Cluster, Node, ats_ra_node, Function, Arguments).

@@ -35,19 +35,19 @@ pub(crate) async fn write_durably(store: &DiskStore, batch: Batch) -> Result<(),
     blocking(move || store.write_with(&batch, Durability::Always)).await
 }
 
-/// A batch that gives one key a value.
+/// Returns a batch that gives one key a value.
 pub(crate) fn put(key: &[u8], value: &impl Serialize) -> Result<Batch, Error> {
     let mut batch = Batch::new();
     batch.put(key, &to_bytes(value))?;
     Ok(batch)
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(crate) fn get<T: DeserializeOwned>(store: &DiskStore, key: &[u8]) -> Result<Option<T>, Error> {
     store.get(key)?.map(|bytes| from_bytes(&bytes)).transpose()
 }
 
-/// A value as bytes.
+/// Returns a value as bytes.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(value).expect("values of this storage have a form in bytes")
 }

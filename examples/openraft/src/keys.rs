@@ -28,12 +28,12 @@ pub(crate) const ALL_DATA: KeyRange<'static> = KeyRange {
     high: Some(&[DATA + 1]),
 };
 
-/// The key of data under a key of the user.
+/// Returns the key of data under a key of the user.
 pub(crate) fn data(key: &[u8]) -> Vec<u8> {
     [&[DATA], key].concat()
 }
 
-/// The bounds of the data between two keys of the user.
+/// Returns the bounds of the data between two keys of the user.
 pub(crate) fn data_bounds(low: Option<&[u8]>, high: Option<&[u8]>) -> (Vec<u8>, Vec<u8>) {
     (
         data(low.unwrap_or_default()),
@@ -41,7 +41,7 @@ pub(crate) fn data_bounds(low: Option<&[u8]>, high: Option<&[u8]>) -> (Vec<u8>, 
     )
 }
 
-/// The entries of a range of indexes: the keys from the first on and below the second.
+/// Returns the entries of a range of indexes: the keys from the first on and below the second.
 pub(crate) fn entries(indexes: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
     let low = match indexes.start_bound() {
         Bound::Included(index) => entry(*index),
@@ -56,17 +56,17 @@ pub(crate) fn entries(indexes: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
     (low, high)
 }
 
-/// The key of an entry.
+/// Returns the key of an entry.
 pub(crate) fn entry(index: u64) -> Vec<u8> {
     [&[ENTRY], &index.to_be_bytes()[..]].concat()
 }
 
-/// The first key above that of an entry.
+/// Returns the first key above that of an entry.
 fn above(index: u64) -> Vec<u8> {
     index.checked_add(1).map_or_else(|| vec![ENTRY + 1], entry)
 }
 
-/// The keys from one on and below another.
+/// Returns the keys from one on and below another.
 pub(crate) fn between((low, high): &(Vec<u8>, Vec<u8>)) -> KeyRange<'_> {
     KeyRange {
         low: Some(low),

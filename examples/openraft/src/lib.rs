@@ -91,7 +91,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// A change that gives a key a value.
+    /// Returns a change that gives a key a value.
     pub fn put(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
         let (key, value) = (key.into(), value.into());
         Request::Put { key, value }

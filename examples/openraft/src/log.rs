@@ -19,7 +19,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log that is in a store.
+    /// Opens the log that is in a store.
     pub(crate) fn open(store: DiskStore) -> Result<Self, Error> {
         let flusher = Flusher::start(store.clone());
         let flusher = flusher.map_err(|error| Error::Io {
@@ -145,7 +145,7 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// The entries of a range of keys, and no more once they have so many bytes.
+    /// Returns the entries of a range of keys, until they have `most` bytes.
     async fn read(
         &self,
         bounds: (Vec<u8>, Vec<u8>),

@@ -30,7 +30,7 @@ impl Machine {
         })
     }
 
-    /// The data of this node, for readers.
+    /// Returns the data of this node, for readers.
     #[must_use]
     pub fn data(&self) -> Data {
         Data {
@@ -182,7 +182,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
     /// Those of [`DiskStore::get`].

@@ -30,7 +30,8 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The snapshots in a directory, of which all but the one that the store names are removed.
+    /// Opens the snapshots in a directory, of which all but the one that the store names are
+    /// removed.
     pub(crate) fn open(store: DiskStore, directory: PathBuf) -> Result<Self, Error> {
         let current: Option<Meta> = calls::get(&store, keys::SNAPSHOT)?;
         fs::create_dir_all(&directory).map_err(|error| io_error("making", &directory, &error))?;
@@ -43,7 +44,7 @@ impl Snapshots {
         Ok(snapshots)
     }
 
-    /// The current snapshot, and its file.
+    /// Returns the current snapshot, and its file.
     pub(crate) fn current(&self) -> Result<Option<(Meta, File)>, Error> {
         let current = self.current.lock().expect("nothing panics with this lock");
         let Some(meta) = current.as_ref() else {
@@ -54,7 +55,7 @@ impl Snapshots {
         Ok(Some((meta.clone(), file)))
     }
 
-    /// A new file, which has no name, for a snapshot that another node sends.
+    /// Makes a new file, which has no name, for a snapshot that another node sends.
     pub(crate) fn receive(&self) -> Result<File, Error> {
         let path = self.directory.join("received");
         let file = File::options();
@@ -143,14 +144,14 @@ impl Snapshots {
         removed.map_err(|error| io_error("clearing", &self.directory, &error))
     }
 
-    /// The path of a snapshot. Its contents depend on the last entry alone.
+    /// Returns the path of a snapshot. Its contents depend on the last entry alone.
     fn path(&self, meta: &Meta) -> PathBuf {
         self.directory
             .join(format!("{}.snapshot", name(meta.last_log_id.as_ref())))
     }
 }
 
-/// The name of the snapshot up to an entry. A committed entry is known by its index.
+/// Returns the name of the snapshot up to an entry. A committed entry is known by its index.
 pub(crate) fn name(last: Option<&LogId>) -> String {
     last.map_or_else(|| "none".into(), |last| last.index.to_string())
 }
@@ -224,7 +225,8 @@ impl Reader {
         Ok(u32::from_le_bytes(len))
     }
 
-    /// The next bytes, for which room is made as they come: their number is that of another node.
+    /// Reads the next bytes, for which room is made as they come: their number is that of another
+    /// node.
     fn bytes(&mut self, len: u32) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&mut self.0).take(len.into()).read_to_end(&mut bytes)?;

@@ -302,7 +302,7 @@ impl Walk<'_> {
     }
 }
 
-/// The file of a module whose children are in this folder.
+/// Returns the file of a module whose children are in this folder.
 fn file_of(folder: &Path) -> PathBuf {
     let beside = folder.with_extension("rs");
     match beside.exists() {
@@ -311,7 +311,7 @@ fn file_of(folder: &Path) -> PathBuf {
     }
 }
 
-/// The names that a `use` gives, each with its path. A glob has no name.
+/// Returns the names that a `use` gives, each with its path. A glob has no name.
 fn leaves(before: &mut Vec<String>, tree: &UseTree) -> Vec<(Option<String>, Vec<String>)> {
     let whole = |last: String| match &last[..] {
         "self" => before.clone(),

@@ -67,9 +67,9 @@ fn faults(root: &Path) -> io::Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The levels of rooms as a drawing has them, from the top. It is the first block of code that
-/// names the folder; a line names the rooms of a level in columns, which are apart by two spaces or
-/// more.
+/// Returns the levels of rooms as a drawing has them, from the top. It is the first block of code
+/// that names the folder; a line names the rooms of a level in columns, which are apart by two
+/// spaces or more.
 fn levels(house: &str, folder: &str, rooms: &BTreeSet<&str>) -> BTreeMap<String, usize> {
     let mut blocks = house.split("```").skip(1).step_by(2);
     let names = |line: &str| -> Vec<String> {
@@ -92,7 +92,7 @@ fn levels(house: &str, folder: &str, rooms: &BTreeSet<&str>) -> BTreeMap<String,
     drawn.collect()
 }
 
-/// The fault of an import, each end of which is a room and its name for readers.
+/// Returns the fault of an import, each end of which is a room and its name for readers.
 fn upwards(
     drawn: &BTreeMap<String, usize>,
     (from, shown): (&str, &str),
@@ -110,8 +110,8 @@ fn upwards(
     }
 }
 
-/// The rooms of a crate that point up, if the rooms are drawn. A part of a room may be drawn as a
-/// room of its own, which others then may stand on.
+/// Returns the rooms of a crate that point up, if the rooms are drawn. A part of a room may be
+/// drawn as a room of its own, which others then may stand on.
 fn rooms(house: &str, name: &str, imports: &Imports) -> BTreeSet<String> {
     let paths = imports
         .files
@@ -144,13 +144,13 @@ fn rooms(house: &str, name: &str, imports: &Imports) -> BTreeSet<String> {
         .collect()
 }
 
-/// The folders that a path leads through, from the outermost, and the path itself.
+/// Returns the folders that a path leads through, from the outermost, and the path itself.
 fn prefixes(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     let ends = path.match_indices('/').map(|(end, _)| end);
     ends.chain([path.len()]).map(|end| &path[..end])
 }
 
-/// The circles of a crate.
+/// Returns the circles of a crate.
 fn circles(name: &str, imports: &Imports) -> Vec<String> {
     let graph: DiGraphMap<usize, ()> = imports.between.keys().copied().collect();
     let circles = tarjan_scc(&graph)

@@ -44,7 +44,7 @@ impl Connection {
         })
     }
 
-    /// The answer of a node; one that was killed meanwhile answers nothing.
+    /// Returns the answer of a node; one that was killed meanwhile answers nothing.
     fn answer<T, E>(
         &self,
         answer: Result<T, RaftError<u64, E>>,
