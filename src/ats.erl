@@ -1575,7 +1575,7 @@ browse({Id, First}, Height, Width) ->
 %%--------------------------------------------------------------------------------------------
 %% Beyond ets
 %%
-%% These functions do not exist in `ets'. Each does in one step what takes two calls of `ets',
+%% These functions do not exist in `ets'. Each does in one step the work of two calls of `ets',
 %% between which other processes can write.
 %%--------------------------------------------------------------------------------------------
 

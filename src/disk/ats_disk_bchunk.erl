@@ -95,7 +95,7 @@ decode_objects(Table, InitFun, Call) ->
     catch throw:{?MODULE, Failure} -> {error, Failure}
     end.
 
-%% Returns a function that provides objects, behind so many pieces and objects.
+%% Returns a function that provides objects, behind `Number' pieces and `Before' objects.
 -spec make_provider(table(), non_neg_integer() | eof, non_neg_integer(), ats_dets:init_fun()) ->
           ats_dets:init_fun().
 make_provider(Table, Number, Before, InitFun) ->

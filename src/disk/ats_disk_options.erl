@@ -321,8 +321,8 @@ native_directory(Name) ->
         Directory -> {ok, native_name(Directory)}
     end.
 
-%% @doc Returns the type, key position and merge that the options tell of a table whose file is
-%% spoilt.
+%% @doc Returns the type, key position and merge that the options give for a table whose description
+%% is damaged.
 -spec repair_hint(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
 repair_hint(#{type := default}) -> default;
 repair_hint(#{keypos := default} = Parsed) -> repair_hint(Parsed#{keypos := 1});

@@ -1,7 +1,7 @@
 %% @private
 %% @doc Repairing a table when it is opened, as the option `repair' says.
 %%
-%% A table that was left open needs no repair. A table with spoilt files does: records that can be
+%% A table that was left open needs no repair. A table with damaged files does: records that can be
 %% read are written to new files, and the damaged files are kept beside the directory. A warning,
 %% whose report is a map, logs which records were saved and which are lost.
 -module(ats_disk_repair).

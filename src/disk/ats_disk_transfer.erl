@@ -151,9 +151,9 @@ have_keys(Module, Source, Table) ->
 %%--------------------------------------------------------------------------------------------
 %% Replacing at one moment
 %%
-%% Objects are first inserted into a table in memory, where it is found out that one is none. Those
-%% that take more than `?AT_ONE_MOMENT' are too many for that: when so many are there, they replace
-%% what was in the table, and what follows is inserted into it, list by list.
+%% Objects are first inserted into a table in memory, which refuses terms that are no objects. If
+%% they take more than `?AT_ONE_MOMENT', the first part replaces the contents of the table, and the
+%% others are inserted into it, list by list.
 %%--------------------------------------------------------------------------------------------
 
 -spec replace_all(ats:tid(), fun((#stage{}) -> ok | {error, term()})) -> ok | {error, term()}.

@@ -2,8 +2,8 @@
 %%
 %% This module is a drop-in for `dets': the same functions with the same arguments, results and
 %% errors. Change `dets:' to `dats:' and the program works as before, on another file format. A
-%% table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges, match
-%% specifications that read no more than they need, and functions that do several things in one
+%% table is a directory. Besides it has features of `ats': the type `ordered_set', ranges, match
+%% specifications that read only the objects they need, and functions that do several things in one
 %% step.
 %%
 %% Good for: tables larger than memory, many writes in any order, ranges and prefixes of keys, data

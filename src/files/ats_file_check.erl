@@ -13,10 +13,10 @@
 -define(HEAD_BYTES, 8).
 -define(ITEM_HEAD_BYTES, 8).
 -define(MAGIC, 98, 87, 76, 65).
-%% Items of this size have a checksum, of so many bytes.
+%% The size from which items have a checksum, and the bytes of that.
 -define(LARGE, 65528).
 -define(CHECKSUM_BYTES, 16).
-%% A large item with no more than its checksum begins at most this far from the end.
+%% A large item with only its checksum begins at most this far from the end.
 -define(TAIL_BYTES, (?ITEM_HEAD_BYTES + ?CHECKSUM_BYTES)).
 -define(READ_AHEAD_BYTES, 65536).
 

@@ -62,8 +62,7 @@ start(Table, MatchSpec, How) ->
 list(Table, MatchSpec, Direction) ->
     list_more(start(Table, MatchSpec, Direction), Direction).
 
-%% @doc Returns all results, of one moment, if one slice finds them and there are no more than so
-%% many.
+%% @doc Returns all results, of one moment, if one slice finds them and they are at most `Most'.
 -spec few(ats:table(), ats:match_spec(), pos_integer()) -> [term()] | more.
 few(Table, MatchSpec, Most) ->
     start(Table, MatchSpec, {query, Most}).

@@ -14,9 +14,9 @@
 
 -define(NUMBERS, [tables, size, memory_bytes, locks, contended, uncontended, fixations]).
 
-%% @doc Returns so many that take most memory, the largest first, and all others as one with the
-%% name and the type `others'. A program may make any number of tables of one name, or of names, but
-%% a tool that keeps series of numbers should not have as many.
+%% @doc Returns the `Most' tables that take most memory, the largest first, and all others as one
+%% with the name and the type `others'. A program may make any number of tables of one name, or of
+%% names, but a tool that keeps series of numbers should not have as many.
 -spec tables(Most :: non_neg_integer()) -> [table()].
 tables(Most) ->
     ByName = lists:foldl(fun(Metrics, Sums) ->

@@ -34,7 +34,7 @@
 
 -define(MS, 5000).
 -define(HEAP_WORDS, 32 * 1024 * 1024).
-%% A key fails for so many times the limit.
+%% A key fails for this multiple of the time limit.
 -define(TIMES, 6).
 -define(LOOKS, 4).
 %% The most bytes of a chain that are compared.
@@ -105,7 +105,7 @@ count_call(Calls) ->
 count_outcome(Calls) ->
     counters:add(Calls, ?TOLD, 1).
 
-%% @doc Lifts the time limit of a worker that calls the module no more.
+%% @doc Lifts the time limit of a worker that has made its last call of the module.
 -spec stop_timing(calls()) -> ok.
 stop_timing(Calls) ->
     counters:put(Calls, ?FATE, ?DONE).
