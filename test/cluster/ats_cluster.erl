@@ -79,7 +79,7 @@ is_possible(namespace) ->
             {false, "there is no program " ++ Tool}
     end.
 
-%% ----- what nodes do -----
+%% ----- functions of nodes -----
 
 %% Calls a function on a node, and raises its exceptions.
 -spec call(cluster(), node(), module(), atom(), [term()]) -> term().

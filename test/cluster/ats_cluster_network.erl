@@ -21,7 +21,7 @@
 %% Version of the protocol between nodes.
 -define(VERSION, 6).
 
-%% ----- what the distribution asks for -----
+%% ----- callbacks of the distribution -----
 
 start_link() ->
     ignore.

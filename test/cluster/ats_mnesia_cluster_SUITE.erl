@@ -17,7 +17,7 @@
 -define(CONNECT_ONCE, ["-kernel", "dist_auto_connect", "once"]).
 %% Rounds without a fault, of cases that look for faults too.
 -define(SOUND_ROUNDS, 3).
-%% A planted fault must be found in so many rounds. Most are found in the first one.
+%% The number of rounds in which an injected fault must be found. Most are found in the first one.
 -define(FAULT_ROUNDS, 30).
 
 suite() -> [{timetrap, {minutes, 15 + rounds()}}].
@@ -48,7 +48,7 @@ nothing_synced_is_lost_when_all_die(Config) ->
 transactions_of_a_single_node_are_whole(Config) ->
     check(Config, 1, [kill_all], [family(ours, kept), family(own, kept)]).
 
-%% Rounds of these kinds on so many nodes, in any order.
+%% Rounds of these kinds on `Nodes' nodes, in any order.
 check(Config, Nodes, Kinds, Families) ->
     Setting = ats_mnesia_rounds:start(
         Nodes, directory(Config), Families, ats_mnesia:types(), ?CONNECT_ONCE

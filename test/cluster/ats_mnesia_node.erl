@@ -21,9 +21,9 @@
 
 %% Number of objects of each writer in a table; older ones are deleted.
 -define(WINDOW, 60).
-%% Objects of a bag have one of so many keys.
+%% The number of keys of objects in a bag.
 -define(BAG_KEYS, 7).
-%% Writers move amounts between so many accounts, too, the same in each table.
+%% The number of accounts between which writers move amounts, too, the same in each table.
 -define(ACCOUNTS, 20).
 -define(DEPOSIT, 100).
 -define(PAUSE_MS, 2).
@@ -33,7 +33,7 @@
 -define(NOTES, ?MODULE).
 -define(HOLDER, ats_mnesia_node_holder).
 
-%% ----- what an operator does -----
+%% ----- steps of an operator -----
 
 %% Configures mnesia before it starts. Its log is written to the tables often, so that faults meet
 %% that.
@@ -106,7 +106,7 @@ wait_for_tables(Tables) ->
 running() ->
     lists:sort(mnesia:system_info(running_db_nodes)).
 
-%% ----- what mnesia says -----
+%% ----- events of mnesia -----
 
 %% Has events of mnesia noted; once after each start.
 watch() ->
@@ -271,7 +271,7 @@ filling(N) ->
 log(Directory, Family, W) ->
     filename:join(Directory, lists:flatten(io_lib:format("~s~b.acknowledged", [Family, W]))).
 
-%% ----- what is there -----
+%% ----- the contents -----
 
 %% All objects of the copy of this node, sorted.
 -spec contents(atom()) -> [tuple()].

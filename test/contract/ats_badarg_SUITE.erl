@@ -52,7 +52,7 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     ok.
 
-%% ----- what to call, and what to call it with -----
+%% ----- calls and their arguments -----
 
 %% Every function with arguments that are right for a table of `{Key, 1, x}' objects.
 calls() ->

@@ -14,7 +14,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [of_ets, of_dets].
 
-%% ----- what to call, and what to call it with -----
+%% ----- calls and their arguments -----
 
 %% Arguments of functions: the table, a key, and wrong terms of several kinds.
 functions() ->

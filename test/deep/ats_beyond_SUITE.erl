@@ -79,7 +79,7 @@ is_bag(Type) -> lists:member(Type, [bag, duplicate_bag]).
 in_order(ordered_set, Objects) -> Objects;
 in_order(_, Objects) -> lists:sort(Objects).
 
-%% ----- what matches -----
+%% ----- matching objects -----
 
 %% `ets' gives the matching objects, and the remaining ones.
 takes_what_matches(_) ->

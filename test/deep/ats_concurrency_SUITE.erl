@@ -586,7 +586,7 @@ rarely(Seldom, Mostly) ->
         _ -> Mostly()
     end.
 
-%% ----- what the forced cases were about -----
+%% ----- the forced cases -----
 
 adaptation_was_forced(_) ->
     Seen = ats_test_lib:forced_so_far(),

@@ -13,8 +13,8 @@
 
 -define(WRITERS, 3).
 -define(DURABILITIES, [sync, {interval, 20}, system]).
-%% After so many rounds others begin with an empty directory: each round reads all that was written
-%% before.
+%% The number of rounds after which others begin with an empty directory: each round reads all that
+%% was written before.
 -define(ROUNDS_ON_ONE, 20).
 
 suite() -> [{timetrap, {minutes, 15 + rounds()}}].
@@ -88,7 +88,7 @@ write(Log, W, N) ->
     ok = file:write(Log, <<N:64>>),
     write(Log, W, N + 1).
 
-%% ----- what is left -----
+%% ----- the state after a kill -----
 
 %% Returns the number of writes of each writer, all of which must be there.
 found(Directory, Before) ->

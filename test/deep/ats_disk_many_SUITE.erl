@@ -30,8 +30,9 @@ restart_with(Bytes) ->
     ok = application:set_env(ats, disk_memory, Bytes),
     application:start(ats).
 
-%% Opening takes no longer and no more threads the more there are, and a table that is not in use
-%% has two descriptors at most: that of its directory, and that of a file that was read lately.
+%% Opening takes neither longer nor more threads if there are many tables, and a table that is not
+%% in use has two descriptors at most: that of its directory, and that of a file that was read
+%% lately.
 many_tables(Config) ->
     Wanted = list_to_integer(os:getenv("ATS_TABLES", "500")),
     %% Each that was just written to has five.

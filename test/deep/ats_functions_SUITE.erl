@@ -30,7 +30,7 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     ok.
 
-%% ----- what is there -----
+%% ----- documented functions -----
 
 every_function_is_there(_) ->
     Exported = ats:module_info(exports),

@@ -19,7 +19,7 @@
 
 -define(DEFAULT_SECONDS, "8").
 -define(WORKERS, 4).
-%% Less than so many cycles are no basis for a judgement to a few per cent.
+%% The least number of cycles for a judgement to a few per cent.
 -define(ENOUGH_CYCLES, 24).
 %% Memory that tables gave up is kept for a moment, in case it is wanted again.
 -define(KEPT_MS, 3000).
@@ -127,7 +127,7 @@ typical(Samples) ->
      || Item <- [resident, erlang]
     ]).
 
-%% ----- what is reported -----
+%% ----- reports -----
 
 %% However a table adapts, also when others have written before, it takes more memory after each
 %% insert of something new.

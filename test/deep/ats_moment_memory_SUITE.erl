@@ -98,7 +98,7 @@ to_the_end(Continuation) ->
         {_, Next} -> to_the_end(Next)
     end.
 
-%% Milliseconds from a time until there are no more bytes than these.
+%% Returns the milliseconds from a time until the bytes are at most these.
 wait(Bytes, Most, Start) ->
     Took = erlang:monotonic_time(millisecond) - Start,
     case Bytes() of

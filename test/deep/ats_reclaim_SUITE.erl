@@ -1,7 +1,7 @@
-%% Memory that a table needs no more is given back soon, also if no process does anything afterwards
-%% and nothing asks for it: targets of references in deleted and replaced objects, objects that
-%% lists on dirty schedulers have replaced, and terms that an operation has looked at and not
-%% stored.
+%% Memory that a table does not need any longer is given back soon, also if no process does anything
+%% afterwards and nothing asks for it: targets of references in deleted and replaced objects,
+%% objects that lists on dirty schedulers have replaced, and terms that an operation has looked at
+%% and not stored.
 %%
 %% All of it comes back within 100 ms. The computer that runs the tests may have other work, so the
 %% tests wait for a few seconds; without its being collected it would stay for ever.
@@ -289,7 +289,7 @@ all_memory() ->
 %% none of them, too.
 assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before, ?MEGABYTE).
 
-%% Less than so many bytes are kept.
+%% Checks that less than `Most' bytes are kept.
 assert_returns(What, Measure, Before, Most) ->
     Deadline = erlang:monotonic_time(millisecond) + ?PATIENCE_MS,
     assert_returns(What, Measure, Before, Most, Deadline).

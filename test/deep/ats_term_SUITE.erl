@@ -230,7 +230,7 @@ nest(map_value = K, N, Term) -> nest(K, N - 1, #{k => Term}).
 nest_map(0, Term) -> Term;
 nest_map(N, Term) -> nest_map(N - 1, #{Term => v}).
 
-%% ----- terms that outlive what they came from -----
+%% ----- terms that outlive their origin -----
 
 %% `ets' keeps the same terms for comparison.
 death_of_the_owner(_) ->

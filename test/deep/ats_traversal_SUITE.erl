@@ -237,7 +237,7 @@ fixed(M, T, Walk) ->
     true = M:safe_fixtable(T, false),
     Met.
 
-%% ----- what has to be met -----
+%% ----- objects to be met -----
 
 check_keys(Keys) ->
     {Staying, Others} = lists:partition(fun is_staying/1, Keys),

@@ -312,7 +312,7 @@ random_key() ->
         3 -> {key, [N]}
     end.
 
-%% ----- what survives -----
+%% ----- survival -----
 
 objects_survive(Config) ->
     [
@@ -1024,7 +1024,7 @@ hidden_from_ats(Config) ->
     ?assertEqual(Before, ats:all()),
     ?assertEqual(undefined, ats:whereis(T)).
 
-%% ----- what is read -----
+%% ----- reads -----
 
 %% A query for a prefix of the key, one of 5^9 rows, reads the blocks of its answer, and one more of
 %% each run. The prefix may be in the head or in the guards.

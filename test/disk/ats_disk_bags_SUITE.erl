@@ -39,7 +39,7 @@ end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
 %%--------------------------------------------------------------------------------------------
-%% Golden tables: each has what these calls have inserted. Format 1 has all objects of a key in one
+%% Golden tables: each has the objects of these calls. Format 1 has all objects of a key in one
 %% record, format 2 each in a record of its own.
 %%--------------------------------------------------------------------------------------------
 

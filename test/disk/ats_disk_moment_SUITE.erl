@@ -50,7 +50,7 @@ words(Call) ->
                      ats_errors:format_error(badarg, Stack))
     end.
 
-%% ----- what all reading functions return -----
+%% ----- results of all reading functions -----
 
 is_ordered(Type) -> lists:member(Type, [ordered_set, ordered_bag, ordered_duplicate_bag]).
 

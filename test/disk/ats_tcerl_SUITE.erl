@@ -47,7 +47,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
-%% ----- changes and what is read of one key -----
+%% ----- changes and reads of one key -----
 
 changes(Config) ->
     Property = ?FORALL(Calls, list(a_call()), begin

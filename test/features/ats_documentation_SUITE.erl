@@ -94,7 +94,7 @@ internal_modules_are_not(_) ->
     Shown = [M || M <- Modules, {ok, #docs_v1{module_doc = #{}}} <- [code:get_doc(M)]],
     ?assertEqual([], lists:sort(Shown) -- [ats, dats | ?OTHERS]).
 
-%% ----- what there is -----
+%% ----- documented functions -----
 
 exported(Module) ->
     Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}].

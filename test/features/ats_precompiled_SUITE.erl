@@ -55,7 +55,7 @@ init_per_testcase(Case, Config) ->
     serve(name(interface()), content(proplists:get_value(archive, Config)), All),
     All.
 
-%% ----- what a user sees -----
+%% ----- the view of a user -----
 
 fetched(Config) ->
     {0, Said} = build(Config, [{"CARGO", none}]),
@@ -110,7 +110,7 @@ cannot_be_loaded(Config) ->
     serve(name(interface()), archive("ats_nif.so", <<"no library at all">>), Config),
     falls_back(Config, ["it cannot be loaded here"]).
 
-%% The second build needs no server, and a spoilt copy is fetched again.
+%% The second build needs no server, and a damaged copy is fetched again.
 kept(Config) ->
     {0, _} = build(Config, [{"CARGO", none}]),
     [Kept] = files(Config, "cache"),
@@ -242,7 +242,7 @@ cargo_is_not_asked(Config) ->
     {1, Said} = build([{url, ""} | Config], [{"CARGO", none}]),
     said(Said, ["Rust is needed", "ATS_PRECOMPILED_URL"]).
 
-%% ----- what a release is made with -----
+%% ----- making a release -----
 
 %% The needs of the library that was built here are those of this machine.
 needs_are_checked(Config) ->

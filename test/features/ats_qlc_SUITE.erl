@@ -420,7 +420,7 @@ find_traverse(_) ->
 %% A specification is a call of ets:match_spec... never: it is written out as a term.
 normalise(Code) -> erl_parse:normalise(Code).
 
-%% ----- what is left behind -----
+%% ----- leftovers -----
 
 %% A query that runs fixes a table.
 is_read(M, T) -> M:info(T, safe_fixed) =/= false.

@@ -38,7 +38,7 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     [application:stop(Application) || Application <- ?config(started, Config)].
 
-%% ----- what a snapshot shows -----
+%% ----- contents of snapshots -----
 
 %% Random changes; after some of them a snapshot, which is compared with the table of that moment.
 a_snapshot_is_what_the_table_was(_Config) ->
@@ -304,7 +304,7 @@ differences_beside_writers(_Config) ->
      end || Type <- [set, ordered_set]],
     ok.
 
-%% ----- what is read in many calls -----
+%% ----- reads in many calls -----
 
 %% Money goes from account to account, in lists and in steps that only a moment sees as a whole;
 %% reads in many calls find all of it.
@@ -425,7 +425,7 @@ transfers_beside_chunks(_Config) ->
     T = ats:new(t, [ordered_set, public]),
     true = ats:insert(T, [{K, 0} || K <- lists:seq(1, 1000)]),
     true = ats:insert(T, {1, 1}),
-    %% The one goes round, by lists; without one moment it is met twice, or not at all.
+    %% Lists move one object round; without one moment it is met twice, or not at all.
     Round = fun Round(K) ->
                     Next = K rem 1000 + 1,
                     true = ats:insert(T, [{K, 0}, {Next, 1}]),
@@ -658,7 +658,7 @@ counters_and_merges(_Config) ->
      end || Type <- [set, ordered_set]],
     ok.
 
-%% A program that asks for one chunk and no more, a thousand times, holds nothing back in the end.
+%% A program that asks for one chunk only, a thousand times, holds nothing back in the end.
 continuations_that_are_dropped(_Config) ->
     T = ats:new(t, [ordered_set, public]),
     true = ats:insert(T, [{K, 0} || K <- lists:seq(1, 1000)]),

@@ -299,7 +299,7 @@ restart_table(#table{dump = Dump} = Table) ->
 
 is_in_memory(#table{storage = Storage}) -> Storage =:= ats_ram orelse Storage =:= ram_copies.
 
-%% ----- what is done -----
+%% ----- steps -----
 
 %% Each step is noted, so the model is that after the step.
 do({create, Tab, Storage, Index}, #state{type = Type}) ->

@@ -587,7 +587,7 @@ bad_spec(Table) ->
         })
     }).
 
-%% ----- what failing ones are made simpler with -----
+%% ----- simpler cases -----
 
 %% Clauses that are simpler in one place.
 -spec simpler(term()) -> [term()].

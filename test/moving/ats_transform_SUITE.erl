@@ -1,8 +1,8 @@
 %% @doc Tests of the calls that `ats_transform' renames, those that it leaves alone, and its
 %% messages.
 %%
-%% Small modules are compiled here and run. Whether a call goes to `ats' shows in its working: a
-%% table of one is not accepted by the other.
+%% Small modules are compiled here and run. The result of a call shows if it goes to `ats': a table
+%% of one is not accepted by the other.
 -module(ats_transform_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

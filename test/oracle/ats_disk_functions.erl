@@ -403,6 +403,6 @@ rest(M, F, {Rows, Next}) -> Rows ++ rest(M, F, M:F(Next)).
 folded([Object | Objects], Before) -> folded(Objects, [Object | Before]);
 folded(End, Before) -> {sorted(Before), End}.
 
-%% A table of `dets' that was spoilt answers errors.
+%% A damaged table of `dets' answers errors.
 sorted(Rows) when is_list(Rows) -> lists:sort(Rows);
 sorted(Failed) -> Failed.

@@ -151,7 +151,7 @@ internal() ->
 interactive() ->
     [{i, 1}, {i, 2}, {i, 3}].
 
-%% ----- what to call, and what to call it with -----
+%% ----- calls and their arguments -----
 
 %% Right arguments for a table of `{Key, Integer, Atom}' objects.
 calls() ->

@@ -454,7 +454,7 @@ many_objects() ->
 few_objects() ->
     {recipes, resize(4, list(bag_recipe()))}.
 
-%% ----- what `ets' cannot do -----
+%% ----- beyond `ets' -----
 
 %% Tables, mostly ordered, with keys close together.
 beyond_program() ->

@@ -3,7 +3,7 @@
 %%
 %% A program is plain data, as those of `ats_oracle'. All kinds of terms are keys, most of them few
 %% enough to meet again; in some programs a few keys have hundreds of objects. Queries are run in
-%% slices that end after so much work as the program says, so that they end anywhere.
+%% slices that end after an amount of work that the program sets, so that they end anywhere.
 -module(ats_ordered_bag_prop).
 
 -include_lib("proper/include/proper.hrl").

@@ -27,7 +27,7 @@
 
 -define(SPECS_A_TABLE, 40).
 
-%% Tries so many specifications, with this seed.
+%% Tries `Count' specifications, with this seed.
 -spec specs(pos_integer(), integer()) -> counts().
 specs(Count, Seed) ->
     try_tables(Count, Seed, fun(Table, Pair) ->
@@ -47,7 +47,7 @@ specs(Count, Seed) ->
 sign([_ | _]) -> 1;
 sign(_) -> 0.
 
-%% Tries so many things that are no specifications.
+%% Tries `Count' terms that are no specifications.
 -spec bad_specs(pos_integer()) -> counts().
 bad_specs(Seed) ->
     try_tables(3000, Seed, fun(Table, Pair) ->
@@ -67,7 +67,7 @@ bad_specs(Seed) ->
         #{specs => 1, refused => Failed}
     end).
 
-%% Tries so many specifications for select_replace/2.
+%% Tries `Count' specifications for select_replace/2.
 -spec replacements(pos_integer()) -> counts().
 replacements(Seed) ->
     try_tables(6000, Seed, fun(Table, Pair) ->
@@ -80,7 +80,7 @@ replacements(Seed) ->
         }
     end).
 
-%% Tries so many specifications that bound the key, and sees that hardly anything else is read.
+%% Tries `Count' specifications that bound the key, and checks that hardly anything else is read.
 -spec bounded_specs(pos_integer()) -> counts().
 bounded_specs(Seed) ->
     try_tables(6000, Seed, fun(Table, {E, _} = Pair) ->

@@ -183,7 +183,7 @@ lazy(Decides, [Argument | Arguments], Scope) ->
 failed({guard, _, _}) -> throw(failed);
 failed({body, _, _}) -> 'EXIT'.
 
-%% ----- what a specification is -----
+%% ----- valid specifications -----
 
 %% An empty one is none, although functions on tables take it.
 -spec is_valid(term()) -> boolean().

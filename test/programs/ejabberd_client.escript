@@ -9,7 +9,7 @@ main([Port, Host, Number]) ->
     Address = list_to_integer(Port),
     Ann = log_in("ann", Address, Host),
     [send(Ann, message("bob@" ++ Host, N)) || N <- [1, 2, 3]],
-    %% The answer comes after the server has taken what was sent before.
+    %% The answer comes after the server has taken all earlier messages.
     send(Ann, "<iq type='get' id='taken'><ping xmlns='urn:xmpp:ping'/></iq>"),
     Ann1 = read(Ann, "id='taken'"),
     Bob = log_in("bob", Address, Host),
@@ -46,7 +46,7 @@ stream(Client, Host) ->
 
 send({Socket, _}, Text) -> ok = gen_tcp:send(Socket, Text).
 
-%% Reads until a text is there; keeps what comes behind it.
+%% Reads until a text has come; keeps the rest.
 read({Socket, Before}, Text) ->
     case binary:split(quoted(Before), quoted(Text)) of
         [_, After] ->

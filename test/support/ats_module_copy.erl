@@ -45,7 +45,7 @@ object_file(Module) ->
         File when is_list(File) -> File
     end.
 
-%% Tries a property of copies and originals so many times. A counterexample is printed with the
+%% Tries a property of copies and originals `Runs' times. A counterexample is printed with the
 %% `difference' that the property has left in the process dictionary.
 -spec check(term(), pos_integer()) -> ok.
 check(Property, Runs) ->

@@ -57,6 +57,6 @@ make_opaque(_Float) -> erlang:nif_error(not_loaded).
 -spec panic() -> no_return().
 panic() -> erlang:nif_error(not_loaded).
 
-%% Has itself made again on a dirty scheduler for CPU (2) or I/O (3), and there so many times again.
+%% Reschedules itself to a dirty scheduler for CPU (2) or I/O (3), and there `Times' times again.
 -spec on_thread(2 | 3, non_neg_integer()) -> 2 | 3.
 on_thread(_Type, _Times) -> erlang:nif_error(not_loaded).

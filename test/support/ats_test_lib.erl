@@ -131,7 +131,7 @@ ask(Pid, What) ->
     after ?HANGS_MS -> error({hangs, process_info(Pid, current_stacktrace)})
     end.
 
-%% Tries a property of PropEr so many times. A counterexample is printed, as small as can be; a dot
+%% Tries a property of PropEr `Runs' times. A counterexample is printed, as small as can be; a dot
 %% for each try is not.
 -spec check(term(), pos_integer()) -> true.
 check(Property, Runs) ->
@@ -193,8 +193,8 @@ settled_memory(Before) ->
     end.
 
 %% Waits for memory that was other tests', tens of megabytes: the virtual machine keeps up to ten
-%% segments for each scheduler when it needs them no more, and gives one back each second. For tests
-%% to which that would look as if a table had given it.
+%% segments for each scheduler when it does not need them any longer, and gives one back each
+%% second. For tests to which that would look as if a table had given it.
 -spec wait_for_cached_segments() -> ok.
 wait_for_cached_segments() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
@@ -367,7 +367,7 @@ killer_of(Peer) ->
         until(fun() -> not is_process_alive(Peer) end, 120000)
     end.
 
-%% ----- what tests are given -----
+%% ----- settings of tests -----
 
 %% Loads a module that has these functions, and exports them.
 -spec load_module(module(), Functions :: iolist()) -> ok.

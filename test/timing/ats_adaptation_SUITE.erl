@@ -60,7 +60,7 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-%% ----- what is told -----
+%% ----- numbers -----
 
 every_type_answers(_) ->
     lists:foreach(
@@ -105,7 +105,7 @@ writes_are_counted(_) ->
     #{contended := Waited, uncontended := Free} = ats:info(T, stats),
     ?assert(Waited + Free >= Alone + 80000).
 
-%% ----- what can be forced -----
+%% ----- forced adaptation -----
 
 splits_and_joins_are_forced(_) ->
     T = split(2000, fun(N) -> erlang:phash2(N) end),
@@ -274,7 +274,7 @@ wait_until_whole(T) ->
     ),
     erlang:monotonic_time(millisecond) - Start.
 
-%% ----- what must not be noticed -----
+%% ----- invisible adaptation -----
 
 %% Walks and lookups while the table is torn apart and put together under them.
 nothing_shows_through(_) ->

@@ -157,7 +157,7 @@ one_key_is_changed_by_all_of(Kind) ->
 
 object(Elements) -> list_to_tuple(lists:duplicate(Elements, 0)).
 
-%% Calls `Change' with a table that has an object of so many zeros.
+%% Calls `Change' with a table that has an object of `Elements' zeros.
 others_go_on(Elements, Change) ->
     [?assert(lists:any(fun(_) -> waits_little(Kind, Elements, Change) end,
                        lists:seq(1, ?ROUNDS)))

@@ -275,7 +275,7 @@ unfix_large_table(_) ->
         M:delete(T)
     end).
 
-%% ----- what `ets' does not have -----
+%% ----- beyond `ets' -----
 
 %% Half of the objects by a specification, and then the rest.
 much_is_taken(_) ->
