@@ -165,7 +165,7 @@ print(#{name := Name, type := Type, processes := P, sides := [Ours | Others],
     Row.
 
 %%--------------------------------------------------------------------------------------------
-%% In the virtual machine of a version
+%% The virtual machine of a version
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Makes the tables, which stay as long as the virtual machine.

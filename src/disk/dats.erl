@@ -1786,7 +1786,7 @@ progress([{progress, Progress}]) when is_function(Progress, 2) -> Progress;
 progress(_) -> erlang:error({ats_error, options}).
 
 %%--------------------------------------------------------------------------------------------
-%% As in osmos
+%% The interface of osmos
 %%
 %% A table of pairs of a key and a value, in the order of the keys. A write does not read: the table
 %% merges the values of a key when the key is read, or in the background.

@@ -58,7 +58,7 @@
 -define(ALIASES, [ats_ram, ats_disc, dats_disc]).
 
 %%--------------------------------------------------------------------------------------------
-%% What programs call
+%% Functions for programs
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Adds the storage types to the schema of Mnesia, which must run. All nodes of the schema have

@@ -113,8 +113,8 @@ module(Module, _, _, _) ->
 %%--------------------------------------------------------------------------------------------
 %% Elixir
 %%
-%% A node is `{Name, Meta, Arguments}'. What looks like an atom in the place of the name is one of
-%% a variable or of a function of the module.
+%% A node is `{Name, Meta, Arguments}'. An atom in the place of the name is the name of a variable
+%% or of a function of the module.
 %%--------------------------------------------------------------------------------------------
 
 -spec elixir(tree(), #context{}) -> tree().

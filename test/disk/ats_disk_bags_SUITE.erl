@@ -163,7 +163,7 @@ contents(Config, Name) ->
     [{File, file:read_file(filename:join(Directory, File))} || File <- lists:sort(Files)].
 
 %%--------------------------------------------------------------------------------------------
-%% What changes cost
+%% Cost of changes
 %%--------------------------------------------------------------------------------------------
 
 -define(BYTES, 64).
@@ -202,7 +202,7 @@ written(T, Change) ->
     After - Before.
 
 %%--------------------------------------------------------------------------------------------
-%% What they mean
+%% Meaning
 %%--------------------------------------------------------------------------------------------
 
 %% Equal objects need not have the same bytes, and objects with the same key need not be equal.

@@ -232,7 +232,7 @@ selects_while_writing(Config) ->
     ?assertEqual([{K, 3} || K <- lists:seq(2, 2000, 2)], all_rows(T)).
 
 %%--------------------------------------------------------------------------------------------
-%% What goes wrong
+%% Faults
 %%--------------------------------------------------------------------------------------------
 
 %% The directory as it is on disk, while the table is open, as a crash leaves it.

@@ -73,7 +73,7 @@ sync_directories(Dirs) ->
     lists:foreach(fun(Dir) -> close_durably(open(Dir, [read, directory])) end, Dirs).
 
 %%--------------------------------------------------------------------------------------------
-%% To another member: the bytes of the files
+%% Transfer to another member: the bytes of the files
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Opens all files, because another snapshot can take the place of this one meanwhile.
