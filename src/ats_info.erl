@@ -91,7 +91,7 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         _ -> erlang:error({ats_error, none})
     end.
 
-%% @doc Since when a table is fixed, and by which processes.
+%% @doc Returns the time since which a table is fixed, and the processes that fix it.
 -spec fixation(system_time | monotonic_time, ats_nif:fixed()) ->
           false | {erlang:timestamp() | integer(), [{pid(), pos_integer()}]}.
 fixation(_Clock, false) -> false;

@@ -202,7 +202,7 @@
 -type position() :: start | {after_key, Key :: term()}
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
-%% The use of objects that match.
+%% The treatment of matching objects.
 -type how() :: direction() | objects | count | delete | take | replace | rows
              | {direction(), Limit :: pos_integer()} | {objects | query, Most :: pos_integer()}.
 %% A direction is that of a list of all results. `{objects, Most}' and `{query, Most}' list all
@@ -212,12 +212,12 @@
 %% types have only one order.
 -type direction() :: up | down.
 
-%% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
+%% A position between keys; `prefix' is before or behind all keys that begin like the pattern.
 -type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}
              | {bytes, Key :: binary()}.
 %% The last is before a key as a table on disk has it.
 
-%% The place to which a query has come.
+%% The position that a query has reached.
 -type place() :: done
                | {direction(), Step :: non_neg_integer(),
                   start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
@@ -481,7 +481,7 @@ disk_close(_Table) -> ?NOT_LOADED.
 -spec disk_publish(ats:tid()) -> ok | disk_failure().
 disk_publish(_Table) -> ?NOT_LOADED.
 
-%% Makes all durable that was written before.
+%% Makes all earlier writes durable.
 -spec disk_sync(ats:tid()) -> ok | disk_failure().
 disk_sync(_Table) -> ?NOT_LOADED.
 
@@ -520,7 +520,7 @@ snapshots(_Table) -> ?NOT_LOADED.
           {disk | memory, ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | ending().
 moment_state(_Term) -> ?NOT_LOADED.
 
-%% Returns the table of which a query reads a moment; `none' of a term that is no moment.
+%% Returns the table of which a query reads a moment; `none' if the term is no moment.
 -spec table_of_moment(ats:tid()) -> ats:tid() | none.
 table_of_moment(_Moment) -> ?NOT_LOADED.
 
@@ -609,7 +609,7 @@ disk_replace(_Table, _Key, _Value, _New, _HowMuch) -> ?NOT_LOADED.
 -spec disk_take_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
 disk_take_noted(_Table, _Most) -> ?NOT_LOADED.
 
-%% Has a process told, by `{pending, Table}', when keys were noted.
+%% Sends `{pending, Table}' to a process when keys were noted.
 -spec disk_watch(ats:tid(), pid()) -> true.
 disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 
@@ -617,7 +617,8 @@ disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 -spec disk_gate(ats:tid(), open | closed) -> true.
 disk_gate(_Table, _Gate) -> ?NOT_LOADED.
 
-%% Has another program, or version, merge from now on. All that was written must have been merged.
+%% Sets another program, or version, that merges from now on. All earlier values must have been
+%% merged.
 -spec disk_set_program(ats:tid(), ats_merge:program(), Version :: non_neg_integer()) ->
           ok | disk_failure().
 disk_set_program(_Table, _Program, _Version) -> ?NOT_LOADED.

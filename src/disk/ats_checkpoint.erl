@@ -27,7 +27,7 @@ write(Source, Directory) ->
             Failed
     end.
 
-%% Finds out before all is written.
+%% Checks the directory before the objects are written.
 -spec check_free(file:name_all(), ats_disk_options:parsed()) -> ok | {error, dats:reason()}.
 check_free(Directory, #{directory := Path}) ->
     case file:read_link_info(Path, [raw]) of

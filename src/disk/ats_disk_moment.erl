@@ -14,7 +14,8 @@ make(Name, Options) ->
     ats_nif:disk_moment(Table, ats_moment:max_age(Options)).
 
 %% @doc Returns the answer for a cause that a native function has raised, or the cause that the user
-%% is told of; see {@link ats_disk_failure:of_cause/2}. Of a snapshot that has ended, that is why.
+%% is told; see {@link ats_disk_failure:of_cause/2}. For a snapshot that has ended, this is the
+%% reason of its end.
 -spec failure(ats_errors:cause(), dats:tab_name()) ->
           {error, ats_disk_failure:reason()} | {refused, ats_errors:cause()}.
 failure(Cause, Name) ->

@@ -51,7 +51,7 @@
 -define(LEAST_SLOTS, 256).
 -define(MOST_SLOTS, ((1 bsl 31) - 1)).
 
-%% A snapshot that nobody reads for an hour was forgotten. Osmos has the same limit.
+%% Default lifetime of an internal snapshot that nobody reads: an hour, as in osmos.
 -define(SNAPSHOT_AGE, 3600000).
 %% Memory that snapshots of programs hold besides that of the table.
 -define(SNAPSHOT_MEMORY, (256 bsl 20)).
@@ -303,7 +303,7 @@ native_name(Name) ->
         false -> error
     end.
 
-%% @doc A name that the system has, as text; as it is if it is none.
+%% @doc Returns a name of the system as text, or unchanged if it is no text.
 -spec text_of_name(binary()) -> file:filename_all().
 text_of_name(Native) ->
     case unicode:characters_to_list(Native, file:native_name_encoding()) of

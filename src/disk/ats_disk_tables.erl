@@ -99,7 +99,7 @@ is_being_closed(Directory) ->
         exit:{noproc, _} -> false
     end.
 
-%% @doc Says that a table is merged otherwise from now on.
+%% @doc Sets the merge of a table from now on.
 -spec set_merge(name(), term()) -> ok.
 set_merge(Name, Merge) ->
     gen_server:call(?MODULE, {set_merge, Name, Merge}, infinity).

@@ -38,8 +38,7 @@ out(Table, {Module, Target}, Progress) ->
     _ = ats_disk_walk:fold_chunks(Insert, 0, Table, up),
     ok.
 
-%% @doc Replaces all objects by those of another table. An answer of `dets' that is none is the
-%% result.
+%% @doc Replaces all objects by those of another table. An error of `dets' is the result.
 -spec in(ats:tid(), source(), progress()) -> ok | {error, term()} | fixed.
 in(Table, {Module, Source} = From, Progress) ->
     _ = is_there(Module, Source) orelse erlang:error({ats_error, source}),
@@ -92,7 +91,7 @@ is_there(Module, Table) ->
     catch error:badarg -> false
     end.
 
-%% A call of another table. If that refuses it, this is the cause.
+%% Calls another table. If the call is refused, the other table is the cause.
 -spec call_other(fun(() -> Answer), source | target) -> Answer.
 call_other(Call, Cause) ->
     try Call()

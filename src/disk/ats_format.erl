@@ -25,7 +25,7 @@
 %% under one version is read by no other.</li>
 %% </ul>
 %%
-%% A term that has no bytes is the exception `badarg'. Bytes that cannot be decoded are the answer
+%% A term that cannot be encoded raises `badarg'. Bytes that cannot be decoded are answered by
 %% `{error, {format_failed, Directory, Failure}}'.
 -module(ats_format).
 
@@ -146,7 +146,7 @@ decode_key({Format, _}, Key) -> decode(Format, Key).
 decode_value(none, Value) -> Value;
 decode_value({_, Format}, Value) -> decode(Format, Value).
 
-%% @doc Key and value of an object that has both, as the program has them.
+%% @doc Returns key and value of an object that has both, as the program has them.
 -spec decode_pair(formats(), tuple()) -> {Key :: term(), Value :: term()}.
 decode_pair(Formats, Object) ->
     {decode_key(Formats, element(1, Object)), decode_value(Formats, element(2, Object))}.

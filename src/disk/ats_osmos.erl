@@ -129,8 +129,8 @@ write(Table, Formats, Key, Value) ->
 no_operand(Table, StoredKey, delete) -> ats_nif:disk_delete_unread(Table, StoredKey);
 no_operand(_Table, _Key, _Value) -> erlang:error({ats_error, operand}).
 
-%% @doc Returns the first rows of a range that a function selects, of the table as it is now. Of
-%% selects that are more than `Most', those are given up that were not continued for longest.
+%% @doc Returns the first rows of a range that a function selects, of the table as it is now. Beyond
+%% `Most' selects, those that were not continued for longest are given up.
 -spec select_range(ats:tid(), Most :: default | pos_integer(), bound(), bound(), fun(),
                    pos_integer()) ->
           {ok, [{term(), term()}], select()}.

@@ -49,7 +49,7 @@
 %% Writing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Writes a table to a file, in the place of a file that is there.
+%% @doc Writes a table to a file, and replaces an existing file.
 -spec write(ats:table(), file:name(), [write_option()]) -> ok | {error, term()}.
 write(Table, File, Options) ->
     try

@@ -387,7 +387,7 @@ handle_call({set_built, Tab, IsBuilt}, _From, #state{open = Open} = State) ->
             {reply, ok, State#state{open = Open#{Tab := Table#open{built = IsBuilt}}}}
     end.
 
-%% Answers of `dats' that are none are thrown by `done/1'.
+%% Errors of `dats' are thrown by `done/1'.
 -spec try_change(fun(() -> {Answer, #state{}}), #state{}) -> {reply, Answer | Failed, #state{}}
               when Failed :: {error, term()}.
 try_change(Change, State) ->

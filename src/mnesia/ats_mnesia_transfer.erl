@@ -1,10 +1,10 @@
 %% @private
 %% @doc Copies of tables of Mnesia on their way to other nodes.
 %%
-%% Between two tables on disk go the chunks of `dats:bchunk/2', whose objects nobody makes terms of,
-%% if both nodes have the same version of the application; else, and wherever a table in memory or
-%% one of Mnesia's own types is at an end, lists of objects. The receiver asks for each chunk when
-%% it has taken the one before.
+%% Between two tables on disk go the chunks of `dats:bchunk/2', whose objects are not decoded on the
+%% way, if both nodes have the same version of the application; else, and wherever a table in memory
+%% or one of Mnesia's own types is at an end, lists of objects. The receiver asks for each chunk
+%% when it has taken the one before.
 %%
 %% Each chunk is read at a moment of its own. The receiver is a subscriber of all changes from
 %% before the first chunk on, and applies them after the last one; that is the work of Mnesia.

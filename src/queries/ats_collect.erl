@@ -36,8 +36,8 @@
          %% The size of the heap when it was last looked at, used or not.
          heap :: non_neg_integer()}).
 
-%% @doc Returns the whole list, of which a first slice was made. `More' makes the next; `Expected'
-%% is how many words the list will take, more or less.
+%% @doc Returns the whole list, whose first slice is given. `More' makes the next; `Expected' is how
+%% many words the list will take, more or less.
 -spec list(more(), Expected :: non_neg_integer() | unknown,
            ats_nif:selected() | ats_nif:taken_slice()) -> [term()].
 list(_More, _Expected, List) when is_list(List) ->

@@ -36,7 +36,7 @@ range(Table, Low, High, Options) ->
     Range = options(any, Options, Table, count),
     read(Table, from(Range, Low), to(Range, High), Range).
 
-%% @doc Returns the first objects between two cuts, and where to go on.
+%% @doc Returns the first objects between two cuts, and the position to go on from.
 -spec chunk(ats:table(), ats_nif:cut(), ats_nif:cut(), Limit :: pos_integer()) ->
           {[tuple()], ats:continuation()} | '$end_of_table'.
 chunk(Table, From, To, Limit) ->

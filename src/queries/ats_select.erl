@@ -339,8 +339,8 @@ run(List, Compiled) ->
         error:badarg -> erlang:error({ats_error, none})
     end.
 
-%% @doc Returns the cost of running a specification, and its causes: it is run, but nothing is made
-%% of its results. `pending' as a chunk is.
+%% @doc Runs a specification without building its results, and returns the cost and its causes;
+%% `pending' like a chunk.
 -spec explain(ats:table(), ats:match_spec()) -> explanation() | pending.
 explain(Table, MatchSpec) ->
     {Access, Plan, Known, Nanoseconds, Compiled} = ats_nif:explain(Table, MatchSpec),

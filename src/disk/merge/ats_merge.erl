@@ -176,7 +176,7 @@ check_version(Program, Version) ->
         Other -> throw({?MODULE, {Program, version, {other_version, Version, Other}}})
     end.
 
-%% @doc Two values, merged.
+%% @doc Merges two values.
 -spec merge(program(), Key :: term(), Earlier :: term(), Later :: term()) -> term().
 merge(Program, Key, Earlier, Later) ->
     {Module, Function} = function(Program, merge),
