@@ -59,7 +59,7 @@ stop(Cluster) ->
 names(Cluster) ->
     ask(Cluster, names).
 
-%% The folder of a node, which it has again after a restart.
+%% Returns the folder of a node, which it has again after a restart.
 -spec directory(cluster(), node()) -> file:filename().
 directory(Cluster, Node) ->
     ask(Cluster, {directory, Node}).

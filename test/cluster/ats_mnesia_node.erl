@@ -273,14 +273,14 @@ log(Directory, Family, W) ->
 
 %% ----- the contents -----
 
-%% All objects of the copy of this node, sorted.
+%% Returns all objects of the copy of this node, sorted.
 -spec contents(atom()) -> [tuple()].
 contents(Table) ->
     Here = node(),
     Here = mnesia:table_info(Table, where_to_read),
     lists:sort(mnesia:dirty_select(Table, [{'_', [], ['$_']}])).
 
-%% The number of the last transaction that a writer got acknowledged.
+%% Returns the number of the last transaction that a writer got acknowledged.
 -spec acknowledged(file:filename(), Family :: atom(), writer()) -> non_neg_integer().
 acknowledged(Directory, Family, W) ->
     case file:read_file(log(Directory, Family, W)) of
@@ -294,7 +294,7 @@ acknowledged(Directory, Family, W) ->
             0
     end.
 
-%% All that a table has of a writer after transaction `N', sorted.
+%% Returns all that a table has of a writer after transaction `N', sorted.
 -spec objects(atom(), set | ordered_set | bag, writer(), non_neg_integer()) -> [tuple()].
 objects(_, _, _, 0) ->
     [];

@@ -659,7 +659,7 @@ text(Subject, Function, Arguments) ->
 
 %% ----- help -----
 
-%% The result of reading a file: the table's description and content, or an error.
+%% Returns the result of reading a file: the table's description and content, or an error.
 outcome(Module, File, Options) ->
     case answer(Module, file2tab, [File, Options]) of
         {ok, T} ->
@@ -704,7 +704,7 @@ badarg_or_other(_) -> other.
 normal({ok, _}) -> ok;
 normal(Answer) -> Answer.
 
-%% The terms in a file.
+%% Returns the terms in a file.
 terms(File) ->
     Log = make_ref(),
     {ok, Log} = disk_log:open([{name, Log}, {file, File}, {mode, read_only}]),
@@ -716,7 +716,7 @@ terms(_, eof) -> [];
 terms(Log, {Next, Terms}) -> Terms ++ terms(Log, disk_log:chunk(Log, Next));
 terms(Log, {Next, Terms, 0}) -> Terms ++ terms(Log, disk_log:chunk(Log, Next)).
 
-%% The bytes of a file with these terms.
+%% Returns the bytes of a file with these terms.
 log_of(Config, Terms) ->
     File = file(Config) ++ ".log",
     _ = file:delete(File),

@@ -245,7 +245,7 @@ prefixes(_) ->
         end
     ), ?TABLES).
 
-%% A key in which everything behind some part is left open, or some part anywhere.
+%% Returns a key in which everything behind some part is left open, or some part anywhere.
 pattern() ->
     Pattern = frequency([
         {6, {open_behind, integer(1, 1000), integer(0, 5)}},

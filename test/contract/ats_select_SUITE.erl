@@ -379,7 +379,7 @@ renaming() ->
     _ = ats_test_lib:attempt(fun() -> ats:rename(renamed_a, renamed_b) end),
     renaming().
 
-%% The names that tables got instead of `renamed_a'.
+%% Returns the names that tables got instead of `renamed_a'.
 other_names(Tries, []) when Tries > 0 ->
     Name = ats:new(renamed_a, [named_table, public]),
     _ = ats_test_lib:attempt(fun() -> ats:delete(renamed_a) end),
@@ -489,7 +489,7 @@ errors(_) ->
      || F <- [select, select_reverse, match, match_object, match_spec_compile]
     ].
 
-%% The arguments that an exception blames, as text that does not name the module.
+%% Returns the arguments that an exception blames, as text that does not name the module.
 blame(Fun) ->
     try Fun() of
         Result -> {ok, Result}
@@ -697,7 +697,7 @@ both(Type, Options, Objects) ->
     [true = M:insert(T, O) || O <- Objects, {M, T} <- [{ets, E}, {ats, A}]],
     {E, A}.
 
-%% All chunks from this one on.
+%% Returns all chunks from this one on.
 rest(_Module, _Function, '$end_of_table', _Limit) ->
     [];
 rest(Module, Function, {Results, Continuation}, Limit) ->

@@ -134,7 +134,7 @@ total(Counts) -> lists:sum(numbers(Counts)).
 
 numbers(Counts) -> [counters:get(Counts, I) || I <- lists:seq(1, ?LONGEST_US + 1)].
 
-%% The microseconds within which this part of the writes was done.
+%% Returns the microseconds within which this part of the writes was done.
 percentile(Counts, Part) ->
     Numbers = numbers(Counts),
     percentile(Numbers, 0, Part * lists:sum(Numbers)).

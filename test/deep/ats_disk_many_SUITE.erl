@@ -131,7 +131,7 @@ wrong_memory(_Config) ->
 %% The machine
 %%--------------------------------------------------------------------------------------------
 
-%% The number of descriptors or of threads of this virtual machine.
+%% Returns the number of descriptors or of threads of this virtual machine.
 count(What) ->
     {ok, Names} = file:list_dir_all("/proc/self/" ++ What),
     length(Names).
@@ -144,7 +144,7 @@ descriptor_limit() ->
         {match, [Limit]} -> list_to_integer(Limit)
     end.
 
-%% The processor time that was used, in hundredths of a second.
+%% Returns the processor time that was used, in hundredths of a second.
 cpu() ->
     {ok, Stat} = file:read_file("/proc/self/stat"),
     [_, Rest] = string:split(Stat, ")", trailing),

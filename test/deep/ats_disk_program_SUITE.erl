@@ -86,7 +86,7 @@ open(Config, Name, Options) ->
 open(Config, Name) ->
     open(Config, Name, [{type, ordered_set}, {merge, {module, ?MODULE_OF_MERGE}}]).
 
-%% The keys that are pending.
+%% Returns the keys that are pending.
 pending(Name) ->
     Snapshot = ats_nif:disk_snapshot(ats_disk_tables:find(Name), default),
     try pending(Snapshot, start)

@@ -96,7 +96,7 @@ options_are_asked_for(Config) ->
         ]
     ).
 
-%% A table with many keys in one run. All that it has.
+%% Makes a table with many keys in one run. Returns all that it has.
 make(Config, Name, Options) ->
     Name = ats_disk_lib:open(Config, Name, Options),
     [fill(Name, {key, N}, Options) || N <- lists:seq(1, ?KEYS)],

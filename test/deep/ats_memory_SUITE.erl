@@ -60,8 +60,8 @@ soak(File, Seconds) ->
         ats_test_lib:stop_vm(Peer)
     end.
 
-%% The number of calls that each worker makes in each of the three phases of a cycle. A long soak
-%% has long cycles, too.
+%% Returns the number of calls that each worker makes in each of the three phases of a cycle. A long
+%% soak has long cycles, too.
 calls(Seconds) -> max(10000, min(100000, Seconds * 250)).
 
 cycles(Peer, Csv, Begin, End, Calls) ->

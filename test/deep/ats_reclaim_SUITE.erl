@@ -214,7 +214,7 @@ nodes_of_specifications(_) ->
         ats_test_lib:stop_vm(Peer)
     end.
 
-%% The references to a node of which a specification has named something.
+%% Returns the references to a node of which a specification has named something.
 kept_nodes(What) ->
     Node = list_to_atom(atom_to_list(What) ++ "@away"),
     ok = logger:set_primary_config(level, error),

@@ -30,7 +30,7 @@ end_per_testcase(_, _) ->
 
 numbers(From, To) -> [{K, K * K} || K <- lists:seq(From, To)].
 
-%% The type and the objects of a closed table.
+%% Returns the type and the objects of a closed table.
 content(Directory) ->
     {ok, Name} = dats:open_file(Directory),
     Objects = dats:tab2list(Name),
@@ -38,7 +38,7 @@ content(Directory) ->
     ok = dats:close(Name),
     {Type, lists:sort(Objects)}.
 
-%% A directory in another file system, if there is one.
+%% Returns a directory in another file system, if there is one.
 elsewhere(Config) ->
     Memory = "/dev/shm/ats-checkpoint-" ++ os:getpid(),
     Here = file:read_file_info(ats_disk_lib:file(Config, "")),

@@ -240,7 +240,7 @@ write(N) ->
 
 %% ----- tools -----
 
-%% All files of a directory.
+%% Returns all files of a directory.
 content(Directory) ->
     {ok, Names} = file:list_dir(Directory),
     [

@@ -89,7 +89,7 @@ top({Function, Arguments}) ->
             {Module, F, A}
     end.
 
-%% The words that an exception has for its arguments.
+%% Returns the words that an exception has for its arguments.
 words(Call) ->
     try
         {answer, Call()}

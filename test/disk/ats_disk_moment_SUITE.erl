@@ -39,7 +39,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
-%% The words that an exception has for its arguments.
+%% Returns the words that an exception has for its arguments.
 words(Call) ->
     try
         {answer, Call()}
@@ -54,11 +54,11 @@ words(Call) ->
 
 is_ordered(Type) -> lists:member(Type, [ordered_set, ordered_bag, ordered_duplicate_bag]).
 
-%% The results of all chunks.
+%% Returns the results of all chunks.
 chunks(_Next, '$end_of_table') -> [];
 chunks(Next, {Results, Continuation}) -> [Results | chunks(Next, Next(Continuation))].
 
-%% The objects of the chunks of `bchunk'.
+%% Returns the objects of the chunks of `bchunk'.
 pieces(T, Position) ->
     case dats:bchunk(T, Position) of
         '$end_of_table' -> [];
@@ -119,7 +119,7 @@ attempt(Call) ->
 ets_type(Type) when Type =:= ordered_bag; Type =:= ordered_duplicate_bag -> duplicate_bag;
 ets_type(Type) -> Type.
 
-%% The objects of a copy in `ets'.
+%% Returns the objects of a copy in `ets'.
 copy(T, Type) ->
     Copy = ets:new(copy, [ets_type(Type)]),
     Copy = dats:to_ets(T, Copy),
@@ -187,7 +187,7 @@ check_diff(Type, {N, First, _, _, Old}, {M, Second, _, _, New}) ->
     Expected = differences(Type, Old, New),
     ?assertEqual({N, M, [], []}, {N, M, Expected -- Found, Found -- Expected}).
 
-%% The differences of two lists of objects.
+%% Returns the differences of two lists of objects.
 differences(Type, Old, New) when Type =:= set; Type =:= ordered_set ->
     IsSame = case Type of
         set -> fun erlang:'=:='/2;

@@ -213,7 +213,7 @@ opened(Config, Type) ->
     ]),
     Type.
 
-%% The number of blocks that a call reads from files.
+%% Returns the number of blocks that a call reads from files.
 blocks(Config, Type, Call) ->
     T = opened(Config, Type),
     Read = fun() -> maps:get(cache_misses, dats:info(T, stats)) end,

@@ -69,7 +69,7 @@ reopen(Config, Format) ->
     ok = dats:close(t),
     open(Config, Format).
 
-%% All rows of a range, in chunks.
+%% Returns all rows of a range, in chunks.
 rows(T, Lower, Upper, N) ->
     {ok, Rows, Handle} = dats:select_range(T, Lower, Upper, fun(_, _) -> true end, N),
     rest(T, Rows, Handle, N).

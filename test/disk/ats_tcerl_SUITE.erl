@@ -362,7 +362,7 @@ are_equal({Ets, _}) ->
     ?assertEqual(Objects, dats:tab2list(?NAME)),
     dats:info(?NAME, size) =:= length(Objects).
 
-%% The result of a function, in the words of `ets', or the reason of its exception.
+%% Returns the result of a function, in the words of `ets', or the reason of its exception.
 outcome(M, Function, Args) ->
     case outcome(fun() -> apply(M, Function, Args) end) of
         {returned, ok} -> {returned, true};

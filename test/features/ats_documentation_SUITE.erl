@@ -99,7 +99,7 @@ internal_modules_are_not(_) ->
 exported(Module) ->
     Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}].
 
-%% The functions of a module, each with its documentation.
+%% Returns the functions of a module, each with its documentation.
 functions(Module) ->
     {ok, #docs_v1{docs = Docs}} = code:get_doc(Module),
     [
@@ -110,7 +110,7 @@ functions(Module) ->
 examples(#{<<"en">> := Text}) -> ats_examples:of_doc(Text);
 examples(_) -> [].
 
-%% The names of functions of a module that its examples call.
+%% Returns the names of functions of a module that its examples call.
 called(Module) ->
     Examples = [Example || {_, Doc, _} <- functions(Module), Example <- examples(Doc)],
     Call = io_lib:format("\\b~s:([a-z0-9_]+)\\(", [Module]),

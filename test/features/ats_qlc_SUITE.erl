@@ -399,7 +399,7 @@ ranges_are_pushed_down(_) ->
     ?assert(Time < 60000000),
     ats:delete(T).
 
-%% The match specification in the text of a query.
+%% Returns the match specification in the text of a query.
 pushed_down(Code) ->
     Options = find_traverse(Code),
     {ok, {traverse, {select, Spec}}} = Options,

@@ -697,7 +697,7 @@ checkpoints(Config) ->
      end || Type <- ?TYPES],
     ok.
 
-%% The names in a folder that are not those of its tables.
+%% Returns the names in a folder that are not those of its tables.
 temporary(Folder) ->
     {ok, Names} = file:list_dir(Folder),
     [Name || "." ++ _ = Name <- Names].

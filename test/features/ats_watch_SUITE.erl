@@ -212,7 +212,7 @@ no_library(_) ->
 
 %% ----- libraries of others -----
 
-%% The folders of object files of libraries, or none.
+%% Returns the folders of object files of libraries, or none.
 libraries(Names) ->
     Homes = ["/usr/lib/rabbitmq/lib/*/plugins",
              filename:join(ats_test_lib:project(),

@@ -80,7 +80,7 @@ cook({set_of, Recipes}) -> ordsets:from_list([ats_term_gen:realize(R) || R <- Re
 cook({vector_of, Parts}) -> list_to_tuple([cook(P) || P <- Parts]);
 cook(Recipe) -> ats_term_gen:realize(Recipe).
 
-%% The operand as Erlang source.
+%% Returns the operand as Erlang source.
 -spec source(operand()) -> iodata().
 source({set_of, Recipes}) -> ["ordsets:from_list([", separated(ats_term_gen, Recipes), "])"];
 source({vector_of, Parts}) -> ["{", separated(?MODULE, Parts), "}"];

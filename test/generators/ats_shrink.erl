@@ -12,7 +12,7 @@
 
 -type fails(T) :: fun((T) -> boolean()).
 
-%% The smallest failing sublist found.
+%% Returns the smallest failing sublist found.
 -spec list([T], fails([T])) -> [T].
 list(List, Fails) ->
     list(List, Fails, fun(_) -> [] end).
@@ -62,7 +62,7 @@ first(Test, [X | Rest]) ->
         false -> first(Test, Rest)
     end.
 
-%% The smallest failing number that halving and counting down lead to.
+%% Returns the smallest failing number that halving and counting down lead to.
 -spec number(non_neg_integer(), fails(non_neg_integer())) -> non_neg_integer().
 number(0, _) -> 0;
 number(N, Fails) ->

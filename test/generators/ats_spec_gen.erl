@@ -427,7 +427,7 @@ constant(#{parts := Parts} = Scope) ->
 first_or(#{bound := {}}) -> true;
 first_or(#{bound := Bound}) -> element(1, Bound).
 
-%% The expression whose value is the term.
+%% Returns the expression whose value is the term.
 -spec written(term()) -> term().
 written(Tuple) when is_tuple(Tuple) ->
     {list_to_tuple([written(E) || E <- tuple_to_list(Tuple)])};
@@ -538,7 +538,7 @@ replacing(true, {Head, Guards, _}, KeyPos, _) ->
 replacing(false, {Head, Guards, Body}, _, #{parts := Parts}) ->
     {Head, Guards, [pick({{const, {pick(Parts), 1}}, hd(Body)})]}.
 
-%% The key of a head as an expression, some of its parts as constants.
+%% Returns the key of a head as an expression, some of its parts as constants.
 rebuilt(Tuple) when is_tuple(Tuple) ->
     {list_to_tuple([rebuilt(E) || E <- tuple_to_list(Tuple)])};
 rebuilt([Head | Tail]) ->

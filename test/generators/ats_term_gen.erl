@@ -468,7 +468,7 @@ is_in_standard_order([Head | Tail]) ->
 is_in_standard_order(_) ->
     true.
 
-%% The recipe as Erlang source that evaluates to the same term.
+%% Returns the recipe as Erlang source that evaluates to the same term.
 -spec source(recipe()) -> iolist().
 source({lit, T}) -> io_lib:format("~0tp", [T]);
 source(Recipe) -> io_lib:format("ats_term_gen:realize(~0tp)", [Recipe]).

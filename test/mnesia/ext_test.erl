@@ -15,6 +15,6 @@ ours(ext_ets) -> ats_ram;
 ours(ext_dets) -> dats_disc;
 ours(ext_ram_copies) -> ats_ram;
 ours(ext_disc_only_copies) -> dats_disc;
-%% The storage of another node.
+%% Returns the storage of another node.
 ours({ext, Alias, ?MODULE}) -> {ext, ours(Alias), ats_mnesia};
 ours(Other) -> Other.

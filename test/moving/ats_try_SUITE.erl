@@ -131,7 +131,7 @@ parse(Tokens, Forms) ->
     {ok, Parsed} = erl_parse:parse_form(Form ++ [Dot]),
     parse(Rest, [Parsed | Forms]).
 
-%% The module whose table it is.
+%% Returns the module whose table it is.
 kind(Table) ->
     case lists:member(Table, ets:all()) of
         true -> ets;

@@ -41,7 +41,7 @@
 %% A term that is no small integer is no number of a position.
 -define(IS_SMALL(N), (is_integer(N) andalso N >= -(1 bsl 59) andalso N < 1 bsl 59)).
 
-%% The functions of `ats' that this module stands for.
+%% Returns the functions of `ats' that this module stands for.
 -spec functions() -> [atom()].
 functions() ->
     [
@@ -449,7 +449,7 @@ lookup_elements(T, Key, Positions) ->
         false -> hd(Lists)
     end.
 
-%% The objects of a range, in order.
+%% Returns the objects of a range, in order.
 between(T, Low, High, Options) ->
     KeyPos = ets:info(T, keypos),
     IsAbove =

@@ -25,7 +25,7 @@
 %% Terms that are no right argument anywhere, or seldom.
 -define(WRONG, [none, 77, -1, 1.5, "text", <<"text">>, {}, {t, 1}, [], #{}, fun() -> ok end]).
 
-%% The documented functions of `dets' in Erlang/OTP 27.
+%% Returns the documented functions of `dets' in Erlang/OTP 27.
 -spec documented() -> [function_name()].
 documented() ->
     [
@@ -69,7 +69,7 @@ documented() ->
         Arity <- Arities
     ].
 
-%% The other functions that `dets' exports, and why `dats' has them not.
+%% Returns the other functions that `dets' exports, and why `dats' has them not.
 -spec undocumented() -> [{function_name(), Why :: string()}].
 undocumented() ->
     Debug = "shows the inside of a file",
@@ -97,7 +97,7 @@ undocumented() ->
         {{where, 2}, Debug}
     ].
 
-%% All functions of the module `osmos', with those that `dats' has instead.
+%% Returns all functions of the module `osmos', with those that `dats' has instead.
 -spec osmos() -> [counterpart()].
 osmos() ->
     [
@@ -116,7 +116,7 @@ osmos() ->
          "`files`, `file_entries` and `tree_entries` are there; `stats` has more"}
     ].
 
-%% All functions of the module `tcbdbets' of tcerl, with those that `dats' has instead.
+%% Returns all functions of the module `tcbdbets' of tcerl, with those that `dats' has instead.
 -spec tcerl() -> [counterpart()].
 tcerl() ->
     Same = "the same",
@@ -252,7 +252,7 @@ calls() ->
             ]
         ].
 
-%% The cases of a function.
+%% Returns the cases of a function.
 -spec cases(function_name()) -> [test_case()].
 cases({Function, Arity}) ->
     Calls = [Args || {F, Args} <- calls(), F =:= Function, length(Args) =:= Arity],

@@ -58,7 +58,7 @@
     (F =:= select orelse F =:= select_reverse orelse F =:= match orelse F =:= match_object)
 ).
 
-%% The documented functions of `ets' in Erlang/OTP 27.
+%% Returns the documented functions of `ets' in Erlang/OTP 27.
 -spec documented() -> [function_name()].
 documented() ->
     [
@@ -134,7 +134,7 @@ later() ->
         {{update_element, 4}, 27}
     ].
 
-%% The functions that `ets' exports for its own use, without documentation.
+%% Returns the functions that `ets' exports for its own use, without documentation.
 -spec internal() -> [function_name()].
 internal() ->
     [
@@ -268,13 +268,13 @@ calls() ->
             ]
         ].
 
-%% All cases.
+%% Returns all cases.
 -spec cases() -> [test_case()].
 cases() ->
     Functions = lists:usort([{F, length(A)} || {F, A} <- calls()]),
     lists:append([cases(Function) || Function <- Functions]).
 
-%% The cases of a function.
+%% Returns the cases of a function.
 -spec cases(function_name()) -> [test_case()].
 cases({Function, Arity}) ->
     lists:append([
@@ -469,8 +469,8 @@ add(dets, Type, Env) ->
 add(_, _, Env) ->
     Env.
 
-%% The module to call a function of: differences between releases are levelled by the reference. It
-%% always composes steps that return objects, also if there are such functions.
+%% Returns the module to call a function of: differences between releases are levelled by the
+%% reference. It always composes steps that return objects, also if there are such functions.
 module(ats, _) ->
     ats;
 module(reference, {Function, Arity}) ->
@@ -719,7 +719,7 @@ in_order(_, List) ->
 split([Element | Rest], Elements) -> split(Rest, [Element | Elements]);
 split(End, Elements) -> {Elements, End}.
 
-%% A term with roles instead of identifiers.
+%% Returns a term with roles instead of identifiers.
 plain(T, #{id := T}) -> '$table';
 plain(Pid, #{owner := Pid}) -> '$owner';
 plain(Pid, #{recipient := Pid}) -> '$recipient';
@@ -729,7 +729,7 @@ plain([Head | Tail], Env) -> [plain(Head, Env) | plain(Tail, Env)];
 plain(Tuple, Env) when is_tuple(Tuple) -> list_to_tuple(plain(tuple_to_list(Tuple), Env));
 plain(Term, _) -> Term.
 
-%% The explanations of the arguments, as the shell would print them.
+%% Returns the explanations of the arguments, as the shell would print them.
 texts(Stack) ->
     case ats_oracle:blame(Stack) of
         none -> #{};

@@ -570,8 +570,8 @@ results_differ(_, _, Ref, Sub, _) ->
 table_argument(tab2list, [Tab]) -> Tab;
 table_argument(_, [_, _, Tab]) -> Tab.
 
-%% The table an argument means on the side of `ets'. A name may have passed to another table since a
-%% number was bound to it, so the identifier counts.
+%% Returns the table an argument means on the side of `ets'. A name may have passed to another table
+%% since a number was bound to it, so the identifier counts.
 find_table(Arg, #run{tables = Tables} = Run) ->
     case find_number(Arg, Run) of
         none -> none;
@@ -652,7 +652,7 @@ lists_of_keys_differ(KeyPos, Ref, Sub) ->
         maps:to_list(Group(Ref))
     ).
 
-%% The term with every -0.0 in it made 0.0.
+%% Returns the term with every -0.0 in it made 0.0.
 unsigned(Float) when is_float(Float) -> Float + 0.0;
 unsigned([Head | Tail]) -> [unsigned(Head) | unsigned(Tail)];
 unsigned(Tuple) when is_tuple(Tuple) -> list_to_tuple(unsigned(tuple_to_list(Tuple)));
@@ -825,7 +825,7 @@ first_difference([Check | Rest]) ->
 
 %% ----- printing -----
 
-%% The program as Erlang source: a reader's version, then the call that replays it.
+%% Returns the program as Erlang source: a reader's version, then the call that replays it.
 -spec source(program()) -> iolist().
 source(Program) ->
     [

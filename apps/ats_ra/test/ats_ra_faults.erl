@@ -17,7 +17,7 @@ with(Fault, Do) ->
         code:purge(Module)
     end.
 
-%% The module with a fault, for `code:load_binary/3'.
+%% Returns the module with a fault, for `code:load_binary/3'.
 -spec code(atom()) -> {module(), file:filename(), binary()}.
 code(Fault) ->
     {Module, Changes} = fault(Fault),

@@ -27,7 +27,7 @@ contents(Name) ->
     Keys = [element(KeyPos, Object) || Object <- Module:tab2list(Id)],
     maps:from_list([{Key, Module:lookup(Id, Key)} || Key <- Keys]).
 
-%% The file of a module of this node.
+%% Returns the file of a module of this node.
 -spec code(module()) -> file:filename().
 code(Module) -> code:which(Module).
 
