@@ -62,8 +62,8 @@ check(Config, Nodes, Kinds, Families) ->
     {comment, io_lib:format("~b rounds; acknowledged: ~0p; wrong in mnesia's own types: ~s",
                             [length(Rounds), Acknowledged, describe(Others)])}.
 
-%% Returns the violations of our tables, and of mnesia's own, each after the first round that has
-%% spoilt something.
+%% Returns the violations of our tables, and of mnesia's own, each after the first round with a
+%% violation.
 run([], _, Wrong) ->
     Wrong;
 run([Kind | Rounds], Setting, {[], Others}) ->
@@ -108,8 +108,7 @@ find(Config, Fault, Rounds) ->
     ),
     find(Fault, kill, Rounds, Setting).
 
-%% Returns the violations after the first round of this kind that has spoilt something; then all is
-%% stopped.
+%% Returns the violations after the first round of this kind that has one; then all is stopped.
 find(Name, Kind, Rounds, Setting) ->
     Wrong = first_wrong(Kind, Rounds, Setting),
     ok = ats_mnesia_rounds:stop(Setting),
