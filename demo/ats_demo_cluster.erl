@@ -1,5 +1,5 @@
-%% @doc The demonstration behind `make demo WHAT=cluster': three nodes with the same tables in Mnesia,
-%% one of which is killed, and another one stopped, while all of them write.
+%% @doc The demonstration behind `make demo WHAT=cluster': three nodes with the same tables in
+%% Mnesia, one of which is killed, and another one stopped, while all of them write.
 %%
 %% The nodes are virtual machines on this machine. Each notes in a file which of its transactions
 %% were acknowledged; in the end each is asked whether it has them all.

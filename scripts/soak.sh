@@ -95,7 +95,9 @@ case $1 in
         ./scripts/others/ra.sh
         ;;
     mnesia)
-        repeat_all() { suites "ATS_MNESIA_SEED=$(date +%s)" ATS_MNESIA_PROGRAMS=20 disk/ats_mnesia_program; }
+        repeat_all() {
+            suites "ATS_MNESIA_SEED=$(date +%s)" ATS_MNESIA_PROGRAMS=20 disk/ats_mnesia_program
+        }
         seconds=$((3 * seconds))
         repeat repeat_all
         ;;

@@ -172,7 +172,8 @@ otp27_stage() {
     compared=$(find test -path 'test/contract/*_SUITE.erl' -o -name '*functions_SUITE.erl' |
         sed 's,.*/\(.*\)\.erl,\1,' | sort)
     # shellcheck disable=SC2086 # A list of words.
-    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 scripts/others/otp27.sh $compared
+    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 \
+        scripts/others/otp27.sh $compared
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' $compared
     return "$status"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs common_test suites on Erlang/OTP 27 or 29, whatever release is installed here.
 #
-#   scripts/others/otp27.sh [SUITE...]     for example: scripts/others/otp27.sh ats_select_oracle_SUITE
+#   scripts/others/otp27.sh [SUITE...]     for example: scripts/others/otp27.sh ats_slices_SUITE
 #   ATS_OTP=29 scripts/others/otp27.sh [SUITE...]
 #
 # Without a suite named, all run. The project has to be built (`make build`), and once more for its

@@ -6,8 +6,8 @@
 %% time are compared with those of the second one; in the first one pools fill up that stay.
 %%
 %% ATS_SOAK_SECONDS says how long (a few seconds by default, which only tells that everything
-%% works); `make soak WHAT=memory' sets it. The samples go to a file, `memory.csv', which is named at the
-%% beginning.
+%% works); `make soak WHAT=memory' sets it. The samples go to a file, `memory.csv', which is named
+%% at the beginning.
 -module(ats_memory_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
