@@ -163,7 +163,7 @@ fn no_change_is_lost() {
 }
 
 const KEYS: usize = 2;
-const ROUNDS: u64 = 3000;
+const ROUNDS: u64 = 1000;
 
 /// The object of each key.
 type State = [Option<[i64; 2]>; KEYS];

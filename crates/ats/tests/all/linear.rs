@@ -7,7 +7,7 @@ use ats::{End, TableType, Workspace};
 use ats_term::Term;
 
 const KEYS: usize = 3;
-const ROUNDS: u64 = 1500;
+const ROUNDS: u64 = 500;
 
 /// The values of each key, oldest first.
 type State = [Vec<i64>; KEYS];

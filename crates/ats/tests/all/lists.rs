@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEYS: usize = 3;
-const ROUNDS: u64 = 1500;
+const ROUNDS: u64 = 300;
 /// Lists of one thread, and calls of each other one.
 const LISTS: u64 = 3;
 const CALLS: u64 = 16;
