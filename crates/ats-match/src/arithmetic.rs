@@ -1,4 +1,4 @@
-//! Arithmetic of values: what the functions of `erlang` compute, and where they fail.
+//! Arithmetic of values: the results and the errors of the arithmetic functions of `erlang`.
 
 use crate::evaluation_error::EvaluationError;
 use crate::function::Function;
@@ -9,7 +9,7 @@ use ats_term::image::Host;
 /// The result of a calculation.
 type Result<'a, H> = std::result::Result<Value<'a, H>, EvaluationError>;
 
-/// A finite float, as a value.
+/// Returns a float as a value; fails if it is not finite.
 fn float<'a, H: Host>(value: f64) -> Result<'a, H> {
     if value.is_finite() {
         Ok(Value::Float(value))
@@ -19,7 +19,7 @@ fn float<'a, H: Host>(value: f64) -> Result<'a, H> {
 }
 
 impl<'a, H: Host> ValueArena<'a, H> {
-    /// The value as a float, if it is a number that can be one.
+    /// Converts a number to a float; fails if the value is no number or too large.
     fn to_float(&self, value: Value<'a, H>) -> std::result::Result<f64, EvaluationError> {
         match self.number(value).ok_or(EvaluationError)? {
             Number::Int(value) => Ok(value as f64),
@@ -31,7 +31,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         }
     }
 
-    /// A function of one number.
+    /// Computes a function of one number.
     pub(crate) fn calculate_one(
         &mut self,
         function: Function,
@@ -49,7 +49,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         let integral = match function {
             Function::Plus | Function::Float => return Ok(Value::Float(value)),
             Function::Negate => return Ok(Value::Float(-value)),
-            // The VM leaves -0.0 alone as long as it is the same as 0.0.
+            // The VM returns -0.0 unchanged as long as both zeros are the same term.
             Function::Abs if value == 0.0 && zeros == Zeros::Same => {
                 return Ok(Value::Float(value));
             }
@@ -86,7 +86,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         Ok(self.integer(result))
     }
 
-    /// A function of two numbers.
+    /// Computes a function of two numbers.
     pub(crate) fn calculate_two(
         &mut self,
         function: Function,
@@ -141,8 +141,8 @@ impl<'a, H: Host> ValueArena<'a, H> {
     }
 }
 
-/// A function of two small integers, if its result is an integer of 64 bits and easy to get. The
-/// results cannot overflow except for products.
+/// Computes a function of two small integers if that is cheap and the result fits 64 bits. Only
+/// products can overflow.
 #[inline]
 pub(crate) fn of_small(function: Function, a: i64, b: i64) -> Option<i64> {
     match function {

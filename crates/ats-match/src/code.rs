@@ -1,9 +1,9 @@
 //! The code that a specification is compiled to.
 //!
-//! The code of a clause is run from its beginning to an operation that returns, or to one that
-//! fails, which means that the next clause is tried. The part for the head looks at one term after
-//! the other: an operation makes a term the current one, those after it test it. Tests that are
-//! cheap and fail often come first. The parts for guards and body are those of a stack machine, in
+//! A clause runs from its first operation to one that returns, or to one that fails, after which
+//! the next clause is tried. The code of the head visits one term after the other: one operation
+//! makes a term the current one, the operations after it test that term. Tests that are
+//! cheap and fail often come first. The code of guards and body is that of a stack machine, in
 //! postfix order.
 //!
 //! Containers that were opened, lists, and terms that variables were bound to get numbers in the
@@ -20,80 +20,79 @@ use ats_term::image::Host;
 pub struct Program<H: Host> {
     pub(crate) spec: Spec<H>,
     pub(crate) code: Vec<Op>,
-    /// The beginnings of the code of those clauses that can match an object.
+    /// Start positions of the clauses that can match an object.
     pub(crate) clauses: Vec<u32>,
     pub(crate) constants: Vec<Constant>,
-    /// The number of words of the specification, of which the constants are parts.
+    /// Number of words of the specification, which holds the constants.
     pub(crate) constant_words: usize,
 }
 
-/// The place of the value of a variable once the head has matched.
+/// Location of a variable's value once the head has matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// It is the object.
+    /// The whole object.
     Object,
-    /// It is part `index` of a container that the head has opened; of the object, if that is
-    /// container 0.
+    /// Part `index` of a container that the head has opened. Container 0 is the object.
     Part { container: u32, index: u32 },
-    /// It was bound under that number.
+    /// Value number N among those that the head has bound.
     Bound(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     // Heads.
-    /// Fails unless the word at the place of this element is that of the immediate. Also before it
-    /// is known how many elements there are: what else stands there may look like it.
+    /// Fails unless the word in the slot of this element is this immediate. May run before the
+    /// arity is checked: a word that is no element can look like the immediate.
     ElementIs {
         index: u32,
         word: u64,
     },
-    /// Fails unless the object has so many elements. Opens the object.
+    /// Expects an object of `n` elements, and opens it.
     Arity(u32),
-    /// The current term is part `index` of a container.
+    /// Makes part `index` of a container the current term.
     Part {
         container: u32,
         index: u32,
     },
-    /// Fails unless part `index` of a container is this immediate.
+    /// Expects this immediate as part `index` of a container.
     PartIs {
         container: u32,
         index: u32,
         word: u64,
     },
-    /// Fails unless part `index` of a container is a tuple of so many elements. Opens it.
+    /// Expects a tuple of `arity` elements as part `index` of a container, and opens it.
     PartTuple {
         container: u32,
         index: u32,
         arity: u32,
     },
-    /// The current term is what follows the first `skip` elements of a list.
+    /// Makes the rest of a list after its first `skip` elements the current term.
     Rest {
         list: u32,
         skip: u32,
     },
-    /// The current term is the value of a key of a map; fails if there is none. `container` are its
-    /// keys.
+    /// Makes the value of a key of a map the current term; fails if the key is missing. `container`
+    /// is that of the map's keys.
     ValueOf {
         container: u32,
         key: u32,
     },
-    /// Fails unless the current term is this immediate.
+    /// Expects this immediate as the current term.
     Is(u64),
-    /// Fails unless the current term is this constant.
+    /// Expects this constant as the current term.
     IsConstant(u32),
-    /// Fails unless it is a tuple of so many elements. Opens it.
+    /// Expects a tuple of `n` elements, and opens it.
     IsTuple(u32),
-    /// Fails unless it is a list of exactly so many elements, or at least so many. Opens it.
+    /// Expects a list of exactly or at least `len` elements, and opens it.
     IsList {
         len: u32,
         exactly: bool,
     },
-    /// Fails unless it is a map of at least so many pairs. Opens its keys, then its values.
+    /// Expects a map of at least `n` pairs, and opens its keys, then its values.
     IsMap(u32),
     /// Binds a variable to the current term.
     Bind,
-    /// Fails unless the current term is the same as this one.
+    /// Expects the same term as this one.
     IsSame(Home),
 
     // Guards and bodies.
@@ -101,66 +100,65 @@ pub(crate) enum Op {
     PushWord(u64),
     PushConstant(u32),
     PushSelf,
-    /// Takes so many elements off the stack and puts a tuple of them there.
+    /// Replaces the top `n` values of the stack by a tuple of them.
     MakeTuple(u32),
-    /// Takes a tail and so many elements.
+    /// Pops a tail and `n` elements, and pushes the list.
     MakeList(u32),
-    /// Takes so many values, and before them so many keys.
+    /// Pops `n` values, and below them `n` keys, and pushes the map.
     MakeMap(u32),
-    /// Takes the arguments and puts the result there.
+    /// Pops the arguments and pushes the result.
     Call(Function),
     And(u32),
     Or(u32),
-    /// Goes on if the top of the stack is `true`, which it takes off; leaves it there and jumps if
-    /// it is `false`.
+    /// Pops `true` and continues; keeps `false` and jumps.
     AndAlso {
         end: u32,
     },
-    /// Goes on if the top of the stack is `false`, which it takes off; leaves it there and jumps if
-    /// it is `true`.
+    /// Pops `false` and continues; keeps `true` and jumps.
     OrElse {
         end: u32,
     },
-    /// Fails unless the top of the stack is `true`, which it takes off.
+    /// Pops the top of the stack and fails unless it is `true`.
     Guard,
-    /// Fails unless the comparison of this part with this small integer or atom is `true`.
+    /// Fails unless the comparison of this part with a small integer or an atom is `true`.
     GuardPart {
         function: Function,
         container: u32,
         index: u32,
         word: u64,
     },
-    /// Goes on if this comparison is true.
+    /// Compares this part with a small integer or an atom, and pushes the boolean.
     ComparePart {
         function: Function,
         container: u32,
         index: u32,
         word: u64,
     },
-    /// From here on, what fails becomes `'EXIT'`.
+    /// Start of the body: a failure from here on gives `'EXIT'`.
     Body,
-    /// Takes the top off the stack.
+    /// Pops the top of the stack.
     Drop,
-    /// The top of the stack is the result.
+    /// Returns the top of the stack.
     Return,
-    /// The object is the result.
+    /// Returns the object.
     ReturnObject,
-    /// Returns the value at this place as the result.
+    /// Returns the value at this location.
     ReturnHome(Home),
-    /// This immediate is the result.
+    /// Returns this immediate.
     ReturnWord(u64),
-    /// A tuple of the last so many values is the result.
+    /// Returns a tuple of the top `n` values.
     ReturnTuple(u32),
 }
 
 impl<H: Host> Program<H> {
-    /// The specification as data.
+    /// Returns the specification as data.
     #[must_use]
     pub fn spec(&self) -> &Spec<H> {
         &self.spec
     }
 
-    /// Bytes of memory, without what the host keeps. O(number of clauses).
+    /// Returns the bytes of memory used, without resources that the host keeps. O(number of
+    /// clauses).
     #[must_use]
     pub fn memory(&self) -> usize {
         self.spec.memory()

@@ -10,28 +10,29 @@ use ats_term::term_ref::TermRef;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Buffers with room for more bytes than this are given back.
+/// Capacity in bytes above which a buffer is freed after use.
 const KEEP: usize = 1 << 16;
 
-/// Integers up to this one are floats, too.
+/// Largest integer below which every integer is exactly a float.
 const EXACT_FLOAT: u64 = 1 << 53;
 
-/// The number of steps of an exact key that are one step of a comparison.
+/// Number of key bytes that count as one step of a comparison.
 const BYTES_PER_STEP: usize = 64;
-/// Up to so many keys of a new map are compared with each other.
+/// Largest number of keys of a new map that are compared pairwise.
 const FEW_KEYS: usize = 8;
 
-/// The rules that equality and order of terms depend on, memory for comparisons, and the work that
-/// a run may still do.
+/// The rules that equality and order of terms depend on, memory for comparisons, and the budget of
+/// steps of a run.
 pub(crate) struct Comparer {
     pub(crate) zeros: Zeros,
     left: Vec<u8>,
     right: Vec<u8>,
-    /// Of maps that this run has made. Most runs make none that are keys of others.
+    /// Fingerprints of maps that this run has made. Allocated on first use, since most runs make no
+    /// map that is a key of another.
     fingerprints: Option<Box<Fingerprints>>,
-    /// The number of steps that a run may take. Only what may take long is counted.
+    /// Largest number of steps a run may take. Only operations that can be long are counted.
     most: usize,
-    /// The number that this run has taken; more than `most` if it gave up.
+    /// Number of steps taken; more than `most` if the run gave up.
     spent: usize,
 }
 
@@ -47,20 +48,20 @@ impl Comparer {
         }
     }
 
-    /// Lets each run from now on take so many steps.
+    /// Limits each later run to `most` steps.
     pub(crate) fn limit(&mut self, most: usize) {
         self.most = most.min(usize::MAX - 1);
         self.spent = 0;
     }
 
-    /// Returns `true` if a run was to take more steps than it may. What it said since means
-    /// nothing.
+    /// Returns `true` if a run exceeded its steps. Its answers since then are meaningless.
     #[inline]
     pub(crate) fn gave_up(&self) -> bool {
         self.spent > self.most
     }
 
-    /// Forgets what concerns the run before. Returns `false` if that gave up.
+    /// Starts a new run and discards the state of the one before. Returns `false` if that one gave
+    /// up.
     #[inline]
     pub(crate) fn begin_run(&mut self) -> bool {
         self.spent == 0 || self.begin_after_work()
@@ -78,7 +79,7 @@ impl Comparer {
         true
     }
 
-    /// Takes so many steps; `None` if there are not so many.
+    /// Takes this many steps; returns `None` if fewer are left.
     pub(crate) fn spend(&mut self, steps: usize) -> Option<()> {
         let left = self.left();
         self.note_left(left.checked_sub(steps))
@@ -91,7 +92,8 @@ impl Comparer {
 
     /// Notes how many steps are left, if there are enough.
     fn note_left(&mut self, left: Option<usize>) -> Option<()> {
-        // Whatever was done counts as a step, so that the next run begins anew.
+        // Every comparison costs at least one step, so that `begin_run` sees that there is state to
+        // reset.
         let spent = left.map(|left| (self.most - left).max(1).max(self.spent));
         self.spent = spent.unwrap_or(usize::MAX);
         spent.map(|_| ())
@@ -107,7 +109,7 @@ impl Comparer {
     ) -> bool {
         match (a, b) {
             (Value::Word(a), Value::Word(b)) => a == b,
-            // Whatever can be a word is one.
+            // A value that fits a word is always a `Word`.
             (Value::Word(_), _) | (_, Value::Word(_)) => false,
             (Value::Image(a), Value::Image(b)) => self.same_images(a, b),
             _ => self.ask(arena, a, b, Question::Same).is_eq(),
@@ -133,7 +135,7 @@ impl Comparer {
     ) -> bool {
         match (a, b) {
             (Value::Word(a), Value::Word(b)) => a == b,
-            // Numbers apart, whatever can be a word is one.
+            // A value other than a number that fits a word is always a `Word`.
             (Value::Word(word), other) | (other, Value::Word(word)) => {
                 word & 0xF == 0xF
                     && arena.number(other).is_some()
@@ -146,7 +148,7 @@ impl Comparer {
         }
     }
 
-    /// The standard order of two values.
+    /// Returns the standard order of two values.
     #[inline]
     pub(crate) fn order<'a, H: Host>(
         &mut self,
@@ -174,7 +176,7 @@ impl Comparer {
         order_of_numbers(arena.number(a)?, arena.number(b)?)
     }
 
-    /// Walks both values.
+    /// Compares two values by walking both.
     fn ask<'a, H: Host>(
         &mut self,
         arena: &ValueArena<'a, H>,
@@ -191,9 +193,9 @@ impl Comparer {
         order.unwrap_or(Ordering::Less)
     }
 
-    /// Finds the key of a map of an image that is this term (`=:=`).
+    /// Finds the key of a map of an image that is the same term (`=:=`).
     ///
-    /// The keys stand in an order of their own: immediates by their words, then the others by their
+    /// The keys of a map are sorted: immediates by their words first, then the others by their
     /// exact keys. O(log n) comparisons; at most O(log n) keys are made.
     pub(crate) fn find_key<H: Host, T: TermRef>(
         &mut self,
@@ -215,8 +217,8 @@ impl Comparer {
         self.order_of_exact_keys(found, key).is_eq().then_some(i)
     }
 
-    /// Returns the order of the exact keys of a term and of the one that is looked for. The key of
-    /// that is made only once since the last [`start`](Comparer::start).
+    /// Compares a term of the map with the wanted one by exact keys. The key of the wanted term is
+    /// made once after each [`start`](Comparer::start).
     fn order_of_exact_keys<A: TermRef, B: TermRef>(&mut self, a: A, wanted: B) -> Ordering {
         if let Some((order, bytes)) = exact_order(a, wanted) {
             let _ = self.spend(bytes / BYTES_PER_STEP);
@@ -249,7 +251,7 @@ impl Comparer {
         self.start();
         values.iter().position(|&value| match (value, wanted) {
             (Value::Word(value), Value::Word(wanted)) => value == wanted,
-            // Whatever can be a word is one.
+            // A value that fits a word is always a `Word`.
             (Value::Word(_), _) | (_, Value::Word(_)) => false,
             (Value::Image(value), Value::Image(wanted)) => self.same_images(value, wanted),
             _ => self
@@ -258,10 +260,10 @@ impl Comparer {
         })
     }
 
-    /// The positions of these values, ascending, without those that come again later.
+    /// Returns the ascending positions of the last occurrence of each value.
     ///
-    /// O(n log n), besides looking at each value that is no immediate, if there are two of them: at
-    /// maps that were made only once, however often they are looked at, or are in others.
+    /// O(n log n), plus one walk through each boxed value if there are at least two. Maps that this
+    /// run has made are walked once, however often they occur.
     pub(crate) fn last_of_each<'a, H: Host>(
         &mut self,
         arena: &ValueArena<'a, H>,
@@ -277,7 +279,7 @@ impl Comparer {
         }
         let options = exact_options(self.zeros);
         if others.len() > FEW_KEYS || others.iter().any(|&(_, i)| !is_image(values[i])) {
-            // So that the next run clears the fingerprints.
+            // Counts the steps, so that the next run clears the fingerprints.
             let _ = self.spend(others.len());
             let fingerprints = self.fingerprints.get_or_insert_default();
             for (fingerprint, position) in &mut others {
@@ -301,7 +303,7 @@ impl Comparer {
                 last.push(*only);
                 continue;
             }
-            // Most likely all of them are the same.
+            // Equal fingerprints: most likely all of them are the same term.
             let key = |position: usize| {
                 let mut bytes = Vec::new();
                 exact_key(arena.term(values[position]), &mut bytes, options);
@@ -314,7 +316,7 @@ impl Comparer {
         last
     }
 
-    /// Gives back buffers that something huge blew up.
+    /// Frees buffers that a huge term has blown up.
     pub(crate) fn tidy(&mut self) {
         self.start();
     }
@@ -338,7 +340,7 @@ fn exact_options(zeros: Zeros) -> Options {
     }
 }
 
-/// The first number below `len` for which `before` is false; it is true for all less than that.
+/// Returns the first number below `len` for which `before` is false. `before` must be monotone.
 fn lower_bound(len: usize, mut before: impl FnMut(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -352,7 +354,7 @@ fn lower_bound(len: usize, mut before: impl FnMut(usize) -> bool) -> usize {
     low
 }
 
-/// The order of two numbers, if it is easy to tell.
+/// Compares two numbers, if that is cheap.
 fn order_of_numbers(a: Number, b: Number) -> Option<Ordering> {
     let exact = |value: i64| (value.unsigned_abs() <= EXACT_FLOAT).then_some(value as f64);
     match (a, b) {

@@ -1,6 +1,6 @@
-//! From a [`Spec`] to a [`Program`].
+//! Compilation of a [`Spec`] to a [`Program`].
 //!
-//! Nothing here fails: a specification that could be read can be run.
+//! Compilation cannot fail: every specification that was parsed can be run.
 
 mod compiler;
 mod expression;
@@ -19,9 +19,9 @@ impl<H: Host> Program<H> {
         Self::compile(spec, Home::Object)
     }
 
-    /// Compiles a specification for terms of any type, which a list for
-    /// [`match_spec_run`](https://www.erlang.org/doc/man/ets.html#match_spec_run-2) may hold: it is
-    /// run on the tuple `{Term}` and tells about the term inside. O(its size); not recursive.
+    /// Compiles a specification for terms of any type, as in the lists of
+    /// [`match_spec_run`](https://www.erlang.org/doc/man/ets.html#match_spec_run-2). The program
+    /// runs on the tuple `{Term}` and matches the term inside. O(its size); not recursive.
     #[must_use]
     pub fn for_any_term(spec: Spec<H>) -> Self {
         Self::compile(spec, ONLY_ELEMENT)
@@ -108,7 +108,7 @@ impl<'p, H: Host> Compiler<'p, H> {
         }
     }
 
-    /// Puts positions in the places of labels.
+    /// Replaces labels by positions in the code.
     fn set_jumps(&mut self, start: usize) {
         for op in &mut self.program.code[start..] {
             if let Op::AndAlso { end } | Op::OrElse { end } = op {

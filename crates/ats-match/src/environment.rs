@@ -1,17 +1,16 @@
-//! The place where a program runs.
+//! The environment in which a program runs.
 
-/// The facts about the place where a program runs, for which it can ask.
+/// Facts that a program may ask its environment for.
 ///
 /// # Safety
-/// The words that it gives are those of immediates of the host of the objects, since results are
-/// made of them.
+/// The words must be those of immediates of the objects' host, because results are built from them.
 pub unsafe trait Environment {
-    /// The word of the process that runs the program. Without one, asking for it fails.
+    /// Returns the word of the process that runs the program. Without one, `self/0` fails.
     fn self_word(&self) -> Option<u64>;
 
-    /// The word of the atom that is the name of this node.
+    /// Returns the word of the atom that is the name of this node.
     fn node_word(&self) -> u64;
 
-    /// The word of an atom, or nothing if there can be no such atom.
+    /// Returns the word of an atom, or `None` if no such atom can exist.
     fn atom_word(&self, text: &str) -> Option<u64>;
 }

@@ -4,7 +4,7 @@ use crate::show::show;
 use ats_term::TermRef;
 use std::fmt;
 
-/// The reason why a term is no match specification. The text is the one that `ets` has for it.
+/// The reason why a term is no match specification, with the same text as in `ets`.
 ///
 /// Terms are kept as text, shortened if they are large.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Error {
     Unbound(u32),
     /// A tuple that neither calls a function nor makes a tuple.
     NotACall(Box<str>),
-    /// There is no such function.
+    /// The function does not exist.
     NoSuchFunction {
         /// The name.
         name: Box<str>,
@@ -57,7 +57,7 @@ pub enum Error {
         /// The expression.
         expression: Box<str>,
     },
-    /// The specification is larger than anything that could be run.
+    /// The specification exceeds the limits of this crate.
     SystemLimit,
 }
 
@@ -69,7 +69,7 @@ impl Error {
     }
 }
 
-/// The text of a term for an error.
+/// Returns the text of a term for an error.
 pub(crate) fn text<T: TermRef>(term: T) -> Box<str> {
     show(term).into()
 }

@@ -2,7 +2,7 @@
 
 use crate::value::TooMany;
 
-/// An expression has no value: the function raised an exception.
+/// The failure of an expression: a function raised an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EvaluationError;
 

@@ -1,9 +1,9 @@
-//! Numbers that tell terms apart without writing their keys.
+//! Hashes of terms, computed without writing exact keys.
 //!
 //! Terms that are the same (`=:=`) have the same fingerprint; others hardly ever. The fingerprint
-//! of a map is made of those of its keys and values, whatever their order, and that of a map that
-//! was made is kept. So when maps become keys of maps that become keys of maps, each is looked at
-//! once, and not once for each map around it.
+//! of a map combines those of its pairs in any order, and the fingerprint of a map that the run has
+//! made is cached. If maps are nested as keys of maps, each is therefore hashed once, and not once
+//! for each map around it.
 
 use crate::run_term::RunTerm;
 use crate::value::Value;
@@ -13,16 +13,16 @@ use ats_term::term_ref::{Kind, TermRef};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// A maker of fingerprints. They can be compared until it is cleared.
+/// A hasher of terms. Its fingerprints are comparable until it is cleared.
 #[derive(Default)]
 pub(crate) struct Fingerprints {
     hasher: RandomState,
-    /// Those of maps that were made, by the place of their keys among what was made.
+    /// Fingerprints of maps made by the run, by the position of their keys in the arena.
     known: HashMap<u32, u64>,
     bytes: Vec<u8>,
 }
 
-/// A compound term whose parts are not all looked at yet.
+/// A compound term of which parts are still to be hashed.
 enum Frame<'r, H> {
     /// The elements of a tuple from `next` on.
     Tuple {
@@ -31,7 +31,7 @@ enum Frame<'r, H> {
         arity: usize,
         hash: u64,
     },
-    /// A list cell, the head of which is looked at first.
+    /// A list cell; its head comes first.
     Cell {
         head: Option<RunTerm<'r, H>>,
         tail: RunTerm<'r, H>,
@@ -39,7 +39,7 @@ enum Frame<'r, H> {
     },
     /// The term at the end of a list.
     End { hash: u64 },
-    /// The pairs of a map; those that are missing are the last on the stack of pairs.
+    /// The pairs of a map. The pairs still missing are the last on the stack of pairs.
     Map {
         map: RunTerm<'r, H>,
         missing: usize,
@@ -48,13 +48,13 @@ enum Frame<'r, H> {
     },
 }
 
-/// The half of a pair that is being looked at.
+/// The half of a pair that is being hashed.
 #[derive(Clone, Copy)]
 enum PartOfPair<'r, H> {
     Nothing,
-    /// The key; this is the value.
+    /// The key is being hashed; this is the value.
     Key(RunTerm<'r, H>),
-    /// The value; this is the fingerprint of the key.
+    /// The value is being hashed; this is the fingerprint of the key.
     Value(u64),
 }
 
@@ -68,15 +68,15 @@ enum Step<'r, H> {
 type Pairs<'r, H> = Vec<(RunTerm<'r, H>, RunTerm<'r, H>)>;
 
 impl Fingerprints {
-    /// Forgets what was made.
+    /// Discards the cached fingerprints.
     pub(crate) fn clear(&mut self) {
         if !self.known.is_empty() {
             self.known = HashMap::new();
         }
     }
 
-    /// The fingerprint of a term. O(size), but O(1) for maps that were made and met before; without
-    /// recursion.
+    /// Returns the fingerprint of a term. O(size), but O(1) for made maps that were hashed before;
+    /// not recursive.
     pub(crate) fn of<H: Host>(&mut self, term: RunTerm<'_, H>, options: Options) -> u64 {
         let (mut frames, mut pairs) = (Vec::new(), Vec::new());
         let mut done = self.begin(term, options, &mut frames, &mut pairs);
@@ -93,8 +93,7 @@ impl Fingerprints {
         self.hasher.hash_one((kind, a, b))
     }
 
-    /// Looks at a term. Its fingerprint, if there is no need to look at its parts; else there is a
-    /// frame more.
+    /// Starts a term: returns its fingerprint if it has no parts to visit, else pushes a frame.
     fn begin<'r, H: Host>(
         &mut self,
         term: RunTerm<'r, H>,
@@ -136,8 +135,8 @@ impl Fingerprints {
         None
     }
 
-    /// Goes on with a compound term; `done` is the fingerprint of the part that was asked for, if
-    /// one was.
+    /// Continues a compound term. `done` is the fingerprint of the part that the frame waits for,
+    /// if any.
     fn go_on<'r, H: Host>(
         &mut self,
         frame: Frame<'r, H>,
@@ -202,7 +201,7 @@ impl Fingerprints {
                 hash,
             } => {
                 let done = done.unwrap_or_default();
-                // The sum does not depend on the order of the pairs.
+                // Addition makes the result independent of the order of the pairs.
                 let (hash, part, next) = match part {
                     PartOfPair::Key(value) => (hash, PartOfPair::Value(done), Some(value)),
                     PartOfPair::Nothing => (hash, PartOfPair::Nothing, None),
@@ -237,7 +236,7 @@ impl Fingerprints {
     }
 }
 
-/// The keys of a map that was made and has some.
+/// Returns the position of the keys of a non-empty map that this run has made.
 fn made_map_keys<H: Host>(term: RunTerm<'_, H>) -> Option<u32> {
     match term.value {
         Value::Map { keys } if keys.len() > 0 => Some(keys.start()),

@@ -5,8 +5,8 @@ macro_rules! functions {
     ($($variant:ident $name:literal $arity:literal,)*) => {
         /// A function that guards and bodies may call.
         ///
-        /// All are functions of the module `erlang` and mean the same, except that `length/1` is
-        /// never interrupted.
+        /// They behave like the functions of the module `erlang`, except that `length/1` never
+        /// yields.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Function {
@@ -20,19 +20,19 @@ macro_rules! functions {
             /// Every function there is.
             pub const ALL: &[Function] = &[$(Function::$variant),*];
 
-            /// The name in Erlang. O(1).
+            /// Returns the name in Erlang. O(1).
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Function::$variant => $name),* }
             }
 
-            /// The number of arguments. O(1).
+            /// Returns the number of arguments. O(1).
             #[must_use]
             pub const fn arity(self) -> usize {
                 match self { $(Function::$variant => $arity),* }
             }
 
-            /// The function with that name and so many arguments, whichever release knows it.
+            /// Returns the function with this name and arity, in whichever release it was added.
             #[must_use]
             pub fn by_name(name: &str, arity: usize) -> Option<Function> {
                 match (name, arity) {
@@ -114,7 +114,7 @@ functions! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionSet(u64);
 
-/// The functions that OTP 25 does not know.
+/// The functions that were added after OTP 25.
 const SINCE_OTP_25: [Function; 8] = [
     Function::IsBitstring,
     Function::IsBoolean,
@@ -143,13 +143,13 @@ impl FunctionSet {
         set
     };
 
-    /// The set with this function. O(1).
+    /// Returns the set with this function added. O(1).
     #[must_use]
     pub const fn with(self, function: Function) -> FunctionSet {
         FunctionSet(self.0 | 1 << function as u8)
     }
 
-    /// The set without this function. O(1).
+    /// Returns the set without this function. O(1).
     #[must_use]
     pub const fn without(self, function: Function) -> FunctionSet {
         FunctionSet(self.0 & !(1 << function as u8))
@@ -162,7 +162,7 @@ impl FunctionSet {
     }
 }
 
-/// Returns `true` if a name belongs to a form that exists only where calls are traced.
+/// Returns `true` if this is the name of a special form of trace specifications.
 pub(crate) fn is_trace_form(name: &str) -> bool {
     const FORMS: [&str; 14] = [
         "message",
@@ -183,7 +183,7 @@ pub(crate) fn is_trace_form(name: &str) -> bool {
     FORMS.contains(&name)
 }
 
-/// Returns `true` if this function exists only where calls are traced.
+/// Returns `true` if the function exists only in trace specifications.
 pub(crate) fn is_trace_function(name: &str, arity: usize) -> bool {
     matches!(
         (name, arity),

@@ -1,7 +1,7 @@
 //! The functions that guards and bodies call.
 //!
-//! Each does what the function of that name in the module `erlang` does. Where that one raises an
-//! exception the call fails; which exception it would be makes no difference.
+//! Each behaves like the function of the same name in the module `erlang`. If that function raises
+//! an exception, the call fails; the kind of exception is irrelevant.
 
 use crate::environment::Environment;
 use crate::evaluation_error::EvaluationError;
@@ -80,7 +80,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 let holds = self.compare(function, a, b);
                 Ok(self.truth(holds))
             }
-            // Of two that are equal, the first.
+            // `max/2` returns its first argument if both are equal.
             Function::Max => Ok(if self.order(a, b) == Ordering::Less {
                 b
             } else {
@@ -169,7 +169,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             .ok_or(EvaluationError)
     }
 
-    /// An element of a tuple, counted from 0.
+    /// Returns an element of a tuple, counted from 0.
     fn nth(&self, tuple: Value<'r, H>, index: usize) -> Option<Value<'r, H>> {
         match tuple {
             Value::Tuple(parts) => self.arena().elements(parts).get(index).copied(),
@@ -201,7 +201,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// The length of a proper list.
+    /// Returns the length of a proper list.
     fn length(&self, mut list: Value<'r, H>) -> std::result::Result<usize, EvaluationError> {
         let mut length = 0;
         loop {
@@ -240,7 +240,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// The value of a key in a map. Fails if it is no map.
+    /// Returns the value of a key of a map; fails if the term is no map.
     fn map_value(
         &mut self,
         key: Value<'r, H>,
@@ -319,8 +319,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         word.map(Value::Word).ok_or(EvaluationError)
     }
 
-    /// A number of bytes of a binary from a position on, or before it if the number is negative.
-    /// Where bitstrings are taken, what is left of a byte at their end does not count.
+    /// Returns `length` bytes of a binary from a position on, or before it if the number is
+    /// negative. Where bitstrings are allowed, trailing bits that fill no byte do not count.
     fn binary_part(
         &mut self,
         binary: Value<'r, H>,
@@ -345,7 +345,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         part.ok_or(EvaluationError)
     }
 
-    /// Takes the steps of a calculation, which are many if it has large integers.
+    /// Charges the steps of a calculation, which are many for large integers.
     fn pay(
         &mut self,
         function: Function,
@@ -366,10 +366,10 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 }
 
-/// The number of words of a calculation that are one step.
+/// Number of words of a calculation that count as one step.
 const WORDS_PER_STEP: usize = 4;
 
-/// A size as a value.
+/// Converts a size to a value.
 fn size<'r, H: Host>(size: usize) -> Value<'r, H> {
     Value::int(size as i64)
 }

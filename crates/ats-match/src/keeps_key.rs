@@ -1,9 +1,9 @@
 //! The proof that a specification keeps the keys of objects.
 //!
-//! Code that replaces objects by the results of a specification must know that the results have the
-//! same keys. `ets` demands a proof that can be read off the text of the specification. This module
-//! demands the same proof: a specification is refused if the proof fails, even if it would keep
-//! every key there is.
+//! A caller that replaces objects by the results of a specification must know that the results have
+//! the same keys. `ets` demands a proof from the text of the specification alone. This
+//! module demands the same proof: a specification is refused if the proof fails, even if it would
+//! in fact keep every key.
 
 use crate::parse::variable;
 use crate::spec::Spec;
@@ -36,11 +36,11 @@ struct Proof {
     zeros: Zeros,
 }
 
-/// The comparisons that are left, last first.
+/// Comparisons left to do, kept on a stack.
 enum Task<'a, H> {
-    /// Part of the head's key, part of the body's key.
+    /// A part of the head's key, and the matching part of the body's key.
     Same(ImageRef<'a, H>, ImageRef<'a, H>),
-    /// A part of the body that is taken verbatim ends here.
+    /// End of a part of the body that is taken verbatim.
     EndOfConstant,
 }
 
@@ -65,7 +65,7 @@ impl Proof {
         self.same(key, new_key, is_constant) || (!is_constant && self.is_key_of_object(new_key))
     }
 
-    /// The key of a tuple that has one.
+    /// Returns the key of a tuple that has one.
     fn key<'a, H: Host>(&self, tuple: ImageRef<'a, H>) -> Option<ImageRef<'a, H>> {
         match tuple.view() {
             View::Tuple(elements) => elements.get(self.position.checked_sub(1)?),
@@ -85,8 +85,8 @@ impl Proof {
         }
     }
 
-    /// Returns `true` if an expression has the value of the part of the key that this pattern
-    /// matches.
+    /// Returns `true` if an expression always has the value of the part of the key that this
+    /// pattern matches.
     fn same<H: Host>(
         &self,
         pattern: ImageRef<'_, H>,
@@ -120,7 +120,7 @@ impl Proof {
                     Some((made, false)) => same_elements(pattern, made, &mut tasks),
                     None => false,
                 },
-                // The map that was matched may have other pairs, too.
+                // The map that was matched may have further pairs.
                 Kind::Map(_) => false,
                 _ if expression.immediate().is_some() => {
                     same_immediate(pattern, expression, is_constant)
@@ -149,7 +149,8 @@ fn same_elements<'a, H: Host>(
     }
 }
 
-/// Variables are the same if the expression means what the head has bound; special atoms never are.
+/// Compares immediates: a variable keeps its value if the expression names the same variable;
+/// special atoms never do.
 fn same_immediate<H: Host>(
     pattern: ImageRef<'_, H>,
     expression: ImageRef<'_, H>,
@@ -160,7 +161,7 @@ fn same_immediate<H: Host>(
         && !(is_constant && variable(pattern).is_some())
 }
 
-/// The term that `{const, Term}` or `{{...}}` is made of, and `true` if it is taken verbatim.
+/// Returns the term inside `{const, Term}` or `{{...}}`, and `true` if it is taken verbatim.
 fn constructed_term<H: Host>(expression: ImageRef<'_, H>) -> Option<(ImageRef<'_, H>, bool)> {
     let View::Tuple(elements) = expression.view() else {
         return None;
@@ -180,7 +181,7 @@ fn only_tuple<H: Host>(elements: Slots<'_, H>) -> Option<ImageRef<'_, H>> {
     matches!(only.view(), View::Tuple(_)).then_some(only)
 }
 
-/// The elements of a tuple of three.
+/// Returns the elements of a tuple of three.
 fn parts<H: Host>(term: ImageRef<'_, H>) -> Option<[ImageRef<'_, H>; 3]> {
     match term.view() {
         View::Tuple(elements) if elements.len() == 3 => {

@@ -1,22 +1,22 @@
-//! Match specifications: the language in which `ets` is asked for objects.
+//! Match specifications: the query language of `ets`.
 //!
 //! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`](fn@parse) reads
-//! it into a [`Spec`], which is data that others can look at, to find out, say, which keys can
-//! match at all. [`Program::new`] compiles it, and a [`Machine`] runs it on objects where they are,
-//! without building anything but results.
+//! it into a [`Spec`], which is plain data that other code can inspect, for example to find the
+//! keys that can match at all. [`Program::new`] compiles it, and a [`Machine`] runs it on objects
+//! in place, without building anything but results.
 //!
-//! | module | what it gives |
+//! | module | main type |
 //! |---|---|
 //! | [`spec`] | [`Spec`], the specification as data |
-//! | `function` | [`Function`], what guards and bodies may call |
-//! | [`plan`] | [`Plan`](plan::Plan), which keys must be read at all |
+//! | `function` | [`Function`], the functions of guards and bodies |
+//! | [`plan`] | [`Plan`](plan::Plan), the keys that must be read at all |
 //!
-//! A specification means what it means in `ets`, also where the documentation of `ets` does not say
-//! so: literals in heads are compared exactly, with floats by their bits; a map in a head matches
-//! every map that has at least its pairs; an exception in a guard makes the clause fail, and in a
-//! body it leaves `'EXIT'` in the place of what failed.
+//! A specification means the same as in `ets`, including undocumented behaviour: literals in heads
+//! are compared exactly, with floats by their bits; a map in a head matches every map that has at
+//! least its pairs; an exception in a guard makes the clause fail, and in a body it turns the
+//! result into `'EXIT'`.
 //!
-//! Terms are known here, but not where objects live, and not the virtual machine.
+//! The crate knows terms, but neither tables nor the virtual machine.
 
 mod arithmetic;
 mod code;

@@ -13,15 +13,15 @@ use crate::spec::Words;
 use crate::value::{Value, ValueArena};
 use ats_term::image::{Host, Object};
 
-/// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums
-/// or large maps are computed. One for each thread.
+/// A virtual machine that runs programs on objects. It keeps its buffers: a warm one allocates
+/// nothing unless bignums or large maps are computed. Each thread needs its own.
 pub struct Machine<H: Host> {
     buffers: IdleBuffers<H>,
     comparer: Comparer,
 }
 
 impl<H: Host> Machine<H> {
-    /// A machine without buffers; does not allocate.
+    /// Creates a machine without buffers. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Machine {
@@ -30,31 +30,32 @@ impl<H: Host> Machine<H> {
         }
     }
 
-    /// Gives back buffers that something huge blew up. For after each use.
+    /// Frees buffers that a huge term has blown up. Meant to be called after each use.
     pub fn tidy(&mut self) {
         self.buffers.for_run();
         self.comparer.tidy();
     }
 
-    /// Lets each run from now on take about so many steps of 10 ns for what may take long:
-    /// comparing terms, making keys of them, and calculating with large integers. A new machine has
-    /// no limit.
+    /// Limits each later run to about `most` steps of 10 ns. Only operations that may take long are
+    /// counted: comparing terms, making keys of them, and calculating with large integers. A new
+    /// machine has no limit.
     pub fn limit(&mut self, most: usize) {
         self.comparer.limit(most);
     }
 
-    /// Returns `true` if a run was to take more steps than it may, since [`limit`](Self::limit) was
-    /// called last. Then the result of that run means nothing, and all runs after it had none.
+    /// Returns `true` if a run has exceeded the limit since the last call of
+    /// [`limit`](Self::limit). The result of that run is meaningless, and the runs after it had
+    /// none.
     #[must_use]
     pub fn gave_up(&self) -> bool {
         self.comparer.gave_up()
     }
 
-    /// Runs the program on an object; `None` if no clause matches.
+    /// Runs the program on an object; returns `None` if no clause matches.
     ///
     /// The clauses are tried in order; the first whose head matches and whose guards are all `true`
-    /// gives the result. Nothing is built that the result does not need. O(size of the program) for
-    /// the most part; comparing terms takes time proportional to what they have in common.
+    /// gives the result. Nothing is built that the result does not need. O(size of the program),
+    /// plus the comparisons of terms, each O(size of the common front).
     #[inline]
     pub fn run<'r, E: Environment>(
         &'r mut self,
@@ -107,7 +108,7 @@ enum Found<'r, H> {
 }
 
 impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
-    /// Runs a clause. `None` if it does not match.
+    /// Runs a clause; returns `None` if it does not match.
     #[inline]
     fn clause(&mut self, start: usize) -> Option<Found<'r, H>> {
         self.buffers.clear();
@@ -116,7 +117,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         let mut current = None;
         let mut in_body = false;
         loop {
-            // Not copied as a whole: that would wait for the store of the copy.
+            // The operation is borrowed: a copy of the whole would wait for its own stores.
             let op = &self.program.code[at];
             at += 1;
             match *op {
@@ -224,7 +225,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// An operation that takes so many values off the stack and puts one there.
+    /// Evaluates an operation. Returns the number of values to pop and the value to push.
     fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, EvaluationError>) {
         let (takes, result) = match *op {
             Op::Call(function) => (function.arity() as u32, self.call_top(function)),
@@ -266,7 +267,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         (takes as usize, result)
     }
 
-    /// `and` and `or`: the deciding boolean if one of the values is it, else the other one.
+    /// Evaluates `and` or `or`: the deciding boolean if one operand has it, else the other operand.
     fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, EvaluationError> {
         let mut result = match self.words() {
             Words { true_, false_, .. } if decides == true_ => false_,
@@ -291,8 +292,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// Does what is most common at once: functions of two small integers whose result is a word.
-    /// Returns whether this was one.
+    /// Fast path for functions of two small integers whose result is a word. Returns `false` if
+    /// this is no such call.
     #[inline]
     fn call_small(&mut self, function: Function) -> bool {
         let words = self.words();
@@ -342,8 +343,7 @@ fn are_small(a: u64, b: u64) -> bool {
     a & b & 0xF == 0xF
 }
 
-/// The comparison of two small integers. Their low bits are the same, so their words compare as
-/// they do.
+/// Compares two small integers. Their low bits are equal, so the words compare like the integers.
 #[inline]
 fn compare_small(function: Function, a: u64, b: u64) -> Option<bool> {
     let (a, b) = (a as i64, b as i64);
@@ -358,12 +358,12 @@ fn compare_small(function: Function, a: u64, b: u64) -> Option<bool> {
     })
 }
 
-/// The last `n` values of the stack.
+/// Returns the top `n` values of the stack.
 fn top<'s, 'r, H>(stack: &'s [Value<'r, H>], n: u32) -> &'s [Value<'r, H>] {
     &stack[stack.len() - n as usize..]
 }
 
-/// Makes a map of keys, and values behind them. Of pairs with the same key the last one counts.
+/// Makes a map of keys, and the values behind them. The last pair wins if a key occurs twice.
 fn make_map<'r, H: Host>(
     arena: &mut ValueArena<'r, H>,
     comparer: &mut Comparer,

@@ -1,4 +1,4 @@
-//! The operations of a head: whether a term is as it should be, and what it binds.
+//! Operations of a head: tests of terms, and the bindings they make.
 
 use crate::code::Op;
 use crate::run::Run;
@@ -6,8 +6,8 @@ use crate::value::Value;
 use ats_term::image::{Host, ImageRef, View};
 
 impl<'r, H: Host, E> Run<'_, 'r, H, E> {
-    /// An operation of a head. Returns the term that is current after it, or nothing if the head
-    /// does not match.
+    /// Runs an operation of a head. Returns the term that is current afterwards, or `None` if the
+    /// head does not match.
     pub(crate) fn test(
         &mut self,
         op: &Op,
@@ -63,7 +63,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         passes.then_some(current)
     }
 
-    /// The value of a key in a map that is open.
+    /// Returns the value of a key in a map that is open.
     fn value_of(&mut self, container: usize, key: u32) -> Option<ImageRef<'r, H>> {
         let key = self.constant(key);
         let keys = self.buffers.containers[container];

@@ -1,4 +1,4 @@
-//! The result of a run, and its way to a term elsewhere.
+//! The result of a run, and its conversion to a term of another host.
 
 use crate::run_term::RunTerm;
 use crate::spec::Words;
@@ -26,13 +26,14 @@ impl<'r, H: Host> Outcome<'r, H> {
         Outcome {
             words: object.len_words(),
             result: Err(object),
-            // No word, so no object is it.
+            // 0 is no word of a term, so no object compares equal to it.
             true_word: 0,
             arena,
         }
     }
 
-    /// `most_words` are those of all that the term can have parts of.
+    /// Wraps a result. `most_words` is the total size of all terms that the result can share parts
+    /// with.
     pub(crate) fn value(term: RunTerm<'r, H>, words: Words, most_words: usize) -> Self {
         Outcome {
             result: Ok(term),
@@ -42,7 +43,7 @@ impl<'r, H: Host> Outcome<'r, H> {
         }
     }
 
-    /// Returns `true` if the result is much larger than so many words. O(1) if the object is not.
+    /// Returns `true` if the result is much larger than `most` words. O(1) if the object is not.
     #[inline]
     pub fn is_larger(&self, most: usize) -> bool {
         self.words > most && self.is_larger_than_most(most)
@@ -62,14 +63,14 @@ impl<'r, H: Host> Outcome<'r, H> {
         matches!(&self.result, Ok(term) if term.immediate() == Some(self.true_word))
     }
 
-    /// The object, if the result is the whole object, that is `'$_'`. O(1).
+    /// Returns the object, if the result is the whole object (`'$_'`). O(1).
     #[inline]
     pub fn as_object(&self) -> Option<Object<'r, H>> {
         self.result.as_ref().err().copied()
     }
 
-    /// The result as a term, of which keys and images can be made. O(number of elements of the
-    /// object).
+    /// Returns the result as a term, from which keys and images can be made. O(number of elements
+    /// of the object).
     pub fn term(&self) -> RunTerm<'r, H> {
         match self.result {
             Ok(term) => term,
@@ -84,7 +85,7 @@ impl<'r, H: Host> Outcome<'r, H> {
     #[inline]
     pub fn write<S: HostSink<H>>(&self, sink: &mut S, writer: &mut Writer<S::Term>) -> S::Term {
         match &self.result {
-            // A term that was not made needs no stack of ours.
+            // A term that the run has not made needs no stack here.
             Ok(term) => match term.value {
                 Value::Word(word) => sink.immediate(word),
                 Value::Image(image) => decode(image, sink, &mut writer.scratch),
@@ -95,20 +96,20 @@ impl<'r, H: Host> Outcome<'r, H> {
     }
 }
 
-/// Stacks for [`Outcome::write`]. Keeping one for many calls saves their allocation.
+/// Stacks for [`Outcome::write`], kept between calls to save their allocation.
 pub struct Writer<T> {
     scratch: Scratch<T>,
     terms: Vec<T>,
     frames: Vec<Frame>,
 }
 
-/// A term that was made and is being built.
+/// A term made by the run, while it is being built.
 struct Frame {
     shape: Shape,
     parts: Parts,
-    /// The number of parts that are built.
+    /// Number of parts already built.
     done: usize,
-    /// The beginning of the built parts.
+    /// Position of the first built part on the stack of terms.
     terms: usize,
 }
 
@@ -119,11 +120,11 @@ enum Shape {
     Map,
 }
 
-/// Stacks that grew beyond this many entries are given back.
+/// Number of entries above which a stack is freed after use.
 const KEEP: usize = 1 << 12;
 
 impl<T> Writer<T> {
-    /// Empty stacks. Does not allocate.
+    /// Creates empty stacks. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Writer {
@@ -147,7 +148,7 @@ impl<T> std::fmt::Debug for Writer<T> {
 }
 
 impl<T> Writer<T> {
-    /// Gives back stacks that one huge term blew up. For after each use.
+    /// Frees stacks that a huge term has blown up. Meant to be called after each use.
     pub fn tidy(&mut self) {
         self.scratch.tidy();
         if self.terms.capacity().max(self.frames.capacity()) > KEEP {
@@ -182,8 +183,7 @@ impl<T: Copy> Writer<T> {
                 }
                 None => self.leaf(arena.term(current), sink),
             };
-            // Hand what is built to the term it is part of, and that one further if it is complete
-            // now.
+            // Pass a finished term to the term around it, and that one on if it is now complete.
             current = loop {
                 let Some(frame) = self.frames.last_mut() else {
                     return built;
@@ -200,7 +200,7 @@ impl<T: Copy> Writer<T> {
         }
     }
 
-    /// Builds a tuple of which no part was made.
+    /// Builds a tuple none of whose parts the run has made.
     fn flat_tuple<H: Host, S: HostSink<H, Term = T>>(
         &mut self,
         term: RunTerm<'_, H>,
@@ -223,7 +223,7 @@ impl<T: Copy> Writer<T> {
         Some(sink.tuple(&self.terms))
     }
 
-    /// The frame of a term that was made and has parts.
+    /// Returns the frame of a made term that has parts.
     fn open<H: Host>(&self, value: Value<'_, H>) -> Option<Frame> {
         let (shape, parts) = match value {
             Value::Tuple(parts) => (Shape::Tuple, parts),

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 /// The image of a tuple, with the resources that it refers to.
 ///
 /// # Invariants
-/// - OWNED_IMAGE-1. The words are a copy of what an image builder for host `H` built, and nothing
-///   else holds the units of ownership that they stand for.
+/// - OWNED_IMAGE-1. The words are a copy of words that an image builder for host `H` built, and
+///   nothing else holds the units of ownership in them.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
     owns: bool,
@@ -24,12 +24,13 @@ impl<H: Host> OwnedImage<H> {
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {
-        // SAFETY: the words are a copy of what an image builder for host `H` built (OWNED_IMAGE-1).
-        // Their resources are released when `self` is dropped, which outlives the borrow.
+        // SAFETY: the words are a copy of words that an image builder for host `H` built
+        // (OWNED_IMAGE-1). Their resources are released when `self` is dropped, which outlives the
+        // borrow.
         unsafe { Object::from_words(&self.words) }
     }
 
-    /// Returns `true` if it refers to any resources.
+    /// Returns `true` if the image refers to any resources.
     pub(crate) fn owns(&self) -> bool {
         self.owns
     }

@@ -1,8 +1,7 @@
-//! From a term to a [`Spec`].
+//! The parser: reads a term into a [`Spec`].
 //!
-//! The clauses are copied into images first, and read there, so that constants need no copies of
-//! their own. Work that waits is kept on explicit stacks: a node whose place in the arena is
-//! reserved, and its term.
+//! The clauses are first copied into images and parsed there, so that constants need no copies of
+//! their own. Explicit stacks hold the pending work: a node reserved in the arena, and its term.
 
 mod expression;
 mod head;
@@ -19,13 +18,12 @@ use ats_term::{Kind, Zeros};
 use parser::{Parser, index};
 use std::collections::HashMap;
 
-/// The options on which the meaning of a specification depends, besides the term.
+/// Options that the meaning of a specification depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The rule for zeros: floats that are the same term. The same as for the tables it shall be
-    /// run on.
+    /// The rule for zeros, which must be that of the tables the specification is run on.
     pub zeros: Zeros,
-    /// The functions that it may call.
+    /// The functions that the specification may call.
     pub functions: FunctionSet,
     /// `true` if `binary_part` refuses bitstrings that end within a byte, as it does since OTP 27.
     /// Otherwise it takes their whole bytes for a binary.
@@ -34,12 +32,12 @@ pub struct Options {
     pub words: Words,
 }
 
-/// Reads a match specification: a proper list of at least one clause `{Head, Guards, Body}`.
+/// Parses a match specification: a proper list of at least one clause `{Head, Guards, Body}`.
 ///
 /// O(size of the term), plus the sorting of maps; not recursive.
 ///
 /// # Errors
-/// If it is none; see [`Error`].
+/// Returns an [`Error`] if the term is no match specification.
 pub fn parse<T: HostTerm>(term: T, options: &Options) -> Result<Spec<T::Host>, Error> {
     let images = copy_clauses(term, options.zeros)?;
     let mut spec = Spec {
@@ -103,7 +101,7 @@ impl<H: Host> Parser<'_, H> {
         })
     }
 
-    /// Reads a proper list of expressions.
+    /// Parses a proper list of expressions.
     fn expressions(&mut self, list: ImageRef<'_, H>) -> Result<Range<ExpressionId>, Error> {
         match list.view() {
             View::Immediate(Immediate::Nil) => self.read_all(&[]),

@@ -1,31 +1,30 @@
 //! The keys that a specification can match at all.
 //!
-//! A table that runs a specification does not want to read every object. The head of a clause may
-//! fix the key or the first parts of it, and the guards may compare what is left with constants. A
-//! [`Plan`] says what follows from that: for an ordered table [`Ranges`] of order keys, for a hash
-//! table a set of exact keys. It is a superset of what can match, and all that is read must still
-//! be matched; it errs only towards too much.
+//! A table that runs a specification should not read every object. The head of a clause may
+//! fix the key or the first parts of it, and the guards may compare the remaining parts with
+//! constants. A [`Plan`] is the consequence: [`Ranges`] of order keys for an ordered table, a set
+//! of exact keys for a hash table. It is a superset of the keys that can match, so every object
+//! read must still be matched.
 //!
 //! # How it is made
-//! 1. `guards` turns the guards of a clause into `cases`: a guard is a formula of comparisons,
-//!    which is written as "one of these cases", and a case says for some parts of the key in which
-//!    ranges they are. Order keys make that simple: whatever the type, a comparison with a constant
-//!    is a range of bytes.
-//! 2. `head` walks the key of the head from left to right, once for every case. As long as the
-//!    parts are known it appends their bytes; at the first part that is not, the ranges of that
-//!    part, put behind the bytes so far, are the answer for this case. A part that must be one of
-//!    several constants forks the walk.
-//! 3. The answers of all cases and clauses are united. If all of them are points, they are the keys
-//!    for a hash table, too, after each number that needs only be `==` was replaced by all that
-//!    are.
+//! 1. `guards` turns the guards of a clause into `cases`: a guard is a formula of comparisons in
+//!    disjunctive normal form, and each case limits some parts of the key to ranges. Order keys
+//!    make that simple: a comparison with a constant of any type is a range of bytes.
+//! 2. `head` walks the key of the head from left to right, once for every case. It appends the
+//!    bytes of the parts that are known. The ranges of the first unknown part, appended to the
+//!    bytes so far, are the answer for this case. A part that must be one of several constants
+//!    forks the walk.
+//! 3. The answers of all cases and clauses are united. If all of them are points, they are also the
+//!    keys for a hash table, once each number compared by `==` is replaced by all numbers that are
+//!    equal.
 //!
-//! It is sound to put ranges of a part behind known bytes: an order key continues another one only
-//! with a byte above every tag, see [`ats_term::order`]. So how the keys of a part stand to a bound
-//! does not change by what follows the part.
+//! It is sound to append the ranges of a part to known bytes: an order key continues another one
+//! only with a byte above every tag, see [`ats_term::order`]. The bytes after a part therefore
+//! never change its order relative to a bound.
 //!
 //! Nothing is recursive, except that guards may alternate between "all of" and "one of" up to a
-//! fixed depth; below it they are not looked at. The work is limited, too: beyond [`LIMIT`] cases
-//! or ranges some are merged, and after a number of steps nothing more is found out.
+//! fixed depth; deeper guards are ignored. The work is limited, too: beyond [`LIMIT`] cases or
+//! ranges some are merged, and after a number of steps the analysis stops.
 
 mod cases;
 mod context;
@@ -52,23 +51,22 @@ use std::fmt::Write;
 /// The part of a table that has to be read.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Of a table that is ordered by order keys: these ranges.
+    /// Ranges of order keys, for an ordered table.
     Ordered(Ranges),
-    /// Of a hash table, which knows objects by exact keys.
+    /// Exact keys, for a hash table.
     Hashed(Keys),
 }
 
 /// The keys of a hash table that have to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// These exact keys, which differ; they are in no particular order. If there are none, nothing
-    /// can match.
+    /// Single keys: distinct exact keys in no particular order. Without any, nothing can match.
     These(Vec<Vec<u8>>),
-    /// Every object has to be read.
+    /// Every object must be read.
     All,
 }
 
-/// The amount that is read, in one word.
+/// Extent of the reads, as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing can match.
@@ -82,7 +80,7 @@ pub enum Access {
 }
 
 impl Plan {
-    /// The plan for an ordered table whose objects have their key at `key_index`, from 0.
+    /// Plans the reads of an ordered table whose objects have their key at `key_index`, from 0.
     ///
     /// O(size of the specification * log), with factors up to [`LIMIT`].
     #[must_use]
@@ -90,14 +88,14 @@ impl Plan {
         Plan::Ordered(ranges(spec, key_index))
     }
 
-    /// The plan for a hash table whose objects have their key at `key_index`, from 0, and which
-    /// makes its keys with these options. Costs as much as [`for_ordered`](Plan::for_ordered).
+    /// Plans the reads of a hash table whose objects have their key at `key_index`, from 0, and
+    /// whose keys are made with these options. Costs as much as [`for_ordered`](Plan::for_ordered).
     #[must_use]
     pub fn for_hash<H: Host>(spec: &Spec<H>, key_index: usize, options: exact::Options) -> Plan {
         Plan::Hashed(keys(spec, &ranges(spec, key_index), options))
     }
 
-    /// Returns the amount that is read. O(number of ranges).
+    /// Returns the extent of the reads. O(number of ranges).
     #[must_use]
     pub fn access(&self) -> Access {
         match self {
@@ -113,8 +111,8 @@ impl Plan {
 }
 
 impl Ranges {
-    /// The ranges as text: one a line, in Erlang's syntax. `spec` is the specification they were
-    /// made from.
+    /// Renders the ranges as text: one a line, in Erlang's syntax. `spec` is the specification they
+    /// were made from.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
         let mut out = String::new();

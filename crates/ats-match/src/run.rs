@@ -1,4 +1,4 @@
-//! The state of a run of a program: its place, and all that it has found and made so far.
+//! State of a run: its position in the program, and the terms found and made so far.
 
 use crate::code::{Home, Program};
 use crate::compare::Comparer;
@@ -17,11 +17,11 @@ pub(crate) struct Buffers<'a, H> {
     pub(crate) arena: ValueArena<'a, H>,
 }
 
-/// Buffers between two runs.
+/// Buffers that no run is using.
 pub(crate) struct IdleBuffers<H>(Buffers<'static, H>);
 
 impl<H: Host> IdleBuffers<H> {
-    /// No buffers yet; does not allocate.
+    /// Creates empty buffers. Does not allocate.
     pub(crate) const fn new() -> Self {
         IdleBuffers(Buffers {
             stack: Vec::new(),
@@ -32,7 +32,7 @@ impl<H: Host> IdleBuffers<H> {
         })
     }
 
-    /// The buffers, empty, for a run that is over when `'r` is.
+    /// Lends the emptied buffers to a run that ends with `'r`.
     #[inline]
     pub(crate) fn for_run<'r>(&'r mut self) -> &'r mut Buffers<'r, H> {
         // SAFETY: the two types differ in a lifetime only. Terms that a run leaves in the buffers
@@ -47,7 +47,7 @@ impl<H: Host> IdleBuffers<H> {
 }
 
 impl<H: Host> Buffers<'_, H> {
-    /// Forgets what belongs to a clause. Values that were made stay, as they are numbered.
+    /// Discards the state of a clause. Made values stay, because they are numbered.
     #[inline]
     pub(crate) fn clear(&mut self) {
         empty(&mut self.stack);
@@ -57,7 +57,7 @@ impl<H: Host> Buffers<'_, H> {
     }
 }
 
-/// A program on its way through an object.
+/// A program being run on an object.
 pub(crate) struct Run<'m, 'r, H: Host, E> {
     pub(crate) buffers: &'r mut Buffers<'r, H>,
     pub(crate) comparer: &'m mut Comparer,
@@ -100,7 +100,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         self.buffers.arena.term(value)
     }
 
-    /// The comparer of values, and the terms that it may meet.
+    /// Lends the comparer, and the arena of the terms it may meet.
     pub(crate) fn comparing(&mut self) -> (&mut Comparer, &ValueArena<'r, H>) {
         (self.comparer, &self.buffers.arena)
     }
@@ -113,13 +113,13 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         *self.buffers.stack.last().expect("match: an empty stack")
     }
 
-    /// Takes the top off the stack and says whether it is `true`.
+    /// Pops the top of the stack. Returns `true` if it is the atom `true`.
     pub(crate) fn is_true(&mut self) -> bool {
         let value = self.buffers.stack.pop();
         matches!(value, Some(Value::Word(word)) if word == self.words().true_)
     }
 
-    /// The word of a boolean.
+    /// Returns the word of a boolean; fails if the value is none.
     pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, EvaluationError> {
         match value {
             Value::Word(word) if word == self.words().true_ || word == self.words().false_ => {
@@ -129,7 +129,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
         }
     }
 
-    /// Puts a value in the place of the last so many.
+    /// Replaces the top `takes` values of the stack by one.
     pub(crate) fn replace(&mut self, takes: usize, value: Value<'r, H>) {
         let stack = &mut self.buffers.stack;
         stack.truncate(stack.len() - takes);
@@ -137,7 +137,7 @@ impl<'r, H: Host, E> Run<'_, 'r, H, E> {
     }
 }
 
-/// The word of a boolean, as a value.
+/// Returns a boolean as a value.
 #[inline]
 pub(crate) fn truth<'r, H: Host>(words: Words, holds: bool) -> Value<'r, H> {
     Value::Word(if holds { words.true_ } else { words.false_ })

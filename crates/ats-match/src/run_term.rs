@@ -1,4 +1,4 @@
-//! Values of a run as terms, of which keys, images and results are made.
+//! Values of a run as terms, from which keys, images and results are made.
 
 use crate::value::{Value, ValueArena};
 use ats_term::Integer;
@@ -6,13 +6,13 @@ use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, Immediate, Vi
 use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl<'a, H: Host> ValueArena<'a, H> {
-    /// The value with what it refers to.
+    /// Returns a value together with the arena it refers to.
     #[inline]
     pub(crate) fn term(&self, value: Value<'a, H>) -> RunTerm<'_, H> {
         RunTerm { value, arena: self }
     }
 
-    /// The integer that a value is, if it is one.
+    /// Returns the integer that a value is, if it is one.
     pub(crate) fn as_integer(&self, value: Value<'a, H>) -> Option<Integer> {
         Integer::from_term(self.term(value))
     }
@@ -20,7 +20,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
 
 /// A value of a run as a term.
 ///
-/// Keys can be made of it, and it can be written to an image.
+/// Keys and images can be made from it.
 pub struct RunTerm<'r, H> {
     pub(crate) value: Value<'r, H>,
     pub(crate) arena: &'r ValueArena<'r, H>,
@@ -166,7 +166,7 @@ unsafe impl<H: Host> HostTerm for RunTerm<'_, H> {
 }
 
 impl<H: Host> RunTerm<'_, H> {
-    /// Appends the words of the host's box that this is, if it is one.
+    /// Appends the words of a host's box, if the term is one.
     fn copy_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
         match self.value {
             Value::Image(term) => term.copy_host_box(out),

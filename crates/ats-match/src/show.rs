@@ -3,18 +3,18 @@
 use ats_term::{Kind, Opaque, TermRef};
 use std::fmt::Write;
 
-/// More text than this is cut off.
+/// Length in bytes at which the text is truncated.
 const MOST: usize = 400;
 
-/// The parts that are still to be written, last first.
+/// Parts still to be written, kept on a stack.
 enum Part<T> {
     Term(T),
     Text(&'static str),
-    /// The rest of a list behind an element.
+    /// The rest of a list after an element.
     Tail(T),
 }
 
-/// The term in Erlang's syntax, cut off if it is long. Not recursive.
+/// Renders a term in Erlang's syntax, truncated if it is long. Not recursive.
 pub(crate) fn show<T: TermRef>(term: T) -> String {
     let mut out = String::new();
     let mut parts = vec![Part::Term(term)];

@@ -1,15 +1,15 @@
 //! A match specification as data.
 //!
 //! Patterns and expressions are nodes of two arenas; a node refers to its parts by a range of the
-//! arena, so the parts of a node stand side by side, and behind it. Nothing in here is nested,
-//! however deep the term was that the specification came from.
+//! arena, so the parts of a node are adjacent, and come after it. The arenas are flat, however deep
+//! the term was that the specification was parsed from.
 
 use crate::function::Function;
 use crate::owned_image::OwnedImage;
 use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, Object, Place};
 
-/// The words of atoms with a meaning of their own, in the numbering of the host.
+/// Words of atoms with a special meaning, in the encoding of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
     pub(crate) true_: u64,
@@ -18,11 +18,11 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words of `true`, `false` and `'EXIT'`.
+    /// Collects the words of `true`, `false` and `'EXIT'`.
     ///
     /// # Safety
-    /// They are what [`TermRef::immediate`](ats_term::TermRef::immediate) gives for these atoms as
-    /// terms of the host that they are used with, since results are made of them.
+    /// The words must be those that [`TermRef::immediate`](ats_term::TermRef::immediate) returns
+    /// for these atoms as terms of the host in use, because results are built from them.
     #[must_use]
     pub const unsafe fn new(true_word: u64, false_word: u64, exit_word: u64) -> Words {
         Words {
@@ -35,10 +35,10 @@ impl Words {
 
 /// A match specification whose constants belong to host `H`.
 ///
-/// It is immutable and can be shared by threads; what its constants refer to lives as long as it.
+/// It is immutable and can be shared by threads; resources of its constants live as long as it.
 pub struct Spec<H: Host> {
     pub(crate) clauses: Vec<Clause>,
-    /// The clauses as they were written, as tuples.
+    /// The clauses in their original form, as tuples.
     pub(crate) images: Vec<OwnedImage<H>>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) expressions: Vec<Expression>,
@@ -57,9 +57,9 @@ pub struct Spec<H: Host> {
 pub struct Clause {
     /// The pattern that an object must match.
     pub head: PatternId,
-    /// The conditions that must be true of it.
+    /// The conditions that must be true.
     pub guards: Range<ExpressionId>,
-    /// The expressions that are evaluated, of which the last is the result. At least one.
+    /// The expressions to evaluate, at least one. The last one is the result.
     pub body: Range<ExpressionId>,
     pub(crate) variables: (u32, u32),
 }
@@ -83,9 +83,9 @@ pub struct MapKeyId(pub(crate) u32);
 
 /// An index of an arena.
 pub trait Id: Copy {
-    /// The id with that number.
+    /// Returns the id with that number.
     fn new(index: u32) -> Self;
-    /// The number.
+    /// Returns the number.
     fn index(self) -> usize;
 }
 
@@ -104,7 +104,7 @@ macro_rules! ids {
 
 ids!(PatternId ExpressionId MapKeyId);
 
-/// Nodes that stand side by side.
+/// Adjacent nodes of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range<I> {
     pub(crate) start: I,
@@ -112,40 +112,40 @@ pub struct Range<I> {
 }
 
 impl<I: Id> Range<I> {
-    /// The number of its parts. O(1).
+    /// Returns the number of nodes. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Returns `true` if it has no parts. O(1).
+    /// Returns `true` if the range is empty. O(1).
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Node `i` of them, from 0. Panics if there are not so many. O(1).
+    /// Returns node `i`, from 0. Panics if `i` is out of range. O(1).
     #[must_use]
     pub fn get(self, i: usize) -> I {
         assert!(i < self.len(), "spec: no such part");
         I::new(self.start.index() as u32 + i as u32)
     }
 
-    /// All of them in order.
+    /// Returns all nodes in order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator {
         (0..self.len()).map(move |i| self.get(i))
     }
 
-    /// The indices in their arena.
+    /// Returns the indices of the nodes in their arena.
     pub(crate) fn indices(self) -> std::ops::Range<usize> {
         self.start.index()..self.start.index() + self.len()
     }
 }
 
-/// A term within a specification; [`Spec::constant`] shows it.
+/// A term within a specification; [`Spec::constant`] reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// The image, which is that of the clause.
+    /// Number of the image, which is that of the clause.
     pub(crate) image: u32,
     pub(crate) place: Place,
 }
@@ -157,23 +157,23 @@ pub enum Pattern {
     Any,
     /// `'$N'`: anything; if the variable occurs several times, the same term (`=:=`).
     Variable(Slot),
-    /// This term, which is no tuple, list or map. Floats must have the same bits, everything else
-    /// must be the same term (`=:=`).
+    /// A term that is no tuple, list or map. Floats must have the same bits, all others must be the
+    /// same term (`=:=`).
     Literal(Constant),
-    /// A tuple of so many elements.
+    /// A tuple of these elements.
     Tuple(Range<PatternId>),
-    /// A list that begins with these elements, at least one, and goes on with what `tail` matches.
+    /// A list of these elements, at least one, followed by a rest that matches `tail`.
     List {
         /// The elements.
         elements: Range<PatternId>,
         /// The pattern of the rest, which is no list.
         tail: PatternId,
     },
-    /// A map that has these keys (`=:=`) with values that match; it may have others.
+    /// A map with at least these keys (`=:=`), whose values match.
     Map {
         /// The keys.
         keys: Range<MapKeyId>,
-        /// For each key the pattern of its value.
+        /// The pattern of each key's value.
         values: Range<PatternId>,
     },
 }
@@ -185,28 +185,27 @@ pub enum Expression {
     Variable(Slot),
     /// `'$_'`: the object.
     WholeObject,
-    /// `'$$'`: a list of what all variables of the clause are bound to, in the order of their
-    /// slots.
+    /// `'$$'`: a list of the values of all variables of the clause, in the order of their slots.
     AllBindings,
-    /// This term.
+    /// A constant term.
     Constant(Constant),
-    /// A tuple of these.
+    /// A tuple of these values.
     Tuple(Range<ExpressionId>),
-    /// A list of these, at least one, with that tail.
+    /// A list of these elements, at least one, with a tail.
     List {
         /// The elements.
         elements: Range<ExpressionId>,
-        /// The rest behind them.
+        /// The tail.
         tail: ExpressionId,
     },
-    /// A map. If several keys turn out to be the same (`=:=`), the last one counts.
+    /// A map. If several keys have the same value (`=:=`), the last one counts.
     Map {
         /// The keys.
         keys: Range<ExpressionId>,
         /// The value of each key.
         values: Range<ExpressionId>,
     },
-    /// The result of a function; there are as many arguments as it takes.
+    /// The result of a call; the number of arguments is the function's arity.
     Call(Function, Range<ExpressionId>),
     /// `true` if all are `true`. All are evaluated, and must be booleans. At least one.
     And(Range<ExpressionId>),
@@ -223,72 +222,72 @@ pub enum Expression {
 }
 
 impl<H: Host> Spec<H> {
-    /// The clauses in order, at least one.
+    /// Returns the clauses in order, at least one.
     #[must_use]
     pub fn clauses(&self) -> &[Clause] {
         &self.clauses
     }
 
-    /// A pattern. O(1).
+    /// Returns a pattern. O(1).
     #[must_use]
     pub fn pattern(&self, id: PatternId) -> Pattern {
         self.patterns[id.index()]
     }
 
-    /// An expression. O(1).
+    /// Returns an expression. O(1).
     #[must_use]
     pub fn expression(&self, id: ExpressionId) -> Expression {
         self.expressions[id.index()]
     }
 
-    /// A key of a map in a head. O(1).
+    /// Returns a key of a map in a head. O(1).
     #[must_use]
     pub fn map_key(&self, id: MapKeyId) -> ImageRef<'_, H> {
         self.constant(self.map_keys[id.index()])
     }
 
-    /// A constant, which can be read in place, and of which keys can be made. O(1).
+    /// Returns a constant, which can be read in place and made into keys. O(1).
     #[must_use]
     pub fn constant(&self, constant: Constant) -> ImageRef<'_, H> {
         let object = self.images[constant.image as usize].object();
-        // SAFETY: constants are made by the parser, out of terms of the image with that number.
+        // SAFETY: the parser makes constants only from terms of the image with this number.
         unsafe { object.term_at(constant.place) }
     }
 
-    /// The clause with this number as it was written: the tuple `{Head, Guards, Body}`. O(1).
+    /// Returns the clause with this number in its original form: the tuple `{Head, Guards, Body}`.
+    /// O(1).
     #[must_use]
     pub fn clause_term(&self, clause: usize) -> Object<'_, H> {
         self.images[clause].object()
     }
 
-    /// The numbers that the variables of a clause have in Erlang: that of slot `i` at index `i`.
-    /// O(1).
+    /// Returns the numbers of a clause's variables in Erlang: that of slot `i` at index `i`. O(1).
     #[must_use]
     pub fn variables(&self, clause: &Clause) -> &[u32] {
         let (start, len) = clause.variables;
         &self.variables[start as usize..][..len as usize]
     }
 
-    /// The rule for zeros: floats that are the same term. O(1).
+    /// Returns the rule for zeros: floats that are the same term. O(1).
     #[must_use]
     pub fn zeros(&self) -> Zeros {
         self.zeros
     }
 
-    /// The words of `true` and others. O(1).
+    /// Returns the words of `true` and other special atoms. O(1).
     #[must_use]
     pub fn words(&self) -> Words {
         self.words
     }
 
-    /// Returns `true` if a constant refers to something that the host keeps as long as the
-    /// specification. O(size).
+    /// Returns `true` if a constant owns a resource of the host. O(size).
     #[must_use]
     pub fn owns_resources(&self) -> bool {
         self.images.iter().any(OwnedImage::owns)
     }
 
-    /// Bytes of memory, without what the host keeps. O(number of clauses).
+    /// Returns the bytes of memory used, without resources that the host keeps. O(number of
+    /// clauses).
     #[must_use]
     pub fn memory(&self) -> usize {
         let images: usize = self.images.iter().map(OwnedImage::len_words).sum();

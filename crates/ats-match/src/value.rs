@@ -1,7 +1,7 @@
 //! The values of expressions.
 //!
-//! A value is a word, or tells where the rest of it is: in the image of the object or of a
-//! constant, or among the things that this run has made, which are kept in its [`ValueArena`].
+//! A value is a word, or refers to the rest of it: in the image of the object or of a constant, or
+//! in the [`ValueArena`] of terms that the run has made.
 
 use ats_term::image::{Host, ImageRef, NIL, View, small_word};
 use ats_term::{Integer, TermRef};
@@ -19,20 +19,20 @@ pub(crate) enum Value<'a, H> {
     Image(ImageRef<'a, H>),
     /// An integer of more than 64 bits that was computed.
     Big(u32),
-    /// A tuple that was made, of these parts.
+    /// A made tuple of these parts.
     Tuple(Parts),
-    /// A list that was made: these elements, at least one, and behind them the tail.
+    /// A made list: these elements, at least one, followed by the tail.
     List(Parts),
-    /// A map that was made: keys, which differ, and behind them as many values.
+    /// A made map: distinct keys, followed by as many values.
     Map {
         /// The keys.
         keys: Parts,
     },
-    /// A part of a binary, under this number.
+    /// A part of a binary, with this index in the arena.
     Bytes(u32),
 }
 
-/// Things that stand side by side.
+/// Adjacent values in the arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     start: u32,
@@ -52,7 +52,7 @@ impl Parts {
         self.start as usize..self.start as usize + self.len()
     }
 
-    /// The elements of a list and its tail, which stands behind them.
+    /// Returns the elements of a list and the tail behind them.
     pub(crate) fn and_tail(self) -> Parts {
         Parts {
             len: self.len + 1,
@@ -60,7 +60,7 @@ impl Parts {
         }
     }
 
-    /// The keys of a map and its values, which stand behind them.
+    /// Returns the keys of a map and the values behind them.
     pub(crate) fn and_values(self) -> Parts {
         Parts {
             len: 2 * self.len,
@@ -102,7 +102,7 @@ impl<'a, H: Host> Value<'a, H> {
         }
     }
 
-    /// The value of a small integer.
+    /// Returns the value of a small integer.
     #[inline]
     pub(crate) fn as_small(self) -> Option<i64> {
         match self {
@@ -112,7 +112,7 @@ impl<'a, H: Host> Value<'a, H> {
     }
 }
 
-/// A number, cheaply.
+/// A number that is cheap to read.
 #[derive(Clone, Copy)]
 pub(crate) enum Number {
     Int(i64),
@@ -120,26 +120,26 @@ pub(crate) enum Number {
     Big,
 }
 
-/// More things than there are numbers for them were to be made.
+/// The error of an arena whose indices are exhausted.
 pub(crate) struct TooMany;
 
-/// The terms that a run has made.
+/// Terms made by a run.
 pub(crate) struct ValueArena<'a, H> {
     parts: Vec<Value<'a, H>>,
     bigs: Vec<Integer>,
     slices: Vec<ByteSlice<'a, H>>,
 }
 
-/// A part of a binary, which is not copied.
+/// A part of a binary that is not copied.
 pub(crate) struct ByteSlice<'a, H> {
     binary: ImageRef<'a, H>,
     range: Range<usize>,
 }
 
-/// Buffers with room for more entries than this are given back.
+/// Number of entries above which a buffer is freed after use.
 const KEEP: usize = 1 << 12;
 
-/// Empties a buffer, for the next run.
+/// Empties a buffer, and frees it if it is large.
 #[inline]
 pub(crate) fn empty<T>(buffer: &mut Vec<T>) {
     buffer.clear();
@@ -176,7 +176,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
 
     fn push(&mut self, parts: &[Value<'a, H>]) -> Result<Parts, TooMany> {
         let start = self.parts.len();
-        // So that all positions fit.
+        // Every position must fit 32 bits.
         u32::try_from(start + parts.len()).map_err(|_| TooMany)?;
         self.parts.extend_from_slice(parts);
         Ok(Parts {
@@ -190,7 +190,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         self.push(elements).map(Value::Tuple)
     }
 
-    /// The list of these elements; the last of `parts` is the tail.
+    /// Makes a list of these elements; the last of `parts` is the tail.
     pub(crate) fn list(&mut self, parts: &[Value<'a, H>]) -> Result<Value<'a, H>, TooMany> {
         if let [only] = parts {
             return Ok(*only);
@@ -202,7 +202,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         }))
     }
 
-    /// The map of these pairs, whose keys differ.
+    /// Makes a map of these pairs, whose keys differ.
     pub(crate) fn map(
         &mut self,
         keys: &[Value<'a, H>],
@@ -213,7 +213,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         Ok(Value::Map { keys })
     }
 
-    /// Makes the part of a binary, or of a part of one, that is within this range, which it has.
+    /// Makes a slice of a binary, or of a slice of one. The range must be in bounds.
     pub(crate) fn slice(&mut self, of: Value<'a, H>, range: Range<usize>) -> Option<Value<'a, H>> {
         let slice = match of {
             Value::Image(binary) => ByteSlice { binary, range },
@@ -230,12 +230,12 @@ impl<'a, H: Host> ValueArena<'a, H> {
         Some(Value::Bytes(self.slices.len() as u32 - 1))
     }
 
-    /// Returns the number of bytes of a part of a binary.
+    /// Returns the length of a slice of a binary in bytes.
     pub(crate) fn slice_len(&self, index: u32) -> usize {
         self.slices[index as usize].range.len()
     }
 
-    /// Lends the bytes of a part of a binary.
+    /// Lends the bytes of a slice of a binary.
     pub(crate) fn with_slice<R>(&self, index: u32, f: impl FnOnce(&[u8]) -> R) -> R {
         let ByteSlice { binary, range } = &self.slices[index as usize];
         binary.with_bits(|bytes| f(&bytes[range.clone()]))
@@ -253,7 +253,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         &self.parts[parts.range()]
     }
 
-    /// Part `i`, from 0.
+    /// Returns value `i` of the parts, from 0.
     pub(crate) fn part(&self, parts: Parts, i: usize) -> Value<'a, H> {
         self.parts[parts.range()][i]
     }
@@ -262,7 +262,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         &self.parts[keys.range().end..][..keys.len()]
     }
 
-    /// Head and tail of a list that was made.
+    /// Returns head and tail of a made list.
     pub(crate) fn head_and_tail(&self, list: Parts) -> (Value<'a, H>, Value<'a, H>) {
         let tail = match list.len {
             1 => self.parts[list.range().end],
@@ -271,7 +271,7 @@ impl<'a, H: Host> ValueArena<'a, H> {
         (self.parts[list.range().start], tail)
     }
 
-    /// The rest behind the elements of a list that was made.
+    /// Returns the tail of a made list.
     pub(crate) fn tail(&self, list: Parts) -> Value<'a, H> {
         self.parts[list.range().end]
     }

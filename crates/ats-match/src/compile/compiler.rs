@@ -1,4 +1,4 @@
-//! A clause that is being compiled, and what compiling all of its parts needs.
+//! State of the compiler while it compiles a clause.
 
 use crate::code::{Home, Op, Program};
 use crate::spec::{Constant, Slot};
@@ -7,7 +7,7 @@ use ats_term::image::Host;
 /// The container that the object itself is.
 pub(super) const OBJECT: u32 = 0;
 
-/// The place of the term if objects are tuples of one element around it.
+/// Location of the term if each object is a tuple around one element.
 pub(super) const ONLY_ELEMENT: Home = Home::Part {
     container: OBJECT,
     index: 0,
@@ -16,17 +16,16 @@ pub(super) const ONLY_ELEMENT: Home = Home::Part {
 /// A clause that is being compiled.
 pub(super) struct Compiler<'p, H: Host> {
     pub(super) program: &'p mut Program<H>,
-    /// The place of the term that the head shall match.
+    /// Location of the term that the head must match.
     pub(super) subject: Home,
-    /// The places of the variables, by their slots.
+    /// Locations of the variables, by slot.
     pub(super) homes: Vec<Option<Home>>,
-    /// The numbers of containers that the code has opened, of lists that it knows, and of variables
-    /// that it has bound.
+    /// Number of containers opened, lists known and variables bound so far: the next number to
+    /// give.
     pub(super) containers: u32,
     pub(super) lists: u32,
     pub(super) bound: u32,
-    /// The targets of jumps. While a clause is compiled, jumps have the index of their goal
-    /// instead.
+    /// The targets of jumps. While a clause is compiled, a jump holds the index of its label here.
     pub(super) labels: Vec<u32>,
 }
 

@@ -7,16 +7,17 @@ use crate::spec::{Expression, ExpressionId, Range};
 use crate::value::EMPTY_LIST;
 use ats_term::image::Host;
 
-/// The work that is left, last first.
+/// Work left to do, kept on a stack.
 enum Task {
     Expression(ExpressionId),
     Emit(Op),
-    /// The label means the position that the code has reached.
+    /// Binds the label to the position that the code has reached.
     Label(u32),
 }
 
 impl<H: Host> Compiler<'_, H> {
-    /// Conjunctions are as many guards: they are true only if all their parts are.
+    /// Compiles guards. Conjunctions are split into several guards: they are true only if all their
+    /// parts are.
     pub(super) fn guards(&mut self, guards: Range<ExpressionId>) {
         let mut rest: Vec<_> = guards.iter().rev().collect();
         while let Some(id) = rest.pop() {
@@ -45,7 +46,7 @@ impl<H: Host> Compiler<'_, H> {
         self.emit(Op::Guard);
     }
 
-    /// A comparison of a part of a container with an immediate.
+    /// Compiles a comparison of a part of a container with an immediate, if the expression is one.
     fn comparison(
         &self,
         function: Function,
@@ -78,7 +79,7 @@ impl<H: Host> Compiler<'_, H> {
         }
     }
 
-    /// Code that leaves the value of an expression on the stack.
+    /// Emits code that leaves the value of an expression on the stack.
     pub(super) fn expression(&mut self, id: ExpressionId) {
         let mut tasks = vec![Task::Expression(id)];
         while let Some(task) = tasks.pop() {
@@ -142,7 +143,7 @@ impl<H: Host> Compiler<'_, H> {
         self.emit(Op::MakeList(self.homes.len() as u32));
     }
 
-    /// After each part but the last may come a jump to the end.
+    /// Queues the parts; each but the last may be followed by a jump to the end.
     fn short_circuit(
         &mut self,
         parts: Range<ExpressionId>,
@@ -161,13 +162,13 @@ impl<H: Host> Compiler<'_, H> {
     }
 }
 
-/// The parts, then the operation.
+/// Queues the parts and then the operation.
 fn postfix(parts: Range<ExpressionId>, op: Op, tasks: &mut Vec<Task>) {
     tasks.push(Task::Emit(op));
     tasks.extend(parts.iter().rev().map(Task::Expression));
 }
 
-/// The comparison that says the same with its arguments exchanged, if this is a comparison.
+/// Returns the comparison with its arguments exchanged, if this is a comparison.
 fn mirror(function: Function) -> Option<Function> {
     Some(match function {
         Function::Less => Function::Greater,

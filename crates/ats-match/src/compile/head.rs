@@ -5,7 +5,7 @@ use crate::code::{Home, Op};
 use crate::spec::{Pattern, PatternId, Range, Slot};
 use ats_term::image::Host;
 
-/// A pattern, and the operation that makes the term that it shall match the current one.
+/// A pattern, and the operation that loads the term it must match.
 type Task = (Op, PatternId);
 
 impl<H: Host> Compiler<'_, H> {
@@ -22,13 +22,13 @@ impl<H: Host> Compiler<'_, H> {
         }
     }
 
-    /// The elements of the object, those first that are tested best.
+    /// Compiles the elements of the object, cheap and selective tests first.
     fn object(&mut self, elements: Range<PatternId>) {
         let mut rest = Vec::new();
         for (index, id) in (0..).zip(elements.iter()) {
             match self.program.spec.pattern(id) {
                 Pattern::Any => {}
-                // Parts that are known already must be compared, when everything else has been.
+                // A repeated variable needs a comparison, which comes after all other tests.
                 Pattern::Variable(slot) if !self.note_home(slot, OBJECT, index) => {
                     rest.push((2, part(OBJECT, index), id));
                 }
@@ -44,14 +44,14 @@ impl<H: Host> Compiler<'_, H> {
         }
         self.emit(Op::Arity(elements.len() as u32));
         self.containers = 1;
-        // A stack does last what comes first.
+        // Reversed, because the stack runs the last task first.
         rest.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
         let tasks = rest.into_iter().map(|(_, load, id)| (load, id)).collect();
         self.patterns(tasks);
     }
 
-    /// Notes the place of a variable that is a part of a container. Returns `true` if it is the
-    /// first place where the variable is met, which needs no binding.
+    /// Records the location of a variable that is a part of a container. Returns `true` at the
+    /// first occurrence, which needs no binding.
     fn note_home(&mut self, slot: Slot, container: u32, index: u32) -> bool {
         let home = &mut self.homes[slot.0 as usize];
         let is_first = home.is_none();
@@ -76,7 +76,7 @@ impl<H: Host> Compiler<'_, H> {
         }
     }
 
-    /// Tests a part of a container without making it the current term, if that can be done.
+    /// Emits a test of a part of a container that does not need to load the part, if there is one.
     fn part(
         &mut self,
         container: u32,
@@ -109,7 +109,7 @@ impl<H: Host> Compiler<'_, H> {
         true
     }
 
-    /// Tests the current term.
+    /// Emits tests of the current term.
     fn pattern(&mut self, pattern: Pattern, tasks: &mut Vec<Task>) {
         match pattern {
             Pattern::Any => {}
@@ -134,7 +134,7 @@ impl<H: Host> Compiler<'_, H> {
                     let key = self.constant(self.program.spec.map_keys[key.0 as usize]);
                     let load = Op::ValueOf { container, key };
                     match self.program.spec.pattern(value) {
-                        // The key must be there even if its value may be anything.
+                        // The key must exist even if its value may be anything.
                         Pattern::Any => self.emit(load),
                         _ => tasks.push((load, value)),
                     }
@@ -156,8 +156,8 @@ impl<H: Host> Compiler<'_, H> {
     }
 
     fn list(&mut self, elements: Range<PatternId>, tail: PatternId, tasks: &mut Vec<Task>) {
-        // The pattern of the tail is no list; so if it is not anything, the list ends where it
-        // does.
+        // The pattern of the tail is no list; so unless it matches anything, the list has exactly
+        // these elements.
         let exactly = !matches!(
             self.program.spec.pattern(tail),
             Pattern::Any | Pattern::Variable(_)
@@ -173,7 +173,7 @@ impl<H: Host> Compiler<'_, H> {
         self.parts(elements, tasks);
     }
 
-    /// The parts of the container that was just opened.
+    /// Compiles the parts of the container that was just opened.
     fn parts(&mut self, parts: Range<PatternId>, tasks: &mut Vec<Task>) {
         let container = self.containers;
         self.containers += 1;

@@ -1,4 +1,4 @@
-//! Reading guards and bodies.
+//! The parser of guards and bodies.
 
 use super::parser::{Parser, reserve, variable};
 use crate::error::{Error, text};
@@ -9,11 +9,11 @@ use ats_term::image::{Host, ImageRef, Immediate, Place, Slots, View};
 use ats_term::order::{for_each_map, order_key};
 use std::collections::HashMap;
 
-/// A node that is to be filled in, and the term that it is made from.
+/// A reserved node, and the term that it is made from.
 type Task<'i, H> = (ExpressionId, ImageRef<'i, H>);
 
 impl<H: Host> Parser<'_, H> {
-    /// Reads expressions that stand side by side.
+    /// Parses sibling expressions.
     pub(super) fn read_all<'i>(
         &mut self,
         terms: &[ImageRef<'i, H>],
@@ -22,7 +22,7 @@ impl<H: Host> Parser<'_, H> {
         let first = self.spec.expressions.len();
         let mut tasks = Vec::new();
         let range = self.subexpressions(terms.iter().copied(), &mut tasks)?;
-        // The place of the term of each node that was read here.
+        // Origin of the term of each node, counted from `first`.
         let mut sources: Vec<Option<Source>> = vec![None; terms.len()];
         while let Some((id, term)) = tasks.pop() {
             let expression = self.expression(term, &mut tasks, &mut orders)?;
@@ -34,13 +34,13 @@ impl<H: Host> Parser<'_, H> {
         Ok(range)
     }
 
-    /// Reserves nodes for these terms.
+    /// Reserves a node for each of these terms.
     fn subexpressions<'i>(
         &mut self,
         terms: impl ExactSizeIterator<Item = ImageRef<'i, H>>,
         tasks: &mut Vec<Task<'i, H>>,
     ) -> Result<Range<ExpressionId>, Error> {
-        // Overwritten before any code reads it.
+        // A placeholder that is overwritten before it is read.
         let unread = Expression::WholeObject;
         let range = reserve(&mut self.spec.expressions, terms.len(), unread)?;
         tasks.extend(range.iter().zip(terms));
@@ -80,7 +80,7 @@ impl<H: Host> Parser<'_, H> {
         }))
     }
 
-    /// `{{...}}` makes a tuple, `{name, ...}` is a call.
+    /// Parses a tuple: `{{...}}` makes a tuple, `{name, ...}` is a call.
     fn tuple_expression<'i>(
         &mut self,
         term: ImageRef<'i, H>,
@@ -137,8 +137,8 @@ impl<H: Host> Parser<'_, H> {
         }
     }
 
-    /// Reads a map. Its pairs are in the order of the terms that stand for the keys, because if two
-    /// keys turn out to be the same, the later one counts.
+    /// Parses a map. Its pairs are sorted by the key expressions as terms, because if two keys
+    /// evaluate to the same term, the later one counts.
     fn map_expression<'i>(
         &mut self,
         pairs: &[Pair<'i, H>],
@@ -151,9 +151,8 @@ impl<H: Host> Parser<'_, H> {
         Ok(Expression::Map { keys, values })
     }
 
-    /// Makes constants of those tuples, lists and maps that stand in the image as they would be
-    /// made. `sources` are those of the nodes from `first` on. Parts come after what they are part
-    /// of.
+    /// Folds tuples, lists and maps whose image equals their value into constants. `sources`
+    /// belongs to the nodes from `first` on. Parts come after the node they belong to.
     fn fold_constants(&mut self, first: usize, sources: &[Option<Source>]) {
         for at in (0..sources.len()).rev() {
             let Some(Source { value: place, .. }) = sources[at] else {
@@ -189,12 +188,12 @@ impl<H: Host> Parser<'_, H> {
 /// A key and its value.
 type Pair<'i, H> = (ImageRef<'i, H>, ImageRef<'i, H>);
 
-/// The pairs of the maps in some terms, in the order of the terms that stand for the keys.
+/// The pairs of the maps in some terms, sorted by the key expressions as terms.
 struct Orders<'t, 'i, H: Host> {
     terms: &'t [ImageRef<'i, H>],
-    /// Those of all maps in the terms, by where the maps stand: each key is looked at once,
-    /// although all the maps around it have to be put in order. Only found out if a map has keys
-    /// that are no immediates.
+    /// Sorted pairs of all maps in the terms, by the place of the map. Each key is visited once,
+    /// although every map around it is sorted, too. Computed only if some map has a key that is no
+    /// immediate.
     known: Option<HashMap<Place, Vec<Pair<'i, H>>>>,
 }
 
@@ -203,7 +202,7 @@ impl<'t, 'i, H: Host> Orders<'t, 'i, H> {
         Orders { terms, known: None }
     }
 
-    /// The pairs of one of the maps.
+    /// Returns the pairs of one of the maps.
     fn pairs(
         &mut self,
         map: ImageRef<'i, H>,
@@ -240,7 +239,7 @@ fn orders<'i, H: Host>(
     known
 }
 
-/// The forms of tuples in an expression, told by their first elements.
+/// Forms of tuples in an expression, told apart by their first elements.
 enum Form {
     Const,
     SelfPid,
@@ -267,7 +266,7 @@ impl Form {
     }
 }
 
-/// The tuple inside `{{...}}`.
+/// Returns the tuple inside `{{...}}`.
 fn made_tuple<H: Host>(elements: Slots<'_, H>) -> Option<Slots<'_, H>> {
     let only = elements.get(0).filter(|_| elements.len() == 1)?;
     match only.view() {
@@ -276,13 +275,13 @@ fn made_tuple<H: Host>(elements: Slots<'_, H>) -> Option<Slots<'_, H>> {
     }
 }
 
-/// The origin of an expression.
+/// Origin of an expression in the image.
 #[derive(Clone, Copy)]
 struct Source {
     /// The place of its term.
     term: Place,
-    /// The place of its value, if it is a constant that stands in the image at all: for `{{...}}`
-    /// this is the inner tuple.
+    /// The place of its value, if it is a constant that exists in the image: for `{{...}}` the
+    /// inner tuple.
     value: Place,
 }
 

@@ -1,15 +1,15 @@
-//! Reading heads.
+//! The parser of heads.
 
 use super::parser::{Parser, index, reserve, variable};
 use crate::error::Error;
 use crate::spec::{Id, MapKeyId, Pattern, PatternId, Range, Slot};
 use ats_term::image::{Host, ImageRef, Immediate, Slots, View};
 
-/// A node that is to be filled in, and the term that it is made from.
+/// A reserved node, and the term that it is made from.
 type Task<'i, H> = (PatternId, ImageRef<'i, H>);
 
 impl<H: Host> Parser<'_, H> {
-    /// Numbers the variables of a head. Returns where their numbers stand.
+    /// Assigns slots to the variables of a head. Returns the range of their numbers.
     pub(super) fn find_variables(&mut self, head: ImageRef<'_, H>) -> Result<(u32, u32), Error> {
         let mut numbers = Vec::new();
         let mut terms = vec![head];
@@ -35,7 +35,7 @@ impl<H: Host> Parser<'_, H> {
         Ok((start, numbers.len() as u32))
     }
 
-    /// Reads the head of a clause.
+    /// Parses the head of a clause.
     pub(super) fn head(&mut self, head: ImageRef<'_, H>) -> Result<PatternId, Error> {
         let root: Range<PatternId> = self.reserve_patterns(1)?;
         let mut tasks = vec![(root.get(0), head)];
@@ -49,7 +49,7 @@ impl<H: Host> Parser<'_, H> {
         reserve(&mut self.spec.patterns, len, Pattern::Any)
     }
 
-    /// Reserves nodes for these terms.
+    /// Reserves a node for each of these terms.
     fn parts<'i>(
         &mut self,
         terms: Slots<'i, H>,
@@ -93,7 +93,7 @@ impl<H: Host> Parser<'_, H> {
         }
     }
 
-    /// Reads the keys of a map. Only the key itself must not be a variable; what is in it is a
+    /// Parses the keys of a map. A key must not be a variable itself; a variable inside a key is a
     /// literal.
     fn head_keys(&mut self, keys: Slots<'_, H>) -> Result<Range<MapKeyId>, Error> {
         let start = index(self.spec.map_keys.len())?;

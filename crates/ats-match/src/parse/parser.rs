@@ -1,4 +1,4 @@
-//! A clause that is being read, and what reading all of its parts needs.
+//! State of the parser while it parses a clause.
 
 use crate::error::Error;
 use crate::function::FunctionSet;
@@ -6,7 +6,7 @@ use crate::spec::{Constant, Id, Range, Spec};
 use ats_term::image::{Host, ImageRef, Immediate};
 use std::collections::HashMap;
 
-/// A position in an arena.
+/// Returns a position as the index of an arena; fails if it is too large.
 pub(super) fn index(position: usize) -> Result<u32, Error> {
     u32::try_from(position).map_err(|_| Error::SystemLimit)
 }
@@ -18,7 +18,7 @@ pub(super) fn reserve<N: Copy, I: Id>(
     node: N,
 ) -> Result<Range<I>, Error> {
     let start = arena.len();
-    // The last index must fit, too.
+    // The last index must fit.
     index(start + len)?;
     arena.resize(start + len, node);
     Ok(Range {
@@ -31,9 +31,9 @@ pub(super) fn reserve<N: Copy, I: Id>(
 pub(super) struct Parser<'s, H: Host> {
     pub(super) spec: &'s mut Spec<H>,
     pub(super) functions: FunctionSet,
-    /// The number of the clause, and of its image.
+    /// Number of the clause, which is also that of its image.
     pub(super) image: u32,
-    /// The slots of the variables of the head, by their numbers.
+    /// Slots of the head's variables, by their numbers.
     pub(super) slots: HashMap<u32, u32>,
 }
 
@@ -46,7 +46,8 @@ impl<H: Host> Parser<'_, H> {
     }
 }
 
-/// The number `N` of a variable `'$N'`. Larger numbers than a variable may have make it an atom.
+/// Returns the number `N` of a variable `'$N'`. An atom with a larger number than a variable may
+/// have is no variable.
 pub(crate) fn variable<H: Host>(term: ImageRef<'_, H>) -> Option<u32> {
     let word = term.immediate()?;
     let Some(Immediate::Atom(_)) = Immediate::from_word(word) else {

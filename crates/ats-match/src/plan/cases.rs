@@ -11,17 +11,17 @@ pub(super) enum Subject {
     Key,
     /// The part that a variable in the key is bound to.
     Slot(Slot),
-    /// The part in the place of this `'_'`.
+    /// The part at the position of this `'_'`.
     Any(PatternId),
 }
 
-/// For some parts of a key in which ranges they are. The others can be anything. Sorted by part; no
-/// ranges are empty.
+/// Ranges for some parts of a key; other parts are unlimited. Sorted by part; no range set is
+/// empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Case(Vec<(Subject, Ranges)>);
 
 impl Case {
-    /// The ranges in which a part must be, if it is limited at all. O(log n).
+    /// Returns the ranges in which a part must be, if it is limited. O(log n).
     pub(super) fn get(&self, subject: Subject) -> Option<&Ranges> {
         let found = self
             .0
@@ -30,7 +30,7 @@ impl Case {
         Some(&self.0[found].1)
     }
 
-    /// The case that both hold, if that is possible.
+    /// Returns the conjunction of both cases, if they do not exclude each other.
     fn and(&self, other: &Case) -> Option<Case> {
         let mut both = self.clone();
         for (subject, ranges) in &other.0 {
@@ -48,13 +48,13 @@ impl Case {
         Some(both)
     }
 
-    /// The number of ranges that it is made of.
+    /// Returns the number of ranges in the case.
     fn size(&self) -> usize {
         self.0.iter().map(|(_, ranges)| ranges.len()).sum()
     }
 
-    /// Returns `true` if the union of both is a case: they are about the same parts and differ in
-    /// one at most.
+    /// Returns `true` if the union of both is a case, that is, if they limit the same parts and
+    /// differ in at most one.
     fn can_join(&self, other: &Case) -> bool {
         let mut pairs = self.0.iter().zip(&other.0);
         self.0.len() == other.0.len()
@@ -62,7 +62,8 @@ impl Case {
             && pairs.by_ref().filter(|(a, b)| !a.1.is_same(&b.1)).count() <= 1
     }
 
-    /// A case that holds if either does; the narrowest one if they [can be joined](Case::can_join).
+    /// Returns a case that holds if either does; the narrowest one if they [can be
+    /// joined](Case::can_join).
     fn join(self, other: Case) -> Case {
         let mut others = other.0.into_iter().peekable();
         let mut joined = Vec::new();
@@ -72,13 +73,13 @@ impl Case {
                 joined.push((subject, ranges.union(more).coarsen(LIMIT)));
             }
         }
-        // One that is everything says nothing.
+        // A part that may be anything is not stored.
         joined.retain(|(_, ranges)| !ranges.is_everything());
         Case(joined)
     }
 }
 
-/// One of these cases holds. At most [`LIMIT`] of them, with a few times as many ranges.
+/// A disjunction of at most [`LIMIT`] cases, with a few times as many ranges.
 #[derive(Clone, Debug)]
 pub(super) struct Cases {
     cases: Vec<Case>,
@@ -86,7 +87,7 @@ pub(super) struct Cases {
 }
 
 impl Cases {
-    /// It cannot be.
+    /// Returns the disjunction of no cases, which is false.
     pub(super) fn nothing() -> Cases {
         Cases {
             cases: Vec::new(),
@@ -94,7 +95,7 @@ impl Cases {
         }
     }
 
-    /// Nothing is known.
+    /// Returns the case without limits, which is true.
     pub(super) fn everything() -> Cases {
         Cases {
             cases: vec![Case::default()],
@@ -102,7 +103,7 @@ impl Cases {
         }
     }
 
-    /// A part is in these ranges.
+    /// Returns the case that limits one part to these ranges.
     pub(super) fn one(subject: Subject, ranges: Ranges) -> Cases {
         if ranges.is_empty() {
             return Cases::nothing();
@@ -120,7 +121,7 @@ impl Cases {
         self.cases.iter()
     }
 
-    /// The work of going through them. O(1).
+    /// Returns the cost of a walk over the cases. O(1).
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -133,7 +134,7 @@ impl Cases {
         self.cases.iter().any(|case| case.0.is_empty())
     }
 
-    /// Both are so.
+    /// Returns the conjunction of both.
     pub(super) fn and(self, other: Cases) -> Cases {
         if other.is_everything() {
             return self;
@@ -155,14 +156,14 @@ impl Cases {
         both
     }
 
-    /// One of both is so.
+    /// Returns the disjunction of both.
     pub(super) fn or(mut self, other: Cases) -> Cases {
         other.cases.into_iter().for_each(|case| self.add(case));
         self
     }
 
     fn add(&mut self, case: Case) {
-        /// The number of last cases that are tried to be joined.
+        /// Number of most recent cases that a new one may be joined with.
         const NEAR: usize = 16;
         if self.is_everything() {
             return;
@@ -188,7 +189,7 @@ impl Cases {
         }
     }
 
-    /// A single case that holds whenever one of these does.
+    /// Returns a single case that holds whenever one of these does.
     fn join_all(self) -> Cases {
         let Some(case) = self.cases.into_iter().reduce(Case::join) else {
             return Cases::nothing();

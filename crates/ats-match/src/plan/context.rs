@@ -1,4 +1,4 @@
-//! The limits of plans, and the state that all code that makes one plan shares.
+//! Limits of plans, and the state shared by all code that makes one plan.
 
 use crate::spec::{Constant, Spec};
 use ats_term::exact;
@@ -6,18 +6,17 @@ use ats_term::image::Host;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// A plan has no more ranges or keys than this.
+/// Largest number of ranges or keys of a plan.
 pub const LIMIT: usize = 1000;
 
-/// The most steps, of some 50 ns each, that may be spent on a plan. A usual one takes a hundred;
-/// this is for those that would take longer to plan than to run.
+/// Largest number of steps, of some 50 ns each, for a plan. A usual plan takes a hundred; the limit
+/// stops specifications that would take longer to plan than to run.
 const MOST_STEPS: usize = 1_000_000;
 
-/// Of these, so many are kept for heads: without them, what guards say would be found out for
-/// nothing.
+/// Steps reserved for heads: without them, the results of the guards would be useless.
 const STEPS_FOR_HEADS: usize = MOST_STEPS / 2;
 
-/// The number of bytes that are copied in one step.
+/// Number of bytes that are copied in one step.
 const BYTES_PER_STEP: usize = 16;
 
 /// A specification for which a plan is being made.
@@ -41,9 +40,8 @@ impl<'s, H: Host> PlanContext<'s, H> {
         self.spec
     }
 
-    /// The first of all constants that are the same term (`=:=`) as this one. With only one name
-    /// for each, outlines of the same parts are equal, wherever in the specification the parts
-    /// stand.
+    /// Returns the first constant that is the same term (`=:=`) as this one. With one name for each
+    /// term, outlines of the same parts are equal wherever the parts occur in the specification.
     pub(super) fn name_of(&self, constant: Constant) -> Constant {
         let options = exact::Options {
             zeros: self.spec.zeros(),
@@ -54,14 +52,14 @@ impl<'s, H: Host> PlanContext<'s, H> {
         *self.names.borrow_mut().entry(key).or_insert(constant)
     }
 
-    /// Takes some of the steps that may be spent on guards. If they are not left, nothing more is
-    /// to be found out about guards.
+    /// Takes steps from the budget for guards. Returns `false` once it is exhausted: the analysis
+    /// of guards then stops.
     pub(super) fn spend_on_guards(&self, steps: usize) -> bool {
         self.spend(steps, STEPS_FOR_HEADS)
     }
 
-    /// Takes some of the steps that may be spent on heads, and those for copying so many bytes. If
-    /// they are not left, nothing more is to be found out.
+    /// Takes steps, and those for copying `bytes` bytes, from the budget for heads. Returns `false`
+    /// once it is exhausted: the analysis then stops.
     pub(super) fn spend_on_head(&self, steps: usize, bytes: usize) -> bool {
         self.spend(steps + bytes / BYTES_PER_STEP, 0)
     }
@@ -69,7 +67,7 @@ impl<'s, H: Host> PlanContext<'s, H> {
     fn spend(&self, steps: usize, reserve: usize) -> bool {
         let left = self.steps_left.get();
         let enough = left >= reserve && left - reserve >= steps;
-        // Once it was refused, it stays so.
+        // A refusal is final.
         self.steps_left.set(if enough {
             left - steps
         } else {

@@ -1,9 +1,9 @@
-//! From guards to cases.
+//! Conversion of guards to cases.
 //!
 //! A guard lets an object pass only if its value is `true`, and if it raises an exception the
-//! object does not pass. So two questions are enough: what must be so if an expression is `true`,
-//! and what if it is `false`. In both cases its arguments had values, which tells the types of some
-//! of them.
+//! object does not pass. So two questions are enough: which cases hold if an expression is `true`,
+//! and which if it is `false`. In both cases its arguments had values, which limits the types of
+//! some of them.
 
 use super::cases::Cases;
 use super::context::PlanContext;
@@ -19,30 +19,29 @@ use ats_term::image::Host;
 use ats_term::order::{Class, binary_prefix_bounds};
 use ats_term::{Kind, Term, TermRef};
 
-/// Below so many changes between "all of" and "one of", guards are not looked at.
+/// Number of alternations between "all of" and "one of" below which guards are ignored.
 const MOST_NESTED: usize = 64;
 
-/// The cost of looking at a simple guard, or of putting another condition to each range of a case,
-/// in steps.
+/// Cost in steps of visiting a simple guard, or of adding a condition to each range of a case.
 const CASE_STEPS: usize = 64;
 
-/// The number of ranges of all cases that are passed in a step when another case is added.
+/// Number of ranges visited in one step when another case is added.
 const RANGES_PER_STEP: usize = 16;
 
-/// Calls nested deeper than this, and what they are applied to, tell nothing.
+/// Nesting of calls below which calls and their arguments are ignored.
 const MOST_CALLS: usize = 32;
 
-/// Reads the guards of one clause.
+/// The analysis of the guards of one clause.
 pub(super) struct Guards<'s, H: Host> {
     spec: &'s Spec<H>,
     context: &'s PlanContext<'s, H>,
     head: &'s Head<'s, H>,
 }
 
-/// An expression, and the truth value that it has.
+/// An expression, and the truth value that it is assumed to have.
 type Claim = (ExpressionId, bool);
 
-/// The ways of making a claim of others.
+/// Ways in which a claim consists of others.
 enum Form {
     All(Range<ExpressionId>, bool),
     Any(Range<ExpressionId>, bool),
@@ -58,13 +57,13 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// The cases that must hold if all these guards are `true`.
+    /// Returns the cases that hold if all these guards are `true`.
     pub(super) fn cases(&self, guards: Range<ExpressionId>) -> Cases {
         self.all(guards.iter().rev().map(|guard| (guard, true)).collect(), 0)
     }
 
-    /// All these claims are so. Calls [`any`](Self::any), which calls it again, `depth` times in
-    /// all.
+    /// Returns the cases in which all these claims hold. Calls [`any`](Self::any), which calls it
+    /// again, `depth` times in all.
     fn all(&self, mut claims: Vec<Claim>, depth: usize) -> Cases {
         let mut cases = Cases::everything();
         while let Some((expression, value)) = claims.pop()
@@ -86,7 +85,7 @@ impl<'s, H: Host> Guards<'s, H> {
         cases
     }
 
-    /// One of these claims is so.
+    /// Returns the cases in which one of these claims holds.
     fn any(&self, mut claims: Vec<Claim>, depth: usize) -> Cases {
         let mut cases = Cases::nothing();
         while let Some((expression, value)) = claims.pop()
@@ -120,7 +119,7 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// The cases that must hold if the expression has this truth value.
+    /// Returns the cases that hold if the expression has this truth value.
     fn simple(&self, expression: ExpressionId, value: bool) -> Cases {
         if !self.context.spend_on_guards(CASE_STEPS) {
             return Cases::everything();
@@ -147,7 +146,7 @@ impl<'s, H: Host> Guards<'s, H> {
                     None => self.test(function, arguments, value),
                 })
             }
-            // Tuples, lists and maps are no truth values.
+            // Tuples, lists and maps are never booleans.
             Expression::Tuple(_) | Expression::List { .. } | Expression::Map { .. } => {
                 Cases::nothing()
             }
@@ -169,8 +168,8 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// The cases that must hold if the value of an expression has this relation to a constant,
-    /// which is the value of the expression `source`.
+    /// Returns the cases that hold if the value of an expression has this relation to a constant,
+    /// the value of the expression `source`.
     fn cases_of_relation(
         &self,
         expression: ExpressionId,
@@ -201,7 +200,7 @@ impl<'s, H: Host> Guards<'s, H> {
         self.limit(expression, relation.ranges(constant))
     }
 
-    /// The cases that must hold if the value of an expression is in these ranges.
+    /// Returns the cases that hold if the value of an expression is in these ranges.
     fn limit(&self, mut expression: ExpressionId, mut ranges: Ranges) -> Cases {
         for _ in 0..MOST_CALLS {
             if let Some(subject) = self.head.subject(expression) {
@@ -218,7 +217,7 @@ impl<'s, H: Host> Guards<'s, H> {
         Cases::everything()
     }
 
-    /// The cases that must hold if a call of something else than a comparison has this truth value.
+    /// Returns the cases that hold if a call other than a comparison has this truth value.
     fn test(&self, function: Function, arguments: Range<ExpressionId>, value: bool) -> Cases {
         let Some((classes, exact)) = test_classes(function) else {
             return Cases::everything();
@@ -235,7 +234,8 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// Tuples of a size with a first element, as `is_record/3` has them.
+    /// Returns the ranges of tuples with a given size and first element, as `is_record/3` tests
+    /// them.
     fn records(&self, arguments: Range<ExpressionId>) -> Option<Ranges> {
         let Expression::Constant(tag) = self.spec.expression(arguments.get(1)) else {
             return None;
@@ -274,7 +274,7 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// The ranges of all binaries that begin with the one that an expression is.
+    /// Returns the ranges of all binaries that begin with the binary that `source` evaluates to.
     fn binary_prefix(&self, source: ExpressionId) -> Option<Ranges> {
         let Expression::Constant(constant) = self.spec.expression(source) else {
             return None;
@@ -292,8 +292,8 @@ impl<'s, H: Host> Guards<'s, H> {
         }
     }
 
-    /// The cases that must hold because the arguments of all calls in an expression had the right
-    /// types.
+    /// Returns the cases that hold because the arguments of all calls in an expression had the
+    /// right types.
     fn types(&self, expression: ExpressionId) -> Cases {
         let mut cases = Cases::everything();
         let mut calls = vec![(expression, 0)];
@@ -314,7 +314,7 @@ impl<'s, H: Host> Guards<'s, H> {
         cases
     }
 
-    /// The value of an expression that has no variables, if it is easily found.
+    /// Returns the value of an expression without variables, if it is cheap to find.
     fn constant(&self, expression: ExpressionId) -> Option<Front> {
         enum Todo {
             Value(ExpressionId),
@@ -348,8 +348,8 @@ impl<'s, H: Host> Guards<'s, H> {
         Some(front)
     }
 
-    /// The value of simple arithmetic on constants of 64 bits. Nested calls are followed up to a
-    /// depth.
+    /// Returns the value of simple arithmetic on constants of 64 bits. Nested calls are followed up
+    /// to a depth.
     fn integer(&self, expression: ExpressionId, depth: usize) -> Option<i64> {
         let (function, arguments) = match self.spec.expression(expression) {
             Expression::Constant(constant) => return integer_constant(self.spec, constant),

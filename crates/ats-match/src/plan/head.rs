@@ -1,4 +1,4 @@
-//! From the head of a clause, and a case that its guards leave, to ranges of keys.
+//! Conversion of the head of a clause, limited by a case of its guards, to ranges of keys.
 
 use super::cases::{Case, Subject};
 use super::context::{LIMIT, PlanContext};
@@ -11,10 +11,10 @@ use ats_term::image::Host;
 use ats_term::order::Class;
 use std::collections::HashSet;
 
-/// The cost of looking at a part of a key, in steps.
+/// Cost of visiting a part of a key, in steps.
 const PART_STEPS: usize = 4;
 
-/// The part of an object that an expression gives.
+/// The part of an object that an expression evaluates to.
 #[derive(Clone, Copy)]
 enum Site {
     Object,
@@ -23,7 +23,7 @@ enum Site {
     Part(PatternId),
 }
 
-/// The head of a clause, as seen by code that looks for its key.
+/// The head of a clause, as seen by the search for its key.
 pub(super) struct Head<'s, H: Host> {
     spec: &'s Spec<H>,
     context: &'s PlanContext<'s, H>,
@@ -35,7 +35,7 @@ pub(super) struct Head<'s, H: Host> {
     slots: HashSet<Slot>,
 }
 
-/// The rest of a key.
+/// A part of a key that is still to be visited.
 #[derive(Clone, Copy)]
 enum Todo {
     Pattern(PatternId),
@@ -47,19 +47,19 @@ enum Todo {
     },
 }
 
-/// A key up to which it is known, and what is left of it.
+/// The front of a key that is known, and the parts still to be visited.
 #[derive(Clone)]
 struct State {
     front: Front,
-    /// The next part is the last.
+    /// Parts to visit; the next one is last.
     todo: Vec<Todo>,
-    /// Parts that can be one of several constants, and which one was chosen.
+    /// Parts that can be one of several constants, and the index of the chosen one.
     chosen: Vec<(Subject, usize)>,
 }
 
-/// The reason why a key is not known any further.
+/// Why the walk through a key stops.
 enum Stop<'c> {
-    /// It is complete.
+    /// The key is complete.
     Complete,
     /// The next part can be anything.
     Open,
@@ -70,7 +70,7 @@ enum Stop<'c> {
 }
 
 impl<'s, H: Host> Head<'s, H> {
-    /// `None` if no object that has a key can match.
+    /// Prepares the search; returns `None` if no object that has a key can match.
     pub(super) fn new(
         context: &'s PlanContext<'s, H>,
         clause: &'s Clause,
@@ -92,7 +92,7 @@ impl<'s, H: Host> Head<'s, H> {
         })
     }
 
-    /// The part of the key that the expression gives, if it is one.
+    /// Returns the part of the key that the expression evaluates to, if it is one.
     pub(super) fn subject(&self, expression: ExpressionId) -> Option<Subject> {
         if let Expression::Tuple(parts) = self.spec.expression(expression) {
             return self.is_key(parts).then_some(Subject::Key);
@@ -114,7 +114,7 @@ impl<'s, H: Host> Head<'s, H> {
         }
     }
 
-    /// Returns `true` if these are the parts of the key, put together again.
+    /// Returns `true` if these expressions are the parts of the key, put together again.
     fn is_key(&self, parts: Range<ExpressionId>) -> bool {
         let Some(Pattern::Tuple(pattern)) = self.key.map(|key| self.spec.pattern(key)) else {
             return false;
@@ -127,7 +127,7 @@ impl<'s, H: Host> Head<'s, H> {
             })
     }
 
-    /// Follows calls of `element/2` down to an object or a variable, and back.
+    /// Follows nested calls of `element/2` to the part of the object that they select.
     fn site(&self, mut expression: ExpressionId) -> Option<Site> {
         const MOST: usize = 8;
         let mut path = Vec::new();
@@ -168,14 +168,14 @@ impl<'s, H: Host> Head<'s, H> {
         };
         let part = (index < parts.len()).then(|| parts.get(index))?;
         match self.spec.pattern(part) {
-            // It may be bound in the key, too.
+            // A variable bound outside the key may occur in the key, too.
             Pattern::Variable(slot) => self.slots.contains(&slot).then_some(Site::Slot(slot)),
             _ if matches!(site, Site::Object) && Some(part) != self.key => None,
             _ => Some(Site::Part(part)),
         }
     }
 
-    /// The value of an expression that is a small integer.
+    /// Returns the value of an expression that is a small integer.
     pub(super) fn small_constant(&self, expression: ExpressionId) -> Option<i64> {
         match self.spec.expression(expression) {
             Expression::Constant(constant) => self.spec.constant(constant).as_small(),
@@ -183,7 +183,7 @@ impl<'s, H: Host> Head<'s, H> {
         }
     }
 
-    /// The keys of objects that the head can match in this case.
+    /// Returns the ranges of keys that the head can match in this case.
     pub(super) fn ranges(&self, case: &Case) -> Ranges {
         let parts = match self.key {
             Some(key) => Ranges::union_of(self.walk(key, case)),
@@ -225,7 +225,7 @@ impl<'s, H: Host> Head<'s, H> {
         found
     }
 
-    /// Goes on until a part is not a single constant.
+    /// Advances until a part is not a single constant.
     fn advance<'c>(&self, state: &mut State, case: &'c Case) -> Stop<'c> {
         let mut size = 0;
         while let Some(todo) = state.todo.pop() {
@@ -287,7 +287,7 @@ impl<'s, H: Host> Head<'s, H> {
     }
 }
 
-/// Makes a state of each constant that the next part can be, and ranges of the rest.
+/// Forks the walk: one state for each constant that the next part can be, and ranges for the rest.
 fn fork(
     state: &State,
     subject: Subject,
@@ -307,7 +307,7 @@ fn fork(
     }
 }
 
-/// Appends the constant that one of the ranges is.
+/// Appends the constant of one of the ranges.
 fn append(front: &mut Front, ranges: &Ranges, point: usize) {
     if let Some(interval) = ranges.iter().nth(point) {
         front.append(interval.from().bytes(), interval.from().outline());
@@ -326,7 +326,7 @@ fn key_slots<H: Host>(spec: &Spec<H>, key: PatternId) -> HashSet<Slot> {
                 patterns.extend(elements.iter());
                 patterns.push(tail);
             }
-            // The parts behind a map do not bound a key, but they do no harm either.
+            // The parts after a map do not bound a key, but appending them is harmless.
             Pattern::Map { .. } | Pattern::Any | Pattern::Literal(_) => {}
         }
     }

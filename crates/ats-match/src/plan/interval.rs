@@ -1,4 +1,4 @@
-//! Order keys without a gap between them.
+//! Intervals of order keys.
 //!
 //! # Invariant
 //! - INTERVAL-1. An interval that is a point spans the keys that are `==` to the terms of a
@@ -10,7 +10,7 @@ use ats_term::image::Host;
 use ats_term::order::{Class, prefix_end};
 use std::cmp::Ordering;
 
-/// A place between order keys.
+/// A bound between order keys.
 #[derive(Clone, Debug)]
 pub struct Cut {
     pub(super) bytes: Vec<u8>,
@@ -18,12 +18,12 @@ pub struct Cut {
     outline: Outline,
 }
 
-/// On which side of the terms that an outline stands for a [`Cut`] is.
+/// The side of the terms of an outline on which a [`Cut`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Before the first of them.
+    /// Before the first of these terms.
     Before,
-    /// After the last of them.
+    /// After the last of these terms.
     After,
 }
 
@@ -43,19 +43,19 @@ impl Cut {
         }
     }
 
-    /// The bytes: keys below them are before the cut, all others are after it. O(1).
+    /// Returns the bytes of the bound: smaller keys are before it, all others after it. O(1).
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// On which side of the terms that [`outline`](Cut::outline) stands for. O(1).
+    /// Returns the side of the terms of [`outline`](Cut::outline) on which the bound is. O(1).
     #[must_use]
     pub fn edge(&self) -> Edge {
         self.edge
     }
 
-    /// The front as text for people: before or after this term. O(1).
+    /// Returns the term that the bound precedes or follows, for display. O(1).
     #[must_use]
     pub fn outline(&self) -> &Outline {
         &self.outline
@@ -71,17 +71,17 @@ impl Cut {
     }
 }
 
-/// Keys without a gap.
+/// A contiguous set of order keys.
 #[derive(Clone, Debug)]
 pub struct Interval {
     pub(super) from: Cut,
-    /// `None`: to the end of all keys.
+    /// Upper bound; `None` is the end of all keys.
     pub(super) to: Option<Cut>,
     pub(super) point: bool,
 }
 
 impl Interval {
-    /// All keys.
+    /// Returns the interval of all keys.
     pub(super) fn everything() -> Interval {
         Interval {
             from: Cut::before(Front::default()),
@@ -90,12 +90,12 @@ impl Interval {
         }
     }
 
-    /// The terms that begin as this.
+    /// Returns the interval of the terms that begin like `front`.
     pub(super) fn prefix(front: &Front) -> Interval {
         Interval::everything().behind(front)
     }
 
-    /// The one key that a complete front is.
+    /// Returns the interval of the one key of a complete front.
     pub(super) fn point(front: &Front) -> Interval {
         Interval {
             point: true,
@@ -103,7 +103,7 @@ impl Interval {
         }
     }
 
-    /// The terms of a class.
+    /// Returns the interval of the terms of a class.
     pub(super) fn class(class: Class) -> Interval {
         let (from, to) = class.bounds();
         Interval {
@@ -113,7 +113,7 @@ impl Interval {
         }
     }
 
-    /// The terms before those that begin as this.
+    /// Returns the interval of the terms before those that begin like `front`.
     pub(super) fn before(front: Front) -> Interval {
         Interval {
             to: Some(Cut::before(front)),
@@ -121,7 +121,7 @@ impl Interval {
         }
     }
 
-    /// The terms after those that begin as this.
+    /// Returns the interval of the terms after those that begin like `front`.
     pub(super) fn after(mut front: Front) -> Interval {
         front.bytes = prefix_end(&front.bytes);
         Interval {
@@ -130,7 +130,7 @@ impl Interval {
         }
     }
 
-    /// The terms that begin as this, and those after them.
+    /// Returns the interval of the terms that begin like `front`, and of those after them.
     pub(super) fn from_on(front: Front) -> Interval {
         Interval {
             from: Cut::before(front),
@@ -138,7 +138,7 @@ impl Interval {
         }
     }
 
-    /// The terms that begin as this, and those before them.
+    /// Returns the interval of the terms that begin like `front`, and of those before them.
     pub(super) fn up_to(mut front: Front) -> Interval {
         front.bytes = prefix_end(&front.bytes);
         Interval {
@@ -147,7 +147,7 @@ impl Interval {
         }
     }
 
-    /// The interval between two fronts whose bytes are bounds by themselves.
+    /// Returns the interval between two fronts whose bytes are bounds by themselves.
     pub(super) fn between(from: Front, to: Front) -> Interval {
         Interval {
             from: Cut::before(from),
@@ -156,8 +156,8 @@ impl Interval {
         }
     }
 
-    /// The terms that begin as `front` and go on as the terms of this interval. A point stays none:
-    /// what goes on behind it is not known.
+    /// Returns the interval of the terms that begin with `front` and continue as the terms of this
+    /// interval. A point becomes a range, because the parts after it are unknown.
     pub(super) fn behind(&self, front: &Front) -> Interval {
         let to = match &self.to {
             Some(to) => Some(to.behind(front)),
@@ -175,19 +175,19 @@ impl Interval {
         }
     }
 
-    /// The lower bound, which is inclusive: its bytes are empty if there is none. O(1).
+    /// Returns the lower bound, which is inclusive. Its bytes are empty if there is none. O(1).
     #[must_use]
     pub fn from(&self) -> &Cut {
         &self.from
     }
 
-    /// The upper bound, which is exclusive, if there is one. O(1).
+    /// Returns the upper bound, which is exclusive, if there is one. O(1).
     #[must_use]
     pub fn to(&self) -> Option<&Cut> {
         self.to.as_ref()
     }
 
-    /// Returns `true` if it is a single order key, which is then that of [`from`](Interval::from).
+    /// Returns `true` if the interval is a single order key: the bytes of [`from`](Interval::from).
     /// O(1).
     #[must_use]
     pub fn is_point(&self) -> bool {
@@ -200,8 +200,8 @@ impl Interval {
         *self.from.bytes <= *key && self.to.as_ref().is_none_or(|to| *key < *to.bytes)
     }
 
-    /// The interval as text: `Key =:= ...`, `Key == ...`, or a condition on `Key`. `spec` is the
-    /// specification it was made from.
+    /// Renders the interval as text: `Key =:= ...`, `Key == ...`, or a condition on `Key`. `spec`
+    /// is the specification it was made from.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
         let text = |cut: &Cut| cut.outline.show(spec);
@@ -231,7 +231,7 @@ impl Interval {
         }
     }
 
-    /// Returns `true` if it is just all terms of one outline.
+    /// Returns `true` if the interval consists of the terms of one outline.
     fn is_outline(&self) -> bool {
         let tokens = self.from.outline.tokens();
         match &self.to {
@@ -256,17 +256,18 @@ impl Interval {
         self.from.bytes == other.from.bytes && self.compare_ends(other).is_eq()
     }
 
-    /// Returns `true` if there is no gap between this one and one that does not begin before it.
+    /// Returns `true` if no gap separates this interval from `later`, which does not begin before
+    /// it.
     pub(super) fn touches(&self, later: &Interval) -> bool {
         self.to
             .as_ref()
             .is_none_or(|to| later.from.bytes <= to.bytes)
     }
 
-    /// This one and all up to the end of one that does not begin before it.
+    /// Extends this interval to the end of `later`, which does not begin before it.
     pub(super) fn join(&mut self, later: Interval) {
         if self.is_same(&later) {
-            // Two constants that are `==`, but may not be the same.
+            // Both points are `==`, but they may not be the same term.
             if self.point && later.point && self.from.outline != later.from.outline {
                 self.from.outline = std::mem::take(&mut self.from.outline).loosen();
             }
@@ -281,11 +282,11 @@ impl Interval {
         }
     }
 
-    /// The intersection of both.
+    /// Returns the intersection of both.
     pub(super) fn meet(&self, other: &Interval) -> Option<Interval> {
         match (self.point, other.point) {
             (true, true) => {
-                // Both hold, so the stricter one does.
+                // Both conditions hold, so the stricter outline is kept.
                 let stricter = self.from.outline.looseness() <= other.from.outline.looseness();
                 let point = if stricter { self } else { other };
                 return self.is_same(other).then(|| point.clone());

@@ -1,9 +1,9 @@
-//! Numbers that are `==` but not the same term.
+//! Numbers that are equal (`==`) but not the same term.
 
 use ats_term::{Integer, Kind, Term, TermRef};
 
-/// All numbers that are `==` to this one, itself included: an integer and the floats that are
-/// exactly it, or one float. None if the term is no number. O(size).
+/// Returns all numbers that are `==` to this one, itself included: an integer and the floats with
+/// exactly its value, or one float. Returns none if the term is no number. O(size).
 pub(super) fn equal_numbers<T: TermRef>(number: T) -> Vec<Term> {
     let integer = match number.kind() {
         Kind::Float(value) if value.trunc() != value => {
@@ -25,10 +25,10 @@ pub(super) fn equal_numbers<T: TermRef>(number: T) -> Vec<Term> {
     std::iter::once(term_of(&integer)).chain(floats).collect()
 }
 
-/// The float that is exactly this integer, if there is one. Beyond 2^53 there are gaps between
+/// Returns the float with exactly this value, if there is one. Beyond 2^53 there are gaps between
 /// floats, so many integers have none.
 fn exact_float(integer: &Integer) -> Option<f64> {
-    // One that has 53 significant bits is converted without rounding.
+    // An integer of 53 significant bits converts without rounding.
     integer
         .to_float()
         .filter(|&value| Integer::from_float(value) == *integer)
@@ -102,7 +102,7 @@ mod tests {
                     key
                 };
                 prop_assert_eq!(key(form), key(&a));
-                // Whichever of them one starts from, the others are found.
+                // Each of the equal numbers leads to the same set.
                 prop_assert_eq!(equal_numbers(form), forms.clone());
             }
         }

@@ -1,4 +1,4 @@
-//! The front of a term, as it is known from head and guards.
+//! The known front of a term, derived from head and guards.
 
 use super::context::PlanContext;
 use super::number::equal_numbers;
@@ -16,9 +16,9 @@ pub enum Token {
     Tuple(usize),
     /// A list cell; head and tail follow.
     Cons,
-    /// This constant of the specification.
+    /// A constant of the specification.
     Constant(Constant, Equality),
-    /// This number, which was computed.
+    /// A number that was computed.
     Number(Term, Equality),
     /// Any term of this class. Only at the end.
     Class(Class),
@@ -26,7 +26,7 @@ pub enum Token {
     BeginsWith(Constant),
 }
 
-/// The condition between a constant and a term that stands in its place.
+/// The comparison by which a constant stands for terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equality {
     /// `=:=`
@@ -35,13 +35,13 @@ pub enum Equality {
     Equal,
 }
 
-/// A term of which perhaps only the front is known: its parts from left to right, at any depth. The
-/// parts that are missing can be anything.
+/// A term of which perhaps only the front is known: its parts from left to right, at any depth.
+/// Missing parts can be anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline(Vec<Token>);
 
 impl Outline {
-    /// The parts. O(1).
+    /// Returns the parts. O(1).
     #[must_use]
     pub fn tokens(&self) -> &[Token] {
         &self.0
@@ -51,7 +51,7 @@ impl Outline {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// The outline in which all that was `=:=` is `==`.
+    /// Returns the outline with every `=:=` replaced by `==`.
     pub(super) fn loosen(mut self) -> Outline {
         for token in &mut self.0 {
             if let Token::Constant(_, equality) | Token::Number(_, equality) = token {
@@ -61,7 +61,7 @@ impl Outline {
         self
     }
 
-    /// The number of parts that are only `==`.
+    /// Returns the number of parts compared only by `==`.
     pub(super) fn looseness(&self) -> usize {
         let loose = |token: &&Token| {
             matches!(
@@ -72,8 +72,8 @@ impl Outline {
         self.0.iter().filter(loose).count()
     }
 
-    /// The exact keys of all terms that a complete outline stands for; `None` if they are more than
-    /// `most` or too many to be told. O(size * number of keys).
+    /// Returns the exact keys of all terms of a complete outline; `None` if there are more than
+    /// `most`, or too many to enumerate. O(size * number of keys).
     pub(super) fn exact_keys<H: Host>(
         &self,
         spec: &Spec<H>,
@@ -96,7 +96,8 @@ impl Outline {
         )
     }
 
-    /// The parts from which exact keys are written: terms, and numbers of which there is a choice.
+    /// Returns the parts from which exact keys are written: terms, and choices between equal
+    /// numbers.
     fn parts<'s, H: Host>(&self, spec: &'s Spec<H>) -> Option<Vec<Part<'s, H>>> {
         let mut parts = Vec::new();
         for token in &self.0 {
@@ -121,7 +122,7 @@ impl Outline {
         Some(parts)
     }
 
-    /// The term in Erlang's syntax, with `_` for what is not known. Not recursive.
+    /// Renders the term in Erlang's syntax, with `_` for unknown parts. Not recursive.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
         const MOST: usize = 400;
@@ -208,12 +209,12 @@ enum Part<'s, H: Host> {
     Tuple(usize),
     Cons,
     Term(ImageRef<'s, H>),
-    /// One of these numbers.
+    /// One of these equal numbers.
     Choice(Vec<Term>),
 }
 
-/// Appends the parts of a term of which all that are `==` are meant. `None` if it has parts whose
-/// equal terms are not known: what stands in maps, funs and native records.
+/// Appends the parts of a term that stands for all terms `==` to it. Returns `None` for terms whose
+/// equals cannot be enumerated: maps, funs and native records.
 fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> Option<()> {
     let mut todo = vec![term];
     while let Some(term) = todo.pop() {
@@ -236,7 +237,7 @@ fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> O
     Some(())
 }
 
-/// The key with this number among all that the choices allow.
+/// Writes one exact key: `number` selects a combination of the choices.
 fn exact_key<H: Host>(
     parts: &[Part<'_, H>],
     mut number: usize,
@@ -258,7 +259,7 @@ fn exact_key<H: Host>(
     writer.into_bytes()
 }
 
-/// An outline with the front of the order key that its terms have in common.
+/// An outline, with the common front of its terms' order keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Front {
     pub(super) bytes: Vec<u8>,
@@ -306,13 +307,13 @@ impl Front {
         }
     }
 
-    /// Appends what is known of the next part.
+    /// Appends the known bytes and outline of the next part.
     pub(super) fn append(&mut self, bytes: &[u8], outline: &Outline) {
         self.bytes.extend_from_slice(bytes);
         self.outline.extend(outline);
     }
 
-    /// The cost of copying it.
+    /// Returns the cost of a copy.
     pub(super) fn size(&self) -> usize {
         self.bytes.len() + self.outline.0.len()
     }

@@ -17,7 +17,7 @@ impl Ranges {
         Ranges(vec![interval])
     }
 
-    /// The terms of these classes.
+    /// Returns the ranges of the terms of these classes.
     pub(super) fn classes(classes: &[Class]) -> Ranges {
         Ranges::union_of(
             classes
@@ -27,7 +27,7 @@ impl Ranges {
         )
     }
 
-    /// The union of these intervals, which are in any order. O(n log n).
+    /// Unites intervals, which are in any order. O(n log n).
     pub(super) fn union_of(mut intervals: Vec<Interval>) -> Ranges {
         intervals.sort_by(|a, b| a.from.bytes.cmp(&b.from.bytes));
         let mut ranges: Vec<Interval> = Vec::with_capacity(intervals.len());
@@ -40,8 +40,8 @@ impl Ranges {
         Ranges(ranges)
     }
 
-    /// The union of both. O(sum of the sizes), or for a single interval O(log n) and moving those
-    /// behind it.
+    /// Unites both sets. O(sum of the sizes), or for a single interval O(log n) plus the shift of
+    /// those behind it.
     pub(super) fn union(mut self, mut other: Ranges) -> Ranges {
         if other.0.len() == 1 {
             other
@@ -77,13 +77,13 @@ impl Ranges {
             .for_each(|next| self.0[joined].join(next));
     }
 
-    /// The intersection of both. O(sum of the sizes).
+    /// Intersects both sets. O(sum of the sizes).
     pub(super) fn intersection(&self, other: &Ranges) -> Ranges {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut found = Vec::new();
         while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
             found.extend(left.meet(right));
-            // The one that ends first cannot meet another.
+            // The interval that ends first cannot meet another one.
             if left.compare_ends(right).is_le() {
                 a.next();
             } else {
@@ -93,7 +93,7 @@ impl Ranges {
         Ranges(found)
     }
 
-    /// The complement. O(n).
+    /// Returns the complement. O(n).
     pub(super) fn complement(&self) -> Ranges {
         let mut found = Vec::new();
         let mut from = Some(Interval::everything().from);
@@ -115,13 +115,13 @@ impl Ranges {
         Ranges(found)
     }
 
-    /// The terms that begin as `front` and go on as these.
+    /// Returns the ranges of the terms that begin with `front` and continue as these.
     pub(super) fn behind(&self, front: &Front) -> Ranges {
         let intervals = self.0.iter().map(|interval| interval.behind(front));
         Ranges::union_of(intervals.collect())
     }
 
-    /// The same or more, with at most so many intervals, at least one.
+    /// Returns a superset with at most `most` intervals, at least one.
     pub(super) fn coarsen(mut self, most: usize) -> Ranges {
         while self.0.len() > most.max(1) {
             let mut pairs = self.0.into_iter();
@@ -142,35 +142,35 @@ impl Ranges {
         self.0
     }
 
-    /// Returns `true` if the keys are the same; the outlines may differ.
+    /// Returns `true` if both sets have the same keys; the outlines may differ.
     pub(super) fn is_same(&self, other: &Ranges) -> bool {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| a.is_same(b))
     }
 
-    /// The intervals in ascending order. O(1) for each.
+    /// Returns the intervals in ascending order. O(1) for each.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Interval> + ExactSizeIterator {
         self.0.iter()
     }
 
-    /// The number of intervals. O(1).
+    /// Returns the number of intervals. O(1).
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns `true` if no key is in it. O(1).
+    /// Returns `true` if the set is empty. O(1).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns `true` if every key is in it. O(1).
+    /// Returns `true` if the set has every key. O(1).
     #[must_use]
     pub fn is_everything(&self) -> bool {
         matches!(&*self.0, [all] if all.from.bytes.is_empty() && all.to.is_none())
     }
 
-    /// Returns `true` if an order key is in it. O(log n).
+    /// Returns `true` if an order key is in the set. O(log n).
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let after = self

@@ -1,5 +1,4 @@
-//! Relations of values to constants that comparisons state, and the ranges in which they put the
-//! values.
+//! Relations of values to constants that comparisons state, and the ranges that follow from them.
 
 use super::interval::Interval;
 use super::outline::Front;
@@ -15,7 +14,7 @@ pub(super) enum Relation {
     AtLeast,
     Equal,
     Same,
-    /// Not equal, or not the same: that leaves nearly everything.
+    /// Different, or not the same term: excludes hardly anything.
     Different,
 }
 
@@ -33,7 +32,7 @@ impl Relation {
         })
     }
 
-    /// The relation if the comparison is false.
+    /// Returns the relation that holds if the comparison is false.
     pub(super) fn of_negated(function: Function) -> Option<Relation> {
         Some(match function {
             Function::Less => Relation::AtLeast,
@@ -47,7 +46,7 @@ impl Relation {
         })
     }
 
-    /// The relation with both sides exchanged.
+    /// Returns the relation with both sides exchanged.
     pub(super) fn flip(self) -> Relation {
         match self {
             Relation::Less => Relation::Greater,
@@ -62,7 +61,7 @@ impl Relation {
         matches!(self, Relation::Equal | Relation::Same)
     }
 
-    /// All terms that have the relation to a constant.
+    /// Returns the ranges of all terms with this relation to a constant.
     pub(super) fn ranges(self, mut constant: Front) -> Ranges {
         Ranges::one(match self {
             Relation::Less => Interval::before(constant),

@@ -5,8 +5,8 @@ use ats_term::order::Class;
 
 const LIST: &[Class] = &[Class::Nil, Class::Cons];
 
-/// The classes of the first argument of a test that is `true`, and `true` if the test is `true` of
-/// all such terms.
+/// Returns the classes of the first argument if a test is `true`, and `true` if all terms of these
+/// classes pass.
 pub(super) fn test_classes(function: Function) -> Option<(&'static [Class], bool)> {
     Some(match function {
         Function::IsAtom => (&[Class::Atom], true),
@@ -28,7 +28,8 @@ pub(super) fn test_classes(function: Function) -> Option<(&'static [Class], bool
     })
 }
 
-/// The classes that argument `at`, from 0, must be of, or the function raises an exception.
+/// Returns the classes that argument `at`, from 0, must be of; the function raises an exception
+/// otherwise.
 pub(super) fn argument_classes(function: Function, at: usize) -> Option<&'static [Class]> {
     Some(match (function, at) {
         (Function::Hd | Function::Tl, _) => &[Class::Cons],

@@ -6,7 +6,7 @@ use ats_match::{Function, FunctionSet, Options};
 use ats_term::term::{Bits, ExternalFun, Identifier};
 use ats_term::{Atom, Term, Zeros};
 
-/// Terms of every type and at the edges of the representations.
+/// Returns terms of every type, and at the edges of the representations.
 fn interesting() -> Vec<Term> {
     let name = |text| Atom::new(text).expect("a short text");
     let identifier =
@@ -77,8 +77,8 @@ fn interesting() -> Vec<Term> {
     terms
 }
 
-/// Calls of a function with all combinations of arguments, which are elements of the object,
-/// constants, or made on the way.
+/// Returns calls of a function with all combinations of arguments, which are elements of the
+/// object, constants, or computed.
 fn calls(function: Function) -> Vec<(Term, Term)> {
     let terms = interesting();
     let some: Vec<Term> = terms.iter().step_by(6).cloned().collect();
@@ -114,7 +114,7 @@ fn calls(function: Function) -> Vec<(Term, Term)> {
         .collect()
 }
 
-/// A specification that returns what the expression is.
+/// Returns a specification whose result is the value of the expression.
 fn in_body(expression: &Term, object: &Term) -> Term {
     let arguments = object
         .as_tuple()
@@ -195,7 +195,8 @@ fn zeros_follow_the_option() {
         run(&spec, &object, options).is_some()
     };
     let (yes, both) = (atom("true"), tuple([variable(1), variable(2)]));
-    // Variables and `=:=` follow the option, `==` does not care, and literals of heads always do.
+    // Variables and `=:=` follow the option, `==` ignores it, and literals in heads always
+    // distinguish zeros.
     assert!(run(tuple([variable(1), variable(1)]), yes.clone(), &same));
     assert!(!run(
         tuple([variable(1), variable(1)]),

@@ -1,4 +1,4 @@
-//! Specifications that keep keys.
+//! The proof that a specification keeps keys.
 
 use crate::common::{atom, call, float, int, list, map, options, tuple, variable};
 use ats_match::{Program, parse};
@@ -77,7 +77,7 @@ fn constants() {
     let pair = tuple([int(1), list([int(2)])]);
     assert!(key(pair.clone(), constant(pair.clone())));
     assert!(!key(pair.clone(), constant(tuple([pair.clone()]))));
-    // A constant part, and after it variables again.
+    // A constant part, followed by further variables.
     let head = tuple([tuple([int(1)]), variable(4)]);
     assert!(key(
         head.clone(),
@@ -116,10 +116,10 @@ fn the_key_is_taken_from_the_object() {
     assert!(!key(atom("_"), element(int(2), "$$")));
     assert!(!key(atom("_"), call("hd", [atom("$_")])));
     assert!(!key(atom("_"), call("const", [element(int(2), "$_")])));
-    // Not inside a key.
+    // A call that reads the key is no proof inside a larger key.
     let head = tuple([atom("_")]);
     assert!(!key(head, tuple([tuple([element(int(2), "$_")])])));
-    // A head without a key says nothing.
+    // A head without a key proves nothing.
     let made = tuple([tuple([int(1), element(int(2), "$_")])]);
     assert!(!keeps(atom("_"), vec![made.clone()], 2));
     assert!(!keeps(tuple([atom("_")]), vec![made], 2));

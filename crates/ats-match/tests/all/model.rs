@@ -1,4 +1,4 @@
-//! Random specifications on random objects, against a model that is as simple as can be.
+//! Random specifications on random objects, compared with a simple model.
 
 use crate::common::*;
 use ats_term::Term;
@@ -9,7 +9,7 @@ fn object() -> BoxedStrategy<Term> {
     vec(small_term(), 1..4).prop_map(tuple).boxed()
 }
 
-/// A head that is likely to match this object: some of its parts become variables.
+/// Returns a head that is likely to match this object: some of its parts become variables.
 fn near(object: &Term, choices: &mut dyn Iterator<Item = u8>) -> Term {
     let choice = choices.next().unwrap_or(0);
     match (choice, object) {
@@ -35,7 +35,7 @@ fn near(object: &Term, choices: &mut dyn Iterator<Item = u8>) -> Term {
     }
 }
 
-/// The numbers of the variables that a head may bind, and does.
+/// Returns the numbers of the variables that a head binds.
 fn bound_variables(head: &Term) -> Vec<u32> {
     let text = head.to_string();
     let numbers = (0..4).chain([1000]);
@@ -74,7 +74,7 @@ fn keep_bound(expression: &Term, variables: &[u32]) -> Term {
     }
 }
 
-/// A clause for this object.
+/// Returns a clause for this object.
 fn clause(head: Term, guards: &[Term], body: &[Term]) -> Term {
     let variables = bound_variables(&head);
     let bind = |expressions: &[Term]| list(expressions.iter().map(|e| keep_bound(e, &variables)));
@@ -87,7 +87,7 @@ proptest! {
     #[test]
     fn heads_match_as_in_the_model(object in object(), head in head()) {
         let spec = list([tuple([head, Term::Nil, list([atom("$$")])])]);
-        // A key of a map may be a variable.
+        // Specifications with a variable as a key of a map are rejected.
         prop_assume!(ats_match::parse(&spec, &options()).is_ok());
         prop_assert_eq!(run(&spec, &object, &options()), model::run(&spec, &object));
     }

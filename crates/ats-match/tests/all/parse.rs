@@ -1,4 +1,4 @@
-//! Reading specifications: what they become, and what is refused.
+//! The parser: results and errors.
 
 use crate::common::{atom, back_to_term, call, int, list, map, options, tuple, variable};
 use ats_match::spec::{Expression, Pattern};
@@ -205,7 +205,7 @@ fn deep_terms_are_read() {
     assert_eq!(spec.variables(&spec.clauses()[0]), [1, 2]);
 }
 
-/// The term that a pattern was made from.
+/// Returns the term that a pattern was parsed from.
 fn unparse_pattern(spec: &Spec<TermHost>, variables: &[u32], pattern: Pattern) -> Term {
     let part = |id| unparse_pattern(spec, variables, spec.pattern(id));
     match pattern {
@@ -223,8 +223,8 @@ fn unparse_pattern(spec: &Spec<TermHost>, variables: &[u32], pattern: Pattern) -
     }
 }
 
-/// The pairs without those that have the key of a later one. Terms that are written in different
-/// ways may be one key, as 1 and `{const, 1}`, and then the last one counts.
+/// Drops pairs whose key occurs again later. Different expressions may have the same value, such as
+/// 1 and `{const, 1}`; then the last one counts.
 fn last_of_each(pairs: impl Iterator<Item = (Term, Term)>) -> Vec<(Term, Term)> {
     let mut distinct: Vec<(Term, Term)> = Vec::new();
     for (key, value) in pairs {
@@ -234,7 +234,7 @@ fn last_of_each(pairs: impl Iterator<Item = (Term, Term)>) -> Vec<(Term, Term)> 
     distinct
 }
 
-/// The term that an expression was made from, or one that means the same.
+/// Returns the term that an expression was parsed from, or one with the same meaning.
 fn unparse_expression(spec: &Spec<TermHost>, variables: &[u32], expression: Expression) -> Term {
     let part = |id| unparse_expression(spec, variables, spec.expression(id));
     let named = |name: &str, parts: Vec<Term>| call(name, parts);
@@ -267,7 +267,7 @@ proptest! {
     #[test]
     fn heads_come_back(head in crate::common::head()) {
         let Ok(spec) = spec(head.clone(), vec![], vec![int(1)]) else {
-            // A key of a map is a variable.
+            // The head has a variable as a key of a map.
             return Ok(());
         };
         let clause = spec.clauses()[0];

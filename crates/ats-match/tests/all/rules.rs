@@ -95,7 +95,7 @@ fn literals_are_exact() {
 
 #[test]
 fn an_object_of_another_size_is_not_mistaken() {
-    // The image of {7, <<...>>} has a third word, which is not that of an element.
+    // The image of {7, <<...>>} has a third word, which is no element.
     let object = tuple([int(7), Term::from("abcdefgh")]);
     let mut builder = ImageBuilder::<&Term>::new(Zeros::Distinct);
     builder.encode_object(&object).expect("a tuple");
@@ -127,12 +127,12 @@ fn repeated_variables_are_the_same_term() {
     assert!(matches(Term::from("ab"), Term::from("ab")));
     let deep = list([tuple([int(1)]), map([(int(1), Term::from("x"))])]);
     assert!(matches(deep.clone(), deep.clone()) && !matches(deep.clone(), list([tuple([int(1)])])));
-    // The tail of one list is a list as any other.
+    // The tail of a list is bound as a list of its own.
     let head = tuple([Term::list_with_tail([atom("_")], variable(1)), variable(1)]);
     let object = |tail: Term| tuple([list([int(1), int(2), Term::from("x")]), tail]);
     let matches = |tail: Term| bindings(head.clone(), &object(tail)).is_some();
     assert!(matches(list([int(2), Term::from("x")])) && !matches(list([int(2), Term::from("y")])));
-    // Bound in one place inside a map, and compared in another.
+    // Bound inside a map, and compared outside it.
     let head = tuple([
         map([(atom("k"), list([variable(3)]))]),
         tuple([variable(3)]),
@@ -350,7 +350,7 @@ fn terms_are_made() {
         ),
         map([(int(5), int(1)), (atom("k"), list([int(5)]))])
     );
-    // Two keys become one; the one whose expression comes later in the order of terms counts.
+    // Both keys evaluate to one; the pair whose key expression is later in term order counts.
     let pairs = [(int(5), atom("first")), (x.clone(), atom("second"))];
     assert_eq!(body(map(pairs), int(5)), map([(int(5), atom("second"))]));
     assert_eq!(body(atom("_"), int(1)), atom("_"));
@@ -607,17 +607,16 @@ fn results_in_images_own_their_resources() {
     assert!(again.owns());
     let words = again.take().words().to_vec();
     drop(again);
-    // Now the first image lets go of it. The resource that the words of the second own keeps it
+    // The first image is dropped; the resource owned by the words of the second keeps the binary
     // alive.
     builder.discard();
-    // SAFETY: the words were built for this host, and own what they refer to until they are
-    // released.
+    // SAFETY: the words were built for this host, and own their resources until they are released.
     let object = unsafe { Object::<TermHost>::from_words(&words) };
     let expected = tuple([large.clone(), list([large.clone()])]);
     assert_eq!(crate::common::back_to_term(object.term()), expected);
     drop(expected);
-    // SAFETY: this test has taken what the words own out of the builder, and does not use them
-    // afterwards.
+    // SAFETY: this test took ownership of the words' resources from the builder, and does not use
+    // the words afterwards.
     unsafe { release_all::<TermHost>(&words) };
     assert_eq!(count(), before - 1);
 }

@@ -1,15 +1,14 @@
-//! The work that a run does for large terms, and its limit. It is counted, not timed.
+//! The work of a run on large terms, and its limit. Work is counted in steps, not timed.
 
 use crate::common::{Here, atom, call, float, int, list, map, options, tuple, variable};
 use ats_match::{Machine, Program, parse};
 use ats_term::image::{ImageBuilder, TermHost};
 use ats_term::{Term, Zeros};
 
-/// The steps of a small comparison.
+/// Steps of a small comparison.
 const FEW: usize = 50;
 
-/// The outcome of a run that may take so many steps: whether the guard passed, or `None` if the run
-/// gave up.
+/// Runs a guard with a limit of `most` steps. Returns its result, or `None` if the run gave up.
 fn guard(guard: &Term, parts: &[Term], most: usize) -> Option<bool> {
     let head = tuple((1..=parts.len() as u32).map(variable));
     let spec = list([tuple([head, list([guard.clone()]), list([int(1)])])]);
@@ -21,7 +20,7 @@ fn guard(guard: &Term, parts: &[Term], most: usize) -> Option<bool> {
     machine.limit(most);
     let passes = machine.run(&program, builder.object(), &Here).is_some();
     if machine.gave_up() {
-        // Until there is a new limit, nothing has a result.
+        // Without a new limit, later runs have no result, either.
         assert!(machine.run(&program, builder.object(), &Here).is_none());
         machine.limit(usize::MAX);
         let _ = machine.run(&program, builder.object(), &Here);
@@ -87,7 +86,7 @@ fn a_long_comparison_is_given_up() {
                 "{name}"
             );
         }
-        // Of made terms, too, and of large constants.
+        // The same with made terms and large constants.
         let pair = |of: u32| tuple([tuple([variable(of), int(1)])]);
         let comparison = call("==", [pair(1), pair(2)]);
         assert_eq!(guard(&comparison, &[term.clone(), term.clone()], FEW), None);
@@ -127,10 +126,10 @@ fn other_functions_of_large_terms_take_few_steps() {
             "{test}"
         );
     }
-    // A key that is a large binary is compared with others, not copied.
+    // A large binary as a key is compared, not copied.
     let key = call("is_map_key", [variable(1), call("const", [map.clone()])]);
     assert_eq!(guard(&key, std::slice::from_ref(binary), FEW), Some(false));
-    // Products of large integers are given up.
+    // Products of large integers exceed the limit.
     let product = call(">", [call("*", [variable(1), variable(1)]), int(1)]);
     let factor = Term::integer(false, &vec![7; 1 << 16]);
     assert_eq!(guard(&product, std::slice::from_ref(&factor), 1000), None);
@@ -140,7 +139,7 @@ fn other_functions_of_large_terms_take_few_steps() {
     );
 }
 
-/// A map that was made shows its keys in another order than one of an image.
+/// A made map has its keys in another order than a map of an image.
 #[test]
 fn made_maps_are_compared_with_others() {
     let keys = [

@@ -67,7 +67,7 @@ pub(crate) fn back_to_term(term: ImageRef<'_, TermHost>) -> Term {
     builder.finish(built).expect("it was a term before")
 }
 
-/// Maps of those pairs whose keys differ.
+/// Makes maps of the pairs whose keys differ.
 fn some_map(pairs: Vec<(Term, Term)>) -> Term {
     let mut distinct: Vec<(Term, Term)> = Vec::new();
     for (key, value) in pairs {
@@ -78,7 +78,7 @@ fn some_map(pairs: Vec<(Term, Term)>) -> Term {
     map(distinct)
 }
 
-/// Terms out of few, so that equal ones meet.
+/// Generates terms from a small set, so that equal ones meet.
 pub(crate) fn small_term() -> BoxedStrategy<Term> {
     let leaf = prop_oneof![
         4 => (-2i64..6).prop_map(Term::Int),
@@ -103,7 +103,7 @@ pub(crate) fn small_term() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Heads; some have a variable as the key of a map.
+/// Generates heads, some with a variable as the key of a map.
 pub(crate) fn head() -> BoxedStrategy<Term> {
     let leaf = prop_oneof![
         4 => (0u32..4).prop_map(variable),
@@ -123,7 +123,7 @@ pub(crate) fn head() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Expressions with variables of numbers below `variables`.
+/// Generates expressions with variables of numbers below `variables`.
 pub(crate) fn expression(variables: u32) -> BoxedStrategy<Term> {
     let leaf = prop_oneof![
         6 => (0..variables).prop_map(variable),
@@ -151,7 +151,7 @@ pub(crate) fn expression(variables: u32) -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// A place to run programs that has a process and a node.
+/// An environment with a process and a node.
 pub(crate) struct Here;
 
 // SAFETY: all words are those of atoms of owned terms.
@@ -194,7 +194,7 @@ fn run_program(program: &Program<TermHost>, object: &Term, options: &Options) ->
     let term = sink.finish(built).expect("a term");
     assert_eq!(outcome.is_true(), term == atom("true"));
 
-    // The result can be put in an image, too.
+    // The result can also be encoded as an image.
     let mut again = ImageBuilder::new(options.zeros);
     match again.encode_object(outcome.term()) {
         Ok(()) => assert_eq!(back_to_term(again.object().term()), term),

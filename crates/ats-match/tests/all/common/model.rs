@@ -1,5 +1,4 @@
-//! The meaning of a specification, said as directly as possible: recursive, on owned terms, without
-//! any thought of speed.
+//! A model of match specifications, as direct as possible: recursive, on owned terms, and slow.
 
 use super::{atom, call, int, list, tuple};
 use ats_term::term::{Bits, Map};
@@ -14,7 +13,7 @@ struct Exception;
 
 type Value = Result<Term, Exception>;
 
-/// The terms to which the variables are bound.
+/// Values of the variables.
 type Bindings = BTreeMap<u32, Term>;
 
 /// Returns the result of the specification for an object.
@@ -86,7 +85,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The value of an expression. In a body, what fails is `'EXIT'`.
+    /// Evaluates an expression. In a body, a failure gives `'EXIT'`.
     fn value(&self, expression: &Term) -> Value {
         match self.attempt(expression) {
             Err(Exception) if self.in_body => Ok(atom("EXIT")),
@@ -182,7 +181,7 @@ fn truth(value: bool) -> Term {
     atom(if value { "true" } else { "false" })
 }
 
-/// The integer a term is.
+/// Returns the integer that a term is.
 fn integer(term: &Term) -> Result<BigInt, Exception> {
     match term {
         Term::Int(value) => Ok(BigInt::from(*value)),
@@ -199,7 +198,7 @@ fn from_integer(value: &BigInt) -> Term {
     Term::integer(sign == Sign::Minus, &magnitude)
 }
 
-/// The float a number is or can be.
+/// Returns the float that a number is or can be converted to.
 fn float(term: &Term) -> Result<f64, Exception> {
     if let Term::Float(value) = term {
         return Ok(value.get());
@@ -225,7 +224,7 @@ fn is_float(term: &Term) -> bool {
     matches!(term, Term::Float(_))
 }
 
-/// A rounded float as an integer.
+/// Converts a rounded float to an integer.
 fn from_rounded(value: f64) -> Term {
     let text = format!("{value:.0}");
     from_integer(&text.parse().expect("digits"))

@@ -1,4 +1,4 @@
-//! Plans: that nothing is left out, and that they are as narrow as they should be.
+//! Plans: sound (no match is left out) and narrow.
 
 mod narrow;
 mod read;

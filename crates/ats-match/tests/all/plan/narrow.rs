@@ -1,4 +1,4 @@
-//! That plans are as narrow as they should be, form by form.
+//! Plans are as narrow as they should be, form by form.
 
 use super::read::term;
 use super::{exact_key, hash_keys, order_key, ordered_ranges, parse_spec};
@@ -27,7 +27,7 @@ fn expect_all(clauses: &[(&str, &str)], ranges: &[&str]) {
     assert_eq!(shown, ranges, "{clauses:?}");
 }
 
-/// Checks the keys for a hash table whose key is the first element. `None`: all.
+/// Checks the keys for a hash table whose key is the first element; `None` stands for all keys.
 #[track_caller]
 fn expect_keys(head: &str, guards: &str, keys: Option<&[&str]>) {
     let spec = parse_spec(&spec_of(&[(head, guards)]), Zeros::Distinct);
@@ -125,7 +125,7 @@ fn comparisons() {
     ] {
         expect("{'$1','$2'}", guard, &[range]);
     }
-    // Whatever stands for the key.
+    // Each way to write the key in a guard.
     expect("'_'", "{'>',{element,1,'$_'},5}", &["5 < Key"]);
     expect("'$1'", "{'>',{element,1,'$1'},5}", &["5 < Key"]);
     expect("'$1'", "{'>',{element,2,'$1'},5}", ALL);
@@ -483,7 +483,7 @@ fn keys_of_hash_tables() {
             "{1.0,[b,2.0|c]}",
         ]),
     );
-    // Only what is compared with == has several forms.
+    // Only a number compared by == stands for several keys.
     expect_keys("{{2,'$1'}}", "{'==','$1',1}", Some(&["{2,1}", "{2,1.0}"]));
     expect_keys("{{2,'$1'}}", "{'=:=','$1',{'+',1,1}}", Some(&["{2,2}"]));
     expect_keys("{'$1'}", "{'==','$1',#{a=>1}}", None);
@@ -533,7 +533,7 @@ fn zeros_are_one_key_if_they_are_the_same() {
     assert_eq!(keys, expected);
 }
 
-/// `{'orelse', ...}` of so many guards.
+/// Returns `{'orelse', ...}` of `count` guards.
 fn one_of(count: usize, guard: impl Fn(usize) -> String) -> String {
     let guards: Vec<String> = (0..count).map(guard).collect();
     format!("{{'orelse',{}}}", guards.join(","))
@@ -569,7 +569,7 @@ fn many_keys_are_looked_up_one_by_one() {
     assert_eq!(hash_keys(&product(40, 50), 0), Keys::All);
     let ranges = ordered_ranges(&product(40, 50), 0);
     assert!(ranges.len() <= LIMIT && !ranges.is_everything());
-    // Too many: wider, but not everything.
+    // Too many pairs: the plan gets wider, but not unlimited.
     let spec = spec_of(&pairs(LIMIT + 1));
     assert!(ordered_ranges(&spec, 0).len() <= LIMIT);
     let spec = spec_of(&one_of(3 * LIMIT, |i| format!("{{'=:=','$1',{i}}}")));
@@ -636,7 +636,7 @@ fn deep_keys() {
     const DEPTH: usize = 20_000;
     let wraps: [fn(Term) -> Term; 2] = [|part| tuple([part]), |part| list([part])];
     for wrap in wraps {
-        // All is known but the inmost.
+        // Everything but the innermost part is known.
         let head = tuple([nest(DEPTH, "'$1'", wrap)]);
         let (ranges, keys) = plans(head.clone(), term("{'=:=','$1',7}"));
         assert!(ranges.len() == 1 && ranges.iter().all(Interval::is_point));
@@ -646,7 +646,7 @@ fn deep_keys() {
         let constant = call("const", [nest(DEPTH, "7", wrap)]);
         let (_, keys) = plans(term("{'$1'}"), call("==", [term("'$1'"), constant]));
         assert!(matches!(keys, Keys::These(keys) if keys.len() == 2));
-        // So deep that it is not worth the time: nothing is left out.
+        // A head too deep to analyse: the plan leaves nothing out.
         let (ranges, _) = plans(
             tuple([nest(20 * DEPTH, "'$1'", wrap)]),
             term("{'=:=','$1',7}"),
@@ -670,7 +670,7 @@ fn deep_guards() {
         call("orelse", [part, term("{'==','$1',a}")])
     });
     assert_eq!(plan(or).len(), 2);
-    // A guard that is so deep need not be understood.
+    // Guards nested too deeply may be ignored.
     let three = || term("3");
     plan(nest(DEPTH, "{'>','$1',7}", |part| call("hd", [part])));
     plan(call(

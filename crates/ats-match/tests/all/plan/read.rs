@@ -1,9 +1,9 @@
-//! Terms from text, so that tests can be read.
+//! A reader of terms from text, which keeps tests readable.
 
 use crate::common::{atom, float, map, tuple};
 use ats_term::Term;
 
-/// The term that a text in Erlang's syntax stands for. Binaries are written `<<"text">>`.
+/// Reads a term in Erlang's syntax. Binaries are written `<<"text">>`.
 pub(crate) fn term(text: &str) -> Term {
     let mut reader = Reader { rest: text };
     let term = reader.term();

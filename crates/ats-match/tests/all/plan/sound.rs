@@ -1,4 +1,4 @@
-//! That plans leave nothing out: random specifications, objects that the model accepts.
+//! Plans leave nothing out: random specifications on objects that the model accepts.
 
 use super::{exact_key, hash_keys, order_key, ordered_ranges, parse_spec};
 use crate::common::model::run;
@@ -14,13 +14,13 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// Returns `true` if an object passes the head and the guards of one of the clauses, which all have
-/// the body `[true]`.
+/// Returns `true` if an object passes the head and the guards of a clause; every body must be
+/// `[true]`.
 fn accepts(spec: &Term, object: &Term) -> bool {
     run(spec, object).is_some()
 }
 
-/// The most variables that heads have.
+/// Largest number of variables in a head.
 const VARIABLES: u32 = 4;
 
 fn key() -> BoxedStrategy<Term> {
@@ -34,16 +34,16 @@ fn key() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Makes heads from objects: parts of them become variables and `'_'`, as the numbers say.
+/// A maker of heads from objects: `numbers` decides which parts become variables and `'_'`.
 struct Heads<'n, N> {
     numbers: &'n mut N,
-    /// The number of variables of the head.
+    /// Number of variables bound so far.
     bound: u32,
 }
 
 impl<N: Iterator<Item = u8>> Heads<'_, N> {
-    /// A head that matches an object, mostly. It is seldom a variable, which would say nothing of
-    /// the key.
+    /// Returns a head that mostly matches the object. It is seldom a variable, which would not
+    /// limit the key.
     fn head(&mut self, object: &Term) -> Term {
         if self.numbers.next().is_some_and(|number| number < 16) {
             return self.variable(1);
@@ -52,7 +52,7 @@ impl<N: Iterator<Item = u8>> Heads<'_, N> {
         tuple(parts.map(|part| self.pattern(part)).collect::<Vec<_>>())
     }
 
-    /// A new variable, or sometimes, and if there are enough, one that occurred before.
+    /// Returns a new variable, or sometimes one that occurred before.
     fn variable(&mut self, number: u8) -> Term {
         if self.bound == VARIABLES || number == 0 {
             return variable(self.bound.saturating_sub(1));
@@ -82,7 +82,7 @@ impl<N: Iterator<Item = u8>> Heads<'_, N> {
     }
 }
 
-/// A part of a term, or itself.
+/// Returns a part of a term, or the term itself.
 fn part_of(term: &Term, numbers: &mut impl Iterator<Item = u8>) -> Term {
     let number = usize::from(numbers.next().unwrap_or(0));
     let part = match term {
@@ -96,7 +96,7 @@ fn part_of(term: &Term, numbers: &mut impl Iterator<Item = u8>) -> Term {
     part.map_or_else(|| term.clone(), |part| part_of(part, numbers))
 }
 
-/// Something that guards compare: mostly variables and constants.
+/// Generates operands of guards: mostly variables and constants.
 fn operand(constants: Vec<Term>) -> BoxedStrategy<Term> {
     let constant = move |index: Index| call("const", [index.get(&constants).clone()]);
     let constant = any::<Index>().prop_map(constant).boxed();
@@ -107,7 +107,7 @@ fn operand(constants: Vec<Term>) -> BoxedStrategy<Term> {
         1 => (1i64..3).prop_map(|at| call("element", [Term::Int(at), atom("$_")])),
     ];
     let leaf = leaf.boxed();
-    // Most calls of random functions raise an exception, which makes all that is around them fail.
+    // Most calls of random functions raise an exception, which makes the whole guard fail.
     let calls = leaf.clone().prop_recursive(2, 6, 2, |part| {
         let function = select(Function::ALL.to_vec());
         prop_oneof![
@@ -154,7 +154,7 @@ fn guard(constants: Vec<Term>) -> BoxedStrategy<Term> {
         vec(select(vec![0u8, 1, 97, 98, 255]), 0..3),
     );
     let leaf = prop_oneof![
-        // Guards of which plans can tell something.
+        // Guards that limit the keys of a plan.
         16 => (select(operators.clone()), 0..VARIABLES, any::<Index>(), any::<bool>()).prop_map(
             move |(name, number, index, first)| {
                 let mut pair = [variable(number), call("const", [index.get(&constants).clone()])];
@@ -196,7 +196,7 @@ struct Trial {
     key_index: usize,
 }
 
-/// A specification with heads that were made from objects, and those and other objects.
+/// Generates a specification, and objects: those its heads were made from, and others.
 fn trial() -> BoxedStrategy<Trial> {
     let objects = vec((key(), near_term()), 1..6);
     let numbers = || vec(any::<u8>(), 200);
@@ -248,14 +248,14 @@ fn clause(head: Term, guards: Vec<Term>) -> Term {
     tuple([head, list(guards), list([atom("true")])])
 }
 
-/// The guard or its opposite, whichever the object passes.
+/// Returns the guard or its negation, whichever the object passes.
 fn passing_guard(head: &Term, guard: &Term, object: &Term) -> Option<Term> {
     [guard.clone(), call("not", [guard.clone()])]
         .into_iter()
         .find(|guard| accepts(&list([clause(head.clone(), vec![guard.clone()])]), object))
 }
 
-/// Guards in which variables that a head does not bind are replaced by others, or by the object.
+/// Replaces variables that the head does not bind by other variables, or by the object.
 fn bind_all(guards: &[Term], head: &Term) -> Vec<Term> {
     let mut bound = Vec::new();
     variables(head, &mut bound);
@@ -298,7 +298,7 @@ fn bind(guard: &Term, bound: &[Term]) -> Term {
     }
 }
 
-/// The term with positive zeros only, unless maps have both as keys.
+/// Makes all zeros of a term positive; `None` if a map has both as keys.
 fn with_one_zero(term: &Term) -> Option<Term> {
     Some(match term {
         Term::Float(value) => Term::try_from(value.get() + 0.0).ok()?,
@@ -321,7 +321,7 @@ fn with_one_zero(term: &Term) -> Option<Term> {
     })
 }
 
-/// The same where both zeros are the same term.
+/// Checks a trial with a table to which both zeros are the same term.
 fn check_with_one_zero(trial: &Trial) -> Result<(), TestCaseError> {
     let spec = parse_spec(&trial.spec, Zeros::Same);
     let (ranges, keys) = (
@@ -380,7 +380,7 @@ fn check(trial: &Trial, counts: &Counts) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Counts of events, since a test in which nothing is ever accepted would say nothing.
+/// Counts of events: a test in which no object is ever accepted proves nothing.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: Cell<usize>,
@@ -399,7 +399,7 @@ impl Counts {
 
 type Count = fn(&Counts) -> &Cell<usize>;
 
-/// Checks random trials, and that the counts reach so many percent of them.
+/// Checks random trials, and that the counts reach these percentages of them.
 fn check_all(trials: BoxedStrategy<Trial>, percent: [(Count, usize); 5]) {
     let counts = Counts::default();
     let cases = std::env::var("PLAN_CASES")
@@ -435,7 +435,7 @@ fn nothing_is_left_out() {
     );
 }
 
-/// The same with guards that all are about a key that is a variable.
+/// The same, with guards about a key that is a variable.
 #[test]
 fn nothing_is_left_out_by_guards() {
     let trials = vec(key(), 1..6).prop_flat_map(|keys| {
@@ -466,7 +466,7 @@ fn nothing_is_left_out_by_guards() {
     );
 }
 
-/// A guard made of comparisons by order of one variable.
+/// Generates a guard of order comparisons of one variable.
 fn order_guard() -> BoxedStrategy<Term> {
     let operators = vec!["<", "=<", ">", ">=", "=="];
     let leaf = (
@@ -491,7 +491,7 @@ fn order_guard() -> BoxedStrategy<Term> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Where guards compare the key by order, nothing is read that does not match.
+    /// Guards that compare the key by order give exact plans: every key read matches.
     #[test]
     fn nothing_too_much_is_read(
         guard in order_guard(),
@@ -505,7 +505,7 @@ proptest! {
         }
     }
 
-    /// The same for the part of a key that follows a known one.
+    /// The same for the part of a key that follows a known part.
     #[test]
     fn nothing_too_much_is_read_behind_a_prefix(
         guard in order_guard(),
@@ -530,7 +530,7 @@ proptest! {
         }
     }
 
-    /// Of a hash table exactly those keys are looked up that are equal.
+    /// A hash table looks up exactly the keys that are equal.
     #[test]
     fn equal_keys_are_looked_up(
         (part, constant, whole) in prop_oneof![
@@ -561,7 +561,7 @@ proptest! {
     }
 }
 
-/// Returns `true` if there are maps, or funs that may have captured some, in the term.
+/// Returns `true` if the term contains maps, or funs that may have captured some.
 fn has_map(term: &Term) -> bool {
     match term {
         Term::Map(_) | Term::LocalFun(_) | Term::NativeRecord(_) => true,
@@ -571,7 +571,7 @@ fn has_map(term: &Term) -> bool {
     }
 }
 
-/// Numbers of which many are equal to others.
+/// Generates numbers of which many are equal to others.
 fn number() -> BoxedStrategy<Term> {
     prop_oneof![
         select(vec![0.0, -0.0, 1.0, 9007199254740992.0, 1e20]).prop_map(float),
