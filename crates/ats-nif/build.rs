@@ -23,14 +23,14 @@ fn main() {
     }
 }
 
-/// Has the library contain what unwinds the stack, because small systems with musl have no
-/// `libgcc_s`. The compiler asks for that by its name in each library that is linked dynamically;
-/// so a file of that name, which the linker finds first, says to take another one.
+/// Links the stack unwinder into the library, because small systems with musl have no `libgcc_s`.
+/// The compiler asks for `libgcc_s` by name in each library that is linked dynamically, so a linker
+/// script of that name, which the linker finds first, names the static one instead.
 fn link_unwinder() {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("unwinder");
     let library = match unwinder_of_rust() {
         Some(path) => format!("\"{}\"", path.display()),
-        // That of the C compiler, where Rust comes without one, as from distributions.
+        // The C compiler's own, where Rust comes without one, as in the packages of distributions.
         None => "-lgcc_eh".into(),
     };
     let written = fs::create_dir_all(&folder)
@@ -39,7 +39,7 @@ fn link_unwinder() {
     println!("cargo:rustc-cdylib-link-arg=-L{}", folder.display());
 }
 
-/// The static library that comes with Rust for the target.
+/// Returns the path of the static unwinder that comes with Rust for the target.
 fn unwinder_of_rust() -> Option<PathBuf> {
     let (rustc, target) = (env::var_os("RUSTC")?, env::var_os("TARGET")?);
     let mut rustc = Command::new(rustc);

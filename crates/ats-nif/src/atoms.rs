@@ -1,7 +1,7 @@
-//! Atoms: the words of those this library needs, and the text of any.
+//! Atoms: words of the atoms that this library needs, and texts of any atom.
 //!
-//! The VM never forgets an atom, so the word of an atom is good for the life of the VM and the text
-//! of a word never changes. Both are therefore kept without ever being given back.
+//! The VM never forgets an atom, so the word of an atom is valid for the life of the VM, and the
+//! text of a word never changes. Both are therefore cached for ever.
 
 use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 macro_rules! known_atoms {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// An atom that this library uses by itself.
+        /// An atom that this library names.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum KnownAtom { $($(#[$doc])* $variant,)* }
@@ -131,17 +131,17 @@ known_atoms! {
     Snapshot = "snapshot",
     /// `no_snapshot`: the term is no snapshot.
     NoSnapshot = "no_snapshot",
-    /// `snapshot_ended`: the table shows a moment that has ended.
+    /// `snapshot_ended`: the snapshot has ended.
     SnapshotEnded = "snapshot_ended",
     /// `disk`
     Disk = "disk",
     /// `query`
     Query = "query",
-    /// `released`: a snapshot was given back.
+    /// `released`: a snapshot was released.
     Released = "released",
     /// `owner_ended`: the owner of a snapshot has ended.
     OwnerEnded = "owner_ended",
-    /// `max_age`: a snapshot was as old as it was to become.
+    /// `max_age`: a snapshot has reached its maximum age.
     MaxAge = "max_age",
     /// `other_table`: two snapshots are not of the same table.
     OtherTable = "other_table",
@@ -167,13 +167,13 @@ known_atoms! {
     Take = "take",
     /// `wait`
     Wait = "wait",
-    /// `operand`: the value cannot be merged in this way.
+    /// `operand`: the operand does not fit this merge.
     Operand = "operand",
-    /// `value`: what is in the table cannot be merged in this way.
+    /// `value`: the stored value does not fit this merge.
     Value = "value",
-    /// `merge`: there is no such merge.
+    /// `merge`: no merge has this name.
     Merge = "merge",
-    /// `default`: the default object is none of this table.
+    /// `default`: the default object does not fit this table.
     Default = "default",
     /// `storage`: the store of the table failed.
     Storage = "storage",
@@ -185,19 +185,19 @@ known_atoms! {
     System = "system",
     /// `dats`: the name of tables in directories.
     Dats = "dats",
-    /// `source`: the directory that is there.
+    /// `source`: the existing directory.
     Source = "source",
-    /// `target`: the directory that shall be there.
+    /// `target`: the directory to be made.
     Target = "target",
     /// `earlier`: the directory of an earlier checkpoint.
     Earlier = "earlier",
-    /// `damaged`: what was read is not what was written.
+    /// `damaged`: the bytes read differ from those written.
     Damaged = "damaged",
     /// `in_use`: the directory is open elsewhere.
     InUse = "in_use",
     /// `newer_format`: the files are of a later version.
     NewerFormat = "newer_format",
-    /// `not_a_dats_table`: the directory is that of something else.
+    /// `not_a_dats_table`: the directory belongs to something else.
     NotADatsTable = "not_a_dats_table",
     /// `type_mismatch`: the table is of another type.
     TypeMismatch = "type_mismatch",
@@ -207,21 +207,21 @@ known_atoms! {
     FormatMismatch = "format_mismatch",
     /// `merge_mismatch`: the table has another merge.
     MergeMismatch = "merge_mismatch",
-    /// `merge_failed`: what was written to a key cannot be merged.
+    /// `merge_failed`: the values written to a key cannot be merged.
     MergeFailed = "merge_failed",
     /// `object`
     Object = "object",
-    /// `present`: an operand that is an object if it is alone.
+    /// `present`: an operand that is an object by itself.
     Present = "present",
-    /// `pending`: values are to be merged by a program.
+    /// `pending`: values wait for a program to merge them.
     Pending = "pending",
     /// `written`
     Written = "written",
-    /// `hot`: many values of a key were put one behind the other.
+    /// `hot`: a key has many unmerged operands.
     Hot = "hot",
-    /// `long`: so many that they should be merged before more is written.
+    /// `long`: a key has so many operands that they should be merged before further writes.
     Long = "long",
-    /// `ask`: a program is to be asked before something is written.
+    /// `ask`: a program must be asked before a write.
     Ask = "ask",
     /// `module`
     Module = "module",
@@ -229,7 +229,7 @@ known_atoms! {
     Missing = "missing",
     /// `other_version`: the program is of another version than the table.
     OtherVersion = "other_version",
-    /// `read_only`: nothing is written any more.
+    /// `read_only`: the store refuses writes.
     ReadOnly = "read_only",
     /// `enoent`
     Enoent = "enoent",
@@ -333,7 +333,7 @@ known_atoms! {
     Up = "up",
     /// `down`
     Down = "down",
-    /// `'EXIT'`: what a match specification has in the place of what failed.
+    /// `'EXIT'`: the result of a failed body of a match specification.
     Exit = "EXIT",
     /// `route_nodes`
     RouteNodes = "route_nodes",
@@ -362,11 +362,12 @@ known_atoms! {
 }
 
 impl KnownAtom {
-    /// The atom. One load.
+    /// Returns the atom's word. One load.
     #[inline]
     pub fn word(self) -> VmWord<'static> {
         let word = KNOWN_WORDS[self as usize].load(Ordering::Relaxed);
-        // SAFETY: set to the word of an atom before any function can run; atoms are for ever.
+        // SAFETY: `load` stores the word of an atom before any function can run, and atoms are
+        // never freed.
         unsafe { VmWord::new(word) }
     }
 
@@ -377,7 +378,7 @@ impl KnownAtom {
     }
 }
 
-/// `true` or `false`.
+/// Returns the atom `true` or `false`.
 #[inline]
 pub fn boolean(value: bool) -> VmWord<'static> {
     match value {
@@ -386,7 +387,7 @@ pub fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
-/// Makes the known atoms. Runs when the library is loaded.
+/// Creates the known atoms when the library is loaded.
 pub fn load(env: Env<'_>) {
     for (text, slot) in KNOWN_TEXTS.iter().zip(&KNOWN_WORDS) {
         // SAFETY: the text is ASCII and readable, the environment valid.
@@ -402,19 +403,19 @@ const ATOM_TAG_BITS: u32 = 6;
 const SEGMENT_LEN: usize = 1 << 12;
 const SEGMENTS: usize = 1 << 19;
 
-/// The texts of 4096 atoms with consecutive indices; null = not asked for yet.
+/// The texts of 4096 atoms with consecutive indices; null until first use.
 type Segment = [AtomicPtr<Text>; SEGMENT_LEN];
 
 /// Text of one atom, never freed.
 struct Text(Box<str>);
 
 /// Texts by atom index: 2^31 atoms, which is as many as a VM can be told to allow. The directory
-/// takes address space only, until pages of it are used.
+/// takes only address space until its pages are used.
 static TEXTS: [AtomicPtr<Segment>; SEGMENTS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS];
 
-/// The text of an atom. Two loads and no lock, except when the atom is met for the first time,
-/// which asks the VM and allocates.
+/// Returns the text of an atom: two loads and no lock. The first use of an atom asks the VM and
+/// allocates.
 ///
 /// Readers and fillers race without harm: a text is complete before its pointer is published with
 /// release. A filler that loses a race drops its own copy, which no other thread has seen.
@@ -431,7 +432,7 @@ pub fn text(atom: VmWord<'_>) -> &'static str {
     unsafe { &(*found).0 }
 }
 
-/// The segment with that number, made if it is not there yet.
+/// Returns the segment with this number, which is allocated on first use.
 #[inline]
 fn segment(number: usize) -> &'static Segment {
     let slot = &TEXTS[number];
@@ -445,8 +446,8 @@ fn segment(number: usize) -> &'static Segment {
     unsafe { &*found }
 }
 
-/// Publishes a new value in an empty slot. Returns the value that is there afterwards, which is
-/// that of another thread if it was first.
+/// Publishes a new value in an empty slot. Returns the value then in the slot: that of another
+/// thread if it came first.
 #[cold]
 fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
     let fresh = Box::into_raw(Box::new(make()));
@@ -465,15 +466,15 @@ fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
     }
 }
 
-/// The text of an atom, asked from the VM through the external term format: the NIF function for it
-/// knows only Latin-1 before OTP 26.
+/// Asks the VM for the text of an atom, through the external term format: the NIF function for atom
+/// texts knows only Latin-1 before OTP 26.
 fn text_from_vm(atom: VmWord<'_>) -> Box<str> {
     let etf = Etf::of(atom);
     let (text, _) = etf::atom(&etf.bytes()[1..]).expect("the VM encodes an atom as an atom");
     text.into_boxed_str()
 }
 
-/// The atom with this text, or `None` if there can be none.
+/// Returns the atom with this text, or `None` if no such atom can exist.
 pub fn of_text<'e>(env: Env<'e>, text: &str) -> Option<VmWord<'e>> {
     env.from_etf(&etf::encode_atom(text)?)
 }

@@ -1,9 +1,10 @@
-//! Integers that are no immediates, read where the VM has them: a header with sign and number of
-//! digits, and behind it the digits of 64 bits, the least significant first.
+//! Integers that are no immediates, read in place from the heap of the VM: a header with sign and
+//! number of digits, followed by digits of 64 bits, least significant first.
 //!
-//! The NIF interface shows those beyond 64 bits in the external term format only, which the VM
-//! allocates: 0.17 µs for each. So [`load`] compares some integers with what is expected here. On a
-//! VM that has them otherwise, [`digits`] finds none, and that format is read.
+//! The NIF interface shows integers beyond 64 bits only in the external term format, which the VM
+//! allocates: 0.17 µs for each. So [`load`] compares some integers with the expected layout. On a
+//! VM with another layout, [`digits`] returns `None`, and the caller reads the external term
+//! format.
 
 use crate::env::{Env, VmWord};
 use crate::etf;
@@ -15,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const POSITIVE: Word = 0b001000;
 /// Low six bits of the header of a negative integer.
 const NEGATIVE: Word = 0b001100;
-/// The number of digits is in the bits above these.
+/// Number of header bits below the number of digits.
 const HEADER_BITS: u32 = 6;
 
-/// `true` once [`load`] has seen that this VM has integers as expected.
+/// `true` once [`load`] has found that this VM has the expected layout.
 static IS_LAYOUT_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// Looks at integers of this VM. Runs when the library is loaded, after the tags were checked.
+/// Checks the layout of this VM's integers when the library is loaded, after the tags were checked.
 pub fn load(env: Env<'_>) {
     let is_known = SAMPLES.iter().all(|&(negative, magnitude)| {
         let word = env.from_etf(&etf::encode_integer(negative, magnitude));
@@ -30,7 +31,7 @@ pub fn load(env: Env<'_>) {
     IS_LAYOUT_KNOWN.store(is_known, Ordering::Relaxed);
 }
 
-/// Integers with one to four digits. The upper half of the last digit of some is empty.
+/// Integers with one to four digits. In some, the upper half of the last digit is empty.
 const SAMPLES: [(bool, &[u8]); 6] = [
     (false, &[0, 0, 0, 0, 0, 0, 0, 128]),
     (false, &[255; 8]),
@@ -43,14 +44,14 @@ const SAMPLES: [(bool, &[u8]); 6] = [
     (false, &[127; 32]),
 ];
 
-/// Returns `true` if integers are read where they are.
+/// Returns `true` if big integers are read in place.
 #[inline]
 pub fn is_layout_known() -> bool {
     IS_LAYOUT_KNOWN.load(Ordering::Relaxed)
 }
 
-/// Sign and magnitude of an integer that is no immediate, the least significant byte first. `None`
-/// for another term, and on a VM that has integers otherwise.
+/// Returns sign and magnitude of an integer that is no immediate, least significant byte first;
+/// `None` for other terms, and if the VM has another layout.
 #[inline]
 pub fn digits(word: VmWord<'_>) -> Option<(bool, &[u8])> {
     match is_layout_known() {
@@ -61,8 +62,8 @@ pub fn digits(word: VmWord<'_>) -> Option<(bool, &[u8])> {
 
 #[inline]
 fn read(word: VmWord<'_>) -> Option<(bool, &[u8])> {
-    // A third bit tells literals from other terms where the VM cannot tell by their address. These
-    // are rare, and not read here.
+    // Some VMs mark literals by a third tag bit, because they cannot be told from other terms by
+    // their address. Such literals are rare, and not read here.
     let is_boxed = word.raw() % align_of::<Word>() as Word == BOXED_TAG;
     if !is_boxed || cfg!(target_endian = "big") {
         return None;
@@ -77,8 +78,8 @@ fn read(word: VmWord<'_>) -> Option<(bool, &[u8])> {
         _ => return None,
     };
     let len = (first >> HEADER_BITS) as usize * size_of::<Word>();
-    // SAFETY: the header of an integer says how many digits follow it, which never change and stay
-    // where they are as long as the term does (ENV-2).
+    // SAFETY: the header of an integer says how many digits follow it, which never change and keep
+    // their address as long as the term is valid (ENV-2).
     let magnitude = unsafe { std::slice::from_raw_parts(header.add(1).cast::<u8>(), len) };
     Some((negative, etf::trim(magnitude)))
 }

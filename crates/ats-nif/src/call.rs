@@ -1,22 +1,21 @@
-//! Calls of functions of this library by the VM, and their failures.
+//! The entry of native functions, and their failures.
 //!
 //! A function is written as `fn(Env<'e>, [VmTerm<'e>; N]) -> NifResult<'e>` and entered into the
-//! function table with [`nif!`](crate::nif), which adds what every call needs: a panic must not
-//! leave the function (that would end the VM), and a function without a reply ends as its
-//! [`NoReply`] says. Neither costs anything when there is a reply, and nothing is allocated.
+//! function table with [`nif!`](crate::nif), which wraps each call: a panic is caught (it would end
+//! the VM), and a function without a reply ends as its [`NoReply`] says. A call with a reply pays
+//! for neither, and nothing is allocated.
 //!
-//! # How a function is called again
+//! # Rescheduled calls
 //! A function that ends with [`NoReply::Retry`] has changed nothing and is called again after other
-//! processes had their turn. An argument behind those of the function tells how often that has
-//! happened. After `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there
-//! is an end. A function that ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed
-//! nothing either. It is called again on a dirty scheduler, where it runs to its end even if its
-//! process is killed.
+//! processes had their turn. An extra argument counts the attempts. After `ATTEMPTS` the call moves
+//! to a dirty scheduler, which may block, so it ends eventually. A function that ends with
+//! [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on
+//! a dirty scheduler, where it runs to its end even if its process is killed.
 //!
-//! # How a function fails
+//! # Failures
 //! It raises `error:{ats_error, Cause}`. `Cause` is the atom of [`NoReply::Refused`], which the
-//! Erlang module turns into the exception of `ets`; or `{panic, Text}`, which is a defect of this
-//! library and stays loud.
+//! Erlang module turns into the exception of `ets`; or `{panic, Text}`, which reports a defect of
+//! this library.
 
 use crate::atoms::KnownAtom;
 use crate::disk::word_of;
@@ -39,21 +38,19 @@ const _: () = assert!(
     "returned in two registers"
 );
 
-/// The reason why a call ends without a reply, and its consequence. `?` makes one of a cause and of
-/// an [`Error`].
+/// The reason why a call ends without a reply. `?` converts a cause or an [`Error`] to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {
-    /// The call is refused: it raises an exception with this cause, which is one that `ats_errors`
-    /// knows.
+    /// The call is refused: it raises an exception with this cause, which `ats_errors` knows.
     Refused(KnownAtom),
-    /// A longer change under way holds a key, or a lock was not free for a while: the call is made
-    /// again after other processes had their turn.
+    /// A longer change holds the key, or a lock was contended for a while: the call is made again
+    /// after other processes had their turn.
     Retry,
     /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU
     /// scheduler.
     DirtyCpu,
-    /// The call has to wait for a device, as one that reads or writes a file does: it is made again
-    /// on a dirty I/O scheduler. Operations on objects in memory never end so.
+    /// The call waits for a device, because it reads or writes a file: it is made again on a dirty
+    /// I/O scheduler. Operations on objects in memory never end this way.
     DirtyIo,
 }
 
@@ -129,7 +126,7 @@ macro_rules! nif {
     }};
 }
 
-/// A call that can be made once more.
+/// A call that can be rescheduled.
 #[derive(Clone, Copy)]
 pub struct Reschedule {
     /// Name of the function.
@@ -144,7 +141,7 @@ pub struct Reschedule {
     pub argv: *const Word,
 }
 
-/// Runs the body of a native function and turns what comes out of it into what the VM expects.
+/// Runs the body of a native function and converts its outcome to the word that the VM expects.
 #[inline]
 pub fn run<'e, const ARITY: usize>(
     env: Env<'e>,
@@ -152,8 +149,8 @@ pub fn run<'e, const ARITY: usize>(
     args: [VmTerm<'e>; ARITY],
     function: impl FnOnce(Env<'e>, [VmTerm<'e>; ARITY]) -> NifResult<'e>,
 ) -> Word {
-    // The structures that a panicking body worked on keep themselves whole; here it is only kept
-    // from unwinding into the VM.
+    // Structures stay consistent by themselves when a body panics; this only keeps the panic from
+    // unwinding into the VM.
     match catch_unwind(AssertUnwindSafe(|| function(env, args))) {
         Ok(Ok(term)) => term.raw(),
         Ok(Err(NoReply::Refused(cause))) => raise(env, cause.word()),
@@ -165,17 +162,17 @@ pub fn run<'e, const ARITY: usize>(
     }
 }
 
-/// The number of attempts on a normal scheduler.
+/// Number of attempts on a normal scheduler.
 const ATTEMPTS: i64 = 16;
 
-/// Has the VM make the same call again, which found a lock or key taken.
+/// Reschedules a call that found a lock or a key taken.
 #[cold]
 fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
     // SAFETY: the VM gives as many valid terms as it says (ENV-2).
     let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
     let (args, attempts) = args.split_at(again.arity);
     let before = attempts.first().and_then(|word| {
-        // SAFETY: the word is that of a term of this call (ENV-2).
+        // SAFETY: the word is a term of this call (ENV-2).
         unsafe { VmTerm::new(env, *word) }.as_small()
     });
     let attempts = before.unwrap_or(0) + 1;
@@ -186,7 +183,7 @@ fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
         argv: args.as_ptr(),
         ..again
     };
-    // Work of a call on one dirty scheduler may not be for another one.
+    // A call that runs on a dirty scheduler stays on one of the same kind.
     let flags = match process::thread_type() {
         sys::THREAD_DIRTY_IO => sys::DIRTY_JOB_IO_BOUND,
         sys::THREAD_DIRTY_CPU => sys::DIRTY_JOB_CPU_BOUND,
@@ -197,8 +194,8 @@ fn retry_when_free(env: Env<'_>, again: Reschedule) -> Word {
     reschedule(env, again, flags)
 }
 
-/// Has the VM make the same call again, after other processes had their turn. The flags are those
-/// of an entry of the function table.
+/// Has the VM make the same call again after other processes had their turn. `flags` is that of a
+/// function table entry.
 #[cold]
 fn reschedule(env: Env<'_>, again: Reschedule, flags: c_uint) -> Word {
     let (name, args, count) = (again.name, again.argv, again.argc);
@@ -220,12 +217,13 @@ fn raise_panic(env: Env<'_>) -> Word {
 }
 
 thread_local! {
-    /// Message and place of the last panic of this thread.
+    /// Message and source location of the last panic of this thread.
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps the text of a panic for [`run`] instead of printing it on the VM's standard error. The
-/// hook is that of this library's own standard library, so nothing else in the VM is affected.
+/// Installs a hook that keeps the text of a panic for [`run`] instead of printing it on the VM's
+/// standard error. This library has a standard library of its own, so the hook affects nothing else
+/// in the VM.
 pub fn install_panic_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -235,7 +233,7 @@ pub fn install_panic_hook() {
     });
 }
 
-/// Message and place of the last panic of this thread, which is forgotten.
+/// Takes message and source location of the last panic of this thread.
 pub fn last_panic() -> String {
     LAST_PANIC.take()
 }

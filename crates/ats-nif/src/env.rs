@@ -1,10 +1,11 @@
 //! Environments of the VM, and the words that are terms in them.
 //!
 //! # Invariants
-//! - ENV-1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread
+//! - ENV-1. An [`Env<'e>`] is an environment that lives during `'e` and is used by this thread
 //!   alone.
-//! - ENV-2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms
-//!   only between calls of native functions, so any term of a call is good until the call returns.
+//! - ENV-2. A [`VmWord<'e>`] is a valid term whose heap does not move during `'e`. The VM moves
+//!   terms only between calls of native functions, so any term of a call is valid until the call
+//!   returns.
 
 use crate::sys::{self, Word};
 use std::marker::PhantomData;
@@ -19,7 +20,7 @@ pub struct Env<'e> {
     life: PhantomData<&'e sys::ErlNifEnv>,
 }
 
-/// A term as the VM passes it: one word, good during `'e`.
+/// A term as the VM passes it: one word, valid during `'e`.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct VmWord<'e> {
@@ -37,7 +38,7 @@ impl<'e> VmWord<'e> {
     /// Wraps a word that came from the VM.
     ///
     /// # Safety
-    /// `word` is a valid term during `'e` (ENV-2).
+    /// `word` must be a valid term during `'e` (ENV-2).
     #[inline]
     pub const unsafe fn new(word: Word) -> Self {
         VmWord {
@@ -46,17 +47,17 @@ impl<'e> VmWord<'e> {
         }
     }
 
-    /// The word itself.
+    /// Returns the raw word.
     #[inline]
     pub const fn raw(self) -> Word {
         self.word
     }
 
-    /// Returns `true` if the two are `=:=`. O(size), without yielding.
+    /// Returns `true` if both terms are the same (`=:=`). O(size), without yielding.
     #[inline]
     pub fn is_identical(self, other: VmWord<'_>) -> bool {
-        // Two immediates are the same term exactly if they are the same word, and so is any term
-        // with itself: the common case needs no call.
+        // Immediates are the same term exactly if their words are equal, and every term is the same
+        // as itself: the common case needs no call.
         self.word == other.word
             // SAFETY: both are valid terms (ENV-2).
             || unsafe { sys::enif_is_identical(self.word, other.word) } != 0
@@ -67,7 +68,7 @@ impl<'e> Env<'e> {
     /// Wraps the environment of a call.
     ///
     /// # Safety
-    /// `raw` exists during `'e` and no other code uses it meanwhile (ENV-1).
+    /// `raw` must live during `'e`, and no other code may use it meanwhile (ENV-1).
     #[inline]
     pub const unsafe fn from_raw(raw: *mut sys::ErlNifEnv) -> Self {
         Env {
@@ -76,7 +77,7 @@ impl<'e> Env<'e> {
         }
     }
 
-    /// The stand-in for the environment in calls by a thread that is none of the VM. It has no
+    /// Returns the stand-in for an environment on a thread that the VM did not create. It has no
     /// terms, and no process.
     pub(crate) const fn of_own_thread() -> Self {
         Env {
@@ -85,21 +86,21 @@ impl<'e> Env<'e> {
         }
     }
 
-    /// The environment itself, for calls that have no wrapper here.
+    /// Returns the raw environment, for calls that have no wrapper here.
     #[inline]
     pub const fn raw(self) -> *mut sys::ErlNifEnv {
         self.raw
     }
 
-    /// Wraps a term just built in this environment.
+    /// Wraps a word that the VM has just returned for this environment.
     #[inline]
     const fn wrap(self, word: Word) -> VmWord<'e> {
-        // SAFETY: this is called only with what a building function of the VM returned for this
-        // environment, which is a valid term in it (ENV-2).
+        // SAFETY: callers pass only words that a building function of the VM returned for this
+        // environment, which are valid terms in it (ENV-2).
         unsafe { VmWord::new(word) }
     }
 
-    /// The process that makes this call, or `None` in an environment without one.
+    /// Returns the process that makes this call, or `None` in an environment without one.
     pub fn own_pid(self) -> Option<VmWord<'e>> {
         let mut pid = sys::ErlNifPid { pid: 0 };
         // SAFETY: the environment is valid (ENV-1) and `pid` can be written.
@@ -107,7 +108,7 @@ impl<'e> Env<'e> {
         (!found.is_null()).then(|| self.wrap(pid.pid))
     }
 
-    /// A tuple. O(elements).
+    /// Builds a tuple. O(elements).
     #[inline]
     pub fn tuple(self, elements: &[VmWord<'_>]) -> VmWord<'e> {
         // SAFETY: `VmWord` is transparent, so this is an array of that many valid terms (ENV-2).
@@ -121,7 +122,7 @@ impl<'e> Env<'e> {
         self.wrap(word)
     }
 
-    /// A tuple of immediates given by their words. O(elements), one copy.
+    /// Builds a tuple of immediates given by their words. O(elements), one copy.
     #[inline]
     pub fn tuple_of_immediates(self, words: &[Word]) -> VmWord<'e> {
         debug_assert!(words.iter().all(|word| word & 0b11 == 0b11));
@@ -133,23 +134,23 @@ impl<'e> Env<'e> {
         self.wrap(word)
     }
 
-    /// A list cell.
+    /// Builds a list cell.
     #[inline]
     pub fn cons(self, head: VmWord<'_>, tail: VmWord<'_>) -> VmWord<'e> {
         // SAFETY: both are valid terms (ENV-2) and the environment is valid (ENV-1).
         self.wrap(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
     }
 
-    /// A list of these elements before a tail. O(elements).
+    /// Builds a list of these elements before a tail. O(elements).
     pub fn list_before(self, elements: &[VmWord<'_>], tail: VmWord<'_>) -> VmWord<'e> {
         let tail = self.wrap(tail.word);
         let cells = elements.iter().rev();
         cells.fold(tail, |tail, &element| self.cons(element, tail))
     }
 
-    /// A proper list. O(elements).
+    /// Builds a proper list. O(elements).
     pub fn list(self, elements: &[VmWord<'_>]) -> VmWord<'e> {
-        /// The VM counts the words of the list in 32 bits.
+        /// Largest length of a list that the VM builds at once: it counts words in 32 bits.
         const MOST: usize = 1 << 30;
         if elements.len() > MOST {
             return self.list_before(elements, VmWord::NIL);
@@ -166,21 +167,21 @@ impl<'e> Env<'e> {
         self.wrap(word)
     }
 
-    /// An integer of 64 bits.
+    /// Builds an integer of 64 bits.
     #[inline]
     pub fn int(self, value: i64) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
         self.wrap(unsafe { sys::enif_make_long(self.raw, value) })
     }
 
-    /// An integer of 64 bits without sign.
+    /// Builds an unsigned integer of 64 bits.
     #[inline]
     pub fn uint(self, value: u64) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
         self.wrap(unsafe { sys::enif_make_ulong(self.raw, value) })
     }
 
-    /// A float, which must be finite.
+    /// Builds a float, which must be finite.
     #[inline]
     pub fn float(self, value: f64) -> VmWord<'e> {
         assert!(value.is_finite(), "floats of Erlang are finite");
@@ -188,7 +189,7 @@ impl<'e> Env<'e> {
         self.wrap(unsafe { sys::enif_make_double(self.raw, value) })
     }
 
-    /// A binary with a copy of `bytes`.
+    /// Builds a binary with a copy of `bytes`.
     pub fn binary(self, bytes: &[u8]) -> VmWord<'e> {
         let mut word = NIL_WORD;
         // SAFETY: the VM returns room for exactly that many bytes, which no other thread sees yet.
@@ -199,7 +200,7 @@ impl<'e> Env<'e> {
         self.wrap(word)
     }
 
-    /// A map, or `None` if a key occurs twice. O(n log n).
+    /// Builds a map; returns `None` if a key occurs twice. O(n log n).
     pub fn map(self, keys: &[VmWord<'_>], values: &[VmWord<'_>]) -> Option<VmWord<'e>> {
         assert_eq!(keys.len(), values.len());
         let mut word = NIL_WORD;
@@ -216,20 +217,20 @@ impl<'e> Env<'e> {
         (made != 0).then(|| self.wrap(word))
     }
 
-    /// A new reference.
+    /// Builds a new reference.
     pub fn make_ref(self) -> VmWord<'e> {
         // SAFETY: the environment is valid (ENV-1).
         self.wrap(unsafe { sys::enif_make_ref(self.raw) })
     }
 
-    /// A copy of a term of another environment. O(size).
+    /// Copies a term of another environment. O(size).
     pub fn copy(self, term: VmWord<'_>) -> VmWord<'e> {
         // SAFETY: the term is valid (ENV-2); copying only reads it.
         self.wrap(unsafe { sys::enif_make_copy(self.raw, term.word) })
     }
 
-    /// The term that `bytes` encode in the external term format (trailing bytes are ignored), or
-    /// `None` if they encode none. O(size).
+    /// Decodes a term in the external term format; trailing bytes are ignored. Returns `None` if
+    /// `bytes` encode no term. O(size).
     pub fn from_etf(self, bytes: &[u8]) -> Option<VmWord<'e>> {
         let mut word = NIL_WORD;
         // SAFETY: the bytes are readable and the environment is valid (ENV-1).
@@ -239,27 +240,26 @@ impl<'e> Env<'e> {
         (used != 0).then(|| self.wrap(word))
     }
 
-    /// Makes the current call end with `error:reason`, which happens when the returned word is
-    /// returned.
+    /// Raises `error:reason` in the current call once the returned word is returned to the VM.
     pub fn raise(self, reason: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the reason is a valid term (ENV-2); the result is the marker of an exception,
-        // which is only returned to the VM.
+        // SAFETY: the reason is a valid term (ENV-2); the result is an exception marker, which is
+        // only returned to the VM.
         unsafe { VmWord::new(sys::enif_raise_exception(self.raw, reason.word)) }
     }
 }
 
-/// An environment that belongs to no call: a place where terms outlive the process they came from.
-/// Costs about 2.5 KB.
+/// An environment that belongs to no call: its terms may outlive the process they came from. Costs
+/// about 2.5 KB.
 pub struct OwnEnv {
     raw: *mut sys::ErlNifEnv,
 }
 
-// SAFETY: an environment without a process is bound to no thread; it can be filled, read and freed
-// by any, one at a time. Code that shares it must synchronize concurrent access.
+// SAFETY: an environment without a process is bound to no thread; any thread can fill, read and
+// free it, one at a time. Code that shares it must synchronize concurrent access.
 unsafe impl Send for OwnEnv {}
 
 impl OwnEnv {
-    /// A new, empty one.
+    /// Creates an empty environment.
     pub fn new() -> Self {
         // SAFETY: any thread may allocate an environment at any time.
         let raw = unsafe { sys::enif_alloc_env() };
@@ -267,20 +267,22 @@ impl OwnEnv {
         OwnEnv { raw }
     }
 
-    /// Frees all terms in it.
+    /// Frees all its terms.
     pub fn clear(&mut self) {
-        // SAFETY: `&mut` keeps others out, and no term in it outlives a borrow of it.
+        // SAFETY: `&mut` makes the access exclusive, and no term outlives a borrow of its
+        // environment.
         unsafe { sys::enif_clear_env(self.raw) }
     }
 
-    /// The environment itself.
+    /// Returns the raw environment.
     pub const fn raw(&self) -> *mut sys::ErlNifEnv {
         self.raw
     }
 
-    /// The environment, for building terms in it.
+    /// Lends the environment, to build terms in it.
     pub fn env(&mut self) -> Env<'_> {
-        // SAFETY: it exists as long as `self`, and `&mut` keeps others out (ENV-1).
+        // SAFETY: the environment lives as long as `self`, and `&mut` makes the access exclusive
+        // (ENV-1).
         unsafe { Env::from_raw(self.raw) }
     }
 }
@@ -293,7 +295,7 @@ impl Default for OwnEnv {
 
 impl Drop for OwnEnv {
     fn drop(&mut self) {
-        // SAFETY: no thread uses it any more. Freeing is allowed on every thread.
+        // SAFETY: `drop` has the only reference to the environment, and any thread may free it.
         unsafe { sys::enif_free_env(self.raw) }
     }
 }

@@ -1,15 +1,14 @@
-//! The external term format, in which the VM shows and takes what the NIF interface shows and
-//! builds not.
+//! The external term format, for terms that the NIF interface can neither show nor build.
 //!
-//! The bytes that are read here were written by this VM. Unless it says otherwise, all begins with
-//! the version byte.
+//! The bytes read here were written by this VM. They begin with the version byte, unless a function
+//! says otherwise.
 
 use crate::env::{OwnEnv, VmWord};
 use crate::sys;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The byte with which all begins.
+/// Version byte, with which encoded terms begin.
 pub const VERSION: u8 = 131;
 const BIT_BINARY_EXT: u8 = 77;
 const ATOM_EXT: u8 = 100;
@@ -17,15 +16,15 @@ const SMALL_BIG_EXT: u8 = 110;
 const LARGE_BIG_EXT: u8 = 111;
 const EXPORT_EXT: u8 = 113;
 const SMALL_ATOM_EXT: u8 = 115;
-/// An atom of UTF-8, after two bytes that say how many there are.
+/// Tag of an atom in UTF-8, followed by a length of two bytes.
 pub const ATOM_UTF8_EXT: u8 = 118;
 const SMALL_ATOM_UTF8_EXT: u8 = 119;
 
-/// An environment for [`Etf::of`], which needs one by name only: the VM neither reads nor writes
-/// it, so all threads can give the same. Set by [`load`].
+/// A nominal environment for [`Etf::of`]: the call requires one, but the VM neither reads nor
+/// writes it, so all threads share it. Set by [`load`].
 static NOMINAL: AtomicPtr<sys::ErlNifEnv> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Makes what this module needs. Runs when the library is loaded.
+/// Creates the nominal environment when the library is loaded.
 pub fn load() {
     if NOMINAL.load(Ordering::Relaxed).is_null() {
         let env = std::mem::ManuallyDrop::new(OwnEnv::new());
@@ -33,25 +32,25 @@ pub fn load() {
     }
 }
 
-/// The external term format has no room for a term: a binary in it takes more than 4 GiB, for
-/// example.
+/// The error of a term that is too long for the external term format, for example because it
+/// contains a binary above 4 GiB.
 #[derive(Clone, Copy, Debug)]
 pub struct TooLong;
 
-/// The external term format of a term, written by the VM. Frees its bytes when dropped.
+/// A term in the external term format, written by the VM. Frees its bytes when dropped.
 pub struct Etf {
     bin: sys::ErlNifBinary,
 }
 
 impl Etf {
-    /// Encodes a term, on any thread. O(size), without yielding. A term that is [`TooLong`] ends
-    /// the call of this library: that unwinds, so no lock may be held.
+    /// Encodes a term, on any thread. O(size), without yielding. A term that is [`TooLong`] panics,
+    /// so the caller must not hold a lock.
     pub fn of(term: VmWord<'_>) -> Self {
         Self::within_limits(term).unwrap_or_else(|too_long| resume_unwind(Box::new(too_long)))
     }
 
-    /// Encodes a term, on any thread. O(size), without yielding. The VM finds out the size before
-    /// it writes.
+    /// Encodes a term, on any thread. O(size), without yielding. The VM computes the size before it
+    /// writes.
     pub fn within_limits(term: VmWord<'_>) -> Result<Self, TooLong> {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
@@ -63,7 +62,7 @@ impl Etf {
         }
     }
 
-    /// The bytes, with the version byte.
+    /// Returns the bytes, with the version byte.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the VM made `data` point to that many bytes, which are ours until released.
         unsafe { std::slice::from_raw_parts(self.bin.data, self.bin.size) }
@@ -72,12 +71,12 @@ impl Etf {
 
 impl Drop for Etf {
     fn drop(&mut self) {
-        // SAFETY: `enif_term_to_binary` has filled the binary, which is not released before.
+        // SAFETY: `enif_term_to_binary` has filled the binary, and only `drop` releases it.
         unsafe { sys::enif_release_binary(&mut self.bin) }
     }
 }
 
-/// Reads an atom, without the version byte; returns its text and what follows.
+/// Reads an atom without version byte; returns its text and the remaining bytes.
 pub fn atom(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (len, rest) = match tag {
@@ -99,19 +98,19 @@ pub fn atom(bytes: &[u8]) -> Option<(String, &[u8])> {
     Some((text, rest))
 }
 
-/// An atom with this text, or `None` if there can be none that long.
+/// Encodes the atom with this text; returns `None` if the text is too long for an atom.
 pub fn encode_atom(text: &str) -> Option<Vec<u8>> {
     let len = u16::try_from(text.len()).ok()?.to_be_bytes();
     Some([&[VERSION, ATOM_UTF8_EXT], &len[..], text.as_bytes()].concat())
 }
 
-/// Returns `true` if a fun is a `fun M:F/A`, and no closure.
+/// Returns `true` if a fun is external (`fun M:F/A`) and no closure.
 pub fn is_external_fun(etf: &[u8]) -> bool {
     etf.get(1) == Some(&EXPORT_EXT)
 }
 
-/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count.
-/// `None` for another term.
+/// Returns the bytes of a bitstring that does not end at a byte, and the number of bits used in the
+/// last byte; `None` for other terms.
 pub fn bitstring(etf: &[u8]) -> Option<(&[u8], usize)> {
     match etf {
         [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => {
@@ -121,7 +120,7 @@ pub fn bitstring(etf: &[u8]) -> Option<(&[u8], usize)> {
     }
 }
 
-/// A bitstring that does not end at a byte.
+/// Encodes a bitstring that does not end at a byte.
 pub fn encode_bitstring(bytes: &[u8], bits: usize) -> Vec<u8> {
     let mut etf = Vec::with_capacity(7 + bytes.len());
     etf.extend([VERSION, BIT_BINARY_EXT]);
@@ -131,7 +130,7 @@ pub fn encode_bitstring(bytes: &[u8], bits: usize) -> Vec<u8> {
     etf
 }
 
-/// Sign and magnitude of an integer beyond 64 bits.
+/// Returns sign and magnitude of an integer beyond 64 bits.
 pub fn integer(etf: &[u8]) -> (bool, &[u8]) {
     let (negative, magnitude) = match etf {
         [_, SMALL_BIG_EXT, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
@@ -141,7 +140,7 @@ pub fn integer(etf: &[u8]) -> (bool, &[u8]) {
     (negative, trim(magnitude))
 }
 
-/// An integer of any size.
+/// Encodes an integer of any size.
 pub fn encode_integer(negative: bool, magnitude: &[u8]) -> Vec<u8> {
     let mut etf = Vec::with_capacity(7 + magnitude.len());
     match u8::try_from(magnitude.len()) {
@@ -156,7 +155,7 @@ pub fn encode_integer(negative: bool, magnitude: &[u8]) -> Vec<u8> {
     etf
 }
 
-/// A magnitude without the zero bytes at the most significant end.
+/// Removes zero bytes at the most significant end of a magnitude.
 pub fn trim(magnitude: &[u8]) -> &[u8] {
     let len = magnitude
         .iter()

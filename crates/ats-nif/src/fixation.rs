@@ -1,4 +1,4 @@
-//! Fixing tables: as long as a process has one fixed, what it walks over stays in its place.
+//! Table fixation (`safe_fixtable`): walks over a fixed table meet every object that stays in it.
 
 use crate::atoms::KnownAtom;
 use crate::env::Env;
@@ -23,7 +23,7 @@ impl Shared {
                 admin.fixes.push((pid, 1));
                 self.table.fix();
                 if !self.monitor(env, &mut admin, pid) {
-                    // The calling process was killed meanwhile. The VM would not tell of its end,
+                    // The calling process was killed meanwhile. The VM would not report its exit,
                     // so this fixation would never end.
                     let last = admin.fixes.len() - 1;
                     self.end_fix(&mut admin, last);
@@ -33,7 +33,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes back one fixation of the calling process, if it has any.
+    /// Undoes one fixation of the calling process, if it has any.
     pub fn unfix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
         let pid = env.own_pid().ok_or(KnownAtom::None)?.raw();
         let mut admin = self.admin();
@@ -64,7 +64,7 @@ impl Shared {
     }
 }
 
-/// The work that a table with many removed objects has left when it is fixed no more.
+/// The work left when a table with many removed objects is unfixed.
 struct RemoveMarkedObjects(ResourceRef<Handle>);
 
 impl FreeInSlices for RemoveMarkedObjects {

@@ -1,4 +1,4 @@
-//! The option `full_scan` of a table: its answer to queries that read all of it.
+//! The option `full_scan` of a table: its reaction to queries that read the whole table.
 
 use crate::atoms::KnownAtom;
 use crate::process::Moment;
@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The values of `{full_scan, _}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullScan {
-    /// `allow`: nothing.
+    /// `allow`: no reaction.
     Allow,
-    /// `warn`: it is logged.
+    /// `warn`: the query is logged.
     Warn,
-    /// `refuse`: it fails.
+    /// `refuse`: the query fails.
     Refuse,
 }
 
-/// The verdict about a query.
+/// The verdict on a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is run.
+    /// Run it.
     Run,
     /// The caller logs a warning and asks again.
     WarnFirst,
 }
 
-/// Watches over the queries of a table.
+/// The policy of a table for queries that read the whole table.
 pub struct FullScanPolicy {
     wanted: FullScan,
-    /// The second of Erlang monotonic time in which there was a warning.
+    /// Second of Erlang monotonic time of the last warning.
     warned_at: AtomicI64,
 }
 
 impl FullScanPolicy {
-    /// Does with full scans what is wanted.
+    /// Creates a policy with this reaction to full scans.
     #[must_use]
     pub fn new(wanted: FullScan) -> Self {
         FullScanPolicy {
@@ -41,14 +41,14 @@ impl FullScanPolicy {
         }
     }
 
-    /// The wanted answer to full scans.
+    /// Returns the reaction to full scans.
     #[must_use]
     pub fn answer(&self) -> FullScan {
         self.wanted
     }
 
-    /// Returns the verdict about a full scan. There is at most one warning in a second, so a loop
-    /// does not drown the log.
+    /// Returns the verdict on a full scan. Warns at most once a second, so that a loop does not
+    /// flood the log.
     pub fn judge(&self) -> Result<Verdict, KnownAtom> {
         match self.wanted {
             FullScan::Allow => Ok(Verdict::Run),

@@ -1,23 +1,18 @@
-//! Terms within closures and native records, with the identifiers of this node marked as such.
-//!
-//! The VM shows these values through the external term format only, where an identifier of this
-//! node carries the name that the node has at that moment. For the identity of a closure to outlast
-//! a change of that name, such identifiers get the name and mark that [`ident`] gives to all
-//! identifiers of this node.
+//! Terms captured by closures and native records, with identifiers of this node marked as local.
 
 use crate::ident;
 use ats_term::term::{Identifier, List, LocalFun, Map, Tuple};
 use ats_term::{Atom, Term};
 
-/// A term that is being rebuilt: its parts, and how many of them are done.
+/// A term that is being rebuilt: its parts, and the number of parts done.
 struct Frame<'t> {
     term: &'t Term,
     parts: Vec<&'t Term>,
     done: Vec<Term>,
 }
 
-/// The same term, where every identifier of this node is a local one. `term` was written by the VM
-/// under the node's present name. O(size), without recursion.
+/// Returns the same term with every identifier of this node as a local one. `term` must have been
+/// written by the VM under the node's present name. O(size), not recursive.
 pub fn with_local_idents(term: &Term) -> Term {
     let marker = Marker::new();
     let mut frames: Vec<Frame<'_>> = Vec::new();
@@ -36,7 +31,7 @@ pub fn with_local_idents(term: &Term) -> Term {
             next = frames[frames.len() - 1].parts[0];
             continue;
         };
-        // Hand the value to the term it is part of, and that one upwards if it was the last part.
+        // Pass the finished value to the term around it, and that one on if it is now complete.
         next = loop {
             let Some(frame) = frames.last_mut() else {
                 return value;
@@ -51,7 +46,7 @@ pub fn with_local_idents(term: &Term) -> Term {
     }
 }
 
-/// The parts of a compound term, as [`Marker::rebuild`] takes them.
+/// Returns the parts of a compound term, in the order [`Marker::rebuild`] takes them.
 fn parts(term: &Term) -> Vec<&Term> {
     match term {
         Term::List(list) => vec![list.head(), list.tail()],
@@ -63,7 +58,7 @@ fn parts(term: &Term) -> Vec<&Term> {
     }
 }
 
-/// The form of identifiers of this node, and the form that they shall have.
+/// The present form of identifiers of this node, and the form to replace it by.
 struct Marker {
     written_node: String,
     written_creation: u32,
@@ -82,7 +77,7 @@ impl Marker {
         })
     }
 
-    /// A term without parts.
+    /// Rebuilds a term without parts.
     fn leaf(&self, term: &Term) -> Term {
         match term {
             Term::Pid(identifier) => Term::Pid(self.mark(identifier)),
@@ -101,7 +96,7 @@ impl Marker {
             .expect("as many numbers as before")
     }
 
-    /// A term like `old` with other parts.
+    /// Rebuilds a compound term like `old` from new parts.
     fn rebuild(&self, old: &Term, mut parts: Vec<Term>) -> Term {
         match old {
             Term::List(_) => {

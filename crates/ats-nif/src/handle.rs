@@ -1,20 +1,19 @@
-//! A table as processes know it: its identifier, its name, its owner, and its protection.
+//! The table as seen by processes: its identifier, name, owner and protection.
 //!
-//! A table identifier is a reference to a [`Handle`], a resource with a word that leads to the
-//! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one
-//! moment for all processes. Operations that are under way finish on what they have. The handle of
-//! a snapshot tells later why the snapshot has ended.
+//! A table identifier is a reference to a [`Handle`], a resource with a pointer to the [`Shared`]
+//! part as long as the table exists. Deletion takes that pointer out, at one moment for all
+//! processes. Operations under way finish on the part they have found. The handle of a snapshot
+//! records why the snapshot has ended.
 //!
 //! # Invariants
 //! - HANDLE-1. `Handle::shared` goes from null to the table to null again, once. Only the thread
 //!   that takes the pointer out deletes the table. A named table gets its name between the two, and
 //!   with it exists.
-//! - HANDLE-2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs
-//!   only, after HANDLE-1, and after the name was taken out of the names. So a `Shared` that was
-//!   found under a guard lives as long as the guard; [`Shared::to_arc`] takes a count of its own
-//!   for longer.
+//! - HANDLE-2. The handle has one count of the `Arc` of its `Shared`. Only epoch reclamation gives
+//!   it up, after HANDLE-1, and after the name was removed. So a `Shared` found under a guard lives
+//!   as long as the guard; [`Shared::to_arc`] takes a count of its own for longer.
 //! - HANDLE-3. `Shared::id` keeps the resource alive as long as the table exists, even if no
-//!   process knows the identifier any more.
+//!   process has the identifier any more.
 
 use crate::atoms::KnownAtom;
 use crate::disk::{OpenTable, Pending};
@@ -34,14 +33,15 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The table that an identifier refers to.
+/// The resource of a table identifier.
 pub struct Handle {
     shared: AtomicPtr<Shared>,
-    /// Of a snapshot the place in [`ENDINGS`] of the reason why it ends, from 1.
+    /// Index in [`ENDINGS`], from 1, of the reason why a snapshot ends; 0 if the table is no
+    /// snapshot.
     ending: AtomicU8,
 }
 
-/// The reasons why a snapshot ends. The first holds unless another one is known.
+/// Reasons why a snapshot ends. The first one is the default.
 const ENDINGS: [KnownAtom; 5] = [
     KnownAtom::OwnerEnded,
     KnownAtom::Released,
@@ -50,7 +50,7 @@ const ENDINGS: [KnownAtom; 5] = [
     KnownAtom::Memory,
 ];
 
-/// The place of the first of [`ENDINGS`].
+/// Index of the first of [`ENDINGS`].
 const FIRST_ENDING: u8 = 1;
 
 #[cfg(not(feature = "test-nifs"))]
@@ -64,24 +64,24 @@ fn ending_at(place: u8) -> Option<KnownAtom> {
     ENDINGS.get(place).copied()
 }
 
-/// The moment of another table that a table shows.
+/// The snapshot of another table that a table shows.
 pub struct Moment {
-    /// The moment. It ends with the table.
+    /// The snapshot. It ends with the table.
     pub shown: Shown,
-    /// The identifier of the table that has changed since.
+    /// The identifier of the live table.
     pub source: ResourceRef<Handle>,
 }
 
-/// A moment of a table on disk, or in memory.
+/// A snapshot of a table on disk or in memory.
 pub enum Shown {
-    /// On disk.
+    /// A snapshot of a table on disk.
     Disk(Snapshot),
-    /// In memory.
+    /// A snapshot of a table in memory.
     Memory(Arc<KeptMoment<VmHost>>),
 }
 
 impl Moment {
-    /// That of a table on disk.
+    /// Returns the snapshot if its table is on disk.
     pub fn of_disk(&self) -> Option<&Snapshot> {
         match &self.shown {
             Shown::Disk(snapshot) => Some(snapshot),
@@ -89,7 +89,7 @@ impl Moment {
         }
     }
 
-    /// That of a table in memory.
+    /// Returns the snapshot if its table is in memory.
     pub fn of_memory(&self) -> Option<&Arc<KeptMoment<VmHost>>> {
         match &self.shown {
             Shown::Memory(moment) => Some(moment),
@@ -97,7 +97,7 @@ impl Moment {
         }
     }
 
-    /// The time since it began.
+    /// Returns the time since the snapshot was taken.
     pub fn age(&self) -> Duration {
         match &self.shown {
             Shown::Disk(snapshot) => snapshot.age(),
@@ -105,7 +105,7 @@ impl Moment {
         }
     }
 
-    /// Ends it.
+    /// Ends the snapshot.
     pub fn end(&self) {
         match &self.shown {
             Shown::Disk(snapshot) => snapshot.end(),
@@ -116,7 +116,7 @@ impl Moment {
     }
 }
 
-/// The processes that may read and write.
+/// Processes that may read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protection {
@@ -126,12 +126,12 @@ pub enum Protection {
     Protected = 1,
     /// Only the owner may do either.
     Private = 2,
-    /// The processes that may read the table of which this is a moment may read. Nobody writes.
+    /// Processes that may read the table of this snapshot may read it. Nobody writes.
     OfSource = 3,
 }
 
 impl Protection {
-    /// The protection that is kept as this number.
+    /// Decodes a protection from its number.
     fn of(number: u8) -> Self {
         match number {
             0 => Protection::Public,
@@ -142,7 +142,7 @@ impl Protection {
     }
 }
 
-/// Options that are reported but change nothing here.
+/// Options that `info` reports but that have no other effect.
 #[derive(Clone, Copy)]
 pub struct ReportedOptions {
     /// `{write_concurrency, _}`.
@@ -166,42 +166,42 @@ pub enum WriteConcurrency {
     Locks(i64),
 }
 
-/// The moment of a table on disk whose values are merged by a program.
+/// A snapshot of a table on disk whose values are merged by a program.
 pub type PendingSnapshot = Pending<Box<dyn Store>>;
 
 /// An existing table.
 pub struct Shared {
     /// The objects.
     pub table: Table<VmHost>,
-    /// The directory that it is in, if it is in one.
+    /// The open directory of a table on disk.
     pub disk: Option<Arc<OpenTable>>,
-    /// The moment that the table shows, if its values are merged by a program.
+    /// The snapshot that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
+    /// The snapshot of a table on disk, if it counts against a limit: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
-    /// The moment that it shows, if it is a snapshot.
+    /// The snapshot that the table shows, if it is one.
     pub moment: Option<Moment>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
-    /// `true` if users know it by its name.
+    /// `true` if the table is named.
     pub named: bool,
     /// The processes that may read and write: a [`Protection`].
     protection: AtomicU8,
     /// Options that are only reported.
     pub reported: ReportedOptions,
-    /// Queries that read everything.
+    /// The policy for queries that read the whole table.
     pub full_scan: full_scan::FullScanPolicy,
-    /// The word of the name; changes by renaming: that of a named table in the registry only.
+    /// The word of the name. Renaming changes it: for a named table only in the registry.
     pub name: AtomicU64,
-    /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
+    /// The word of the owner's pid, or [`NOBODY`]. Changes under the lock of `admin`.
     owner: AtomicU64,
     admin: Mutex<Admin>,
 }
 
-/// In the place of the pid of an owner: the table belongs to no process. No pid is this word.
+/// Stands for the pid of an owner if the table belongs to no process. No pid is this word.
 const NOBODY: Word = 0;
 
-/// The word that stands for an owner.
+/// Returns the word that stands for an owner.
 fn word_of(owner: Owner) -> Word {
     match owner {
         Owner::Process(pid) | Owner::Application(pid) => pid,
@@ -209,15 +209,16 @@ fn word_of(owner: Owner) -> Word {
     }
 }
 
-/// The data that change seldom and only under a lock.
+/// Data that change seldom and only under a lock.
 pub struct Admin {
     /// The process that gets the table when its owner dies.
     pub heir: Option<Heir>,
     /// `true` if the owner stands for an application.
     pub of_application: bool,
-    /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
+    /// Monitors of the processes whose exit concerns the table. Few: owners, an heir, and processes
+    /// that walk.
     pub(crate) monitors: TableMonitors<Handle>,
-    /// The processes that have fixed the table, and how often each has done so.
+    /// Processes that have fixed the table, with the number of their fixations.
     pub fixes: Vec<(Word, usize)>,
     /// The moment at which the table became fixed.
     pub fixed_since: Option<process::Moment>,
@@ -227,32 +228,32 @@ pub struct Admin {
 pub struct Recipe {
     /// The table.
     pub table: Table<VmHost>,
-    /// The directory that it is in, if it is in one.
+    /// The open directory of a table on disk.
     pub disk: Option<Arc<OpenTable>>,
-    /// The moment that the table shows, if its values are merged by a program.
+    /// The snapshot that the table shows, if its values are merged by a program.
     pub pending_snapshot: Option<Arc<PendingSnapshot>>,
-    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
+    /// The snapshot of a table on disk, if it counts against a limit: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
-    /// The moment that it shows, if it is a snapshot.
+    /// The snapshot that the table shows, if it is one.
     pub moment: Option<Moment>,
-    /// The word of its name.
+    /// The word of the name.
     pub name: Word,
-    /// `true` if the name shall lead to it.
+    /// `true` if the table is named.
     pub named: bool,
     /// The processes that may read and write.
     pub protection: Protection,
     /// Options that are only reported.
     pub reported: ReportedOptions,
-    /// Queries that read everything.
+    /// The policy for queries that read the whole table.
     pub full_scan: full_scan::FullScanPolicy,
-    /// Its owner.
+    /// The owner.
     pub owner: Owner,
-    /// The process that gets it when its owner dies.
+    /// The process that gets the table when its owner dies.
     pub heir: Option<Heir>,
 }
 
 impl Handle {
-    /// An identifier that leads to no table yet.
+    /// Creates an identifier without a table.
     pub(crate) fn new() -> ResourceRef<Self> {
         ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
@@ -261,7 +262,7 @@ impl Handle {
     }
 
     #[cfg(not(feature = "test-nifs"))]
-    /// Says that the table is a snapshot, which ends with its owner unless it ends otherwise.
+    /// Marks the table as a snapshot, which ends with its owner unless it ends otherwise.
     pub(crate) fn begin_snapshot(&self) {
         let _ended_already =
             self.ending
@@ -269,8 +270,8 @@ impl Handle {
     }
 
     #[cfg(not(feature = "test-nifs"))]
-    /// Says why the snapshot ends, unless that is known. Before it does, so that a process that
-    /// finds no table any more finds the reason.
+    /// Records why the snapshot ends, unless a reason is known. Called before the end, so that a
+    /// process that finds no table finds the reason.
     pub(crate) fn set_ending(&self, why: KnownAtom) {
         let _known_already =
             self.ending
@@ -280,35 +281,35 @@ impl Handle {
     }
 
     #[cfg(not(feature = "test-nifs"))]
-    /// Says that the snapshot is released, whatever was said before. Returns what that was, if it
-    /// is a snapshot.
+    /// Records that the snapshot is released, overriding any other reason. Returns the earlier
+    /// reason, if this is a snapshot.
     pub(crate) fn set_released(&self) -> Option<KnownAtom> {
         let before = self.ending()?;
         let place = place_of(KnownAtom::Released);
         ending_at(self.ending.swap(place, Ordering::AcqRel)).or(Some(before))
     }
 
-    /// The reason why the snapshot ends, if it is one.
+    /// Returns the reason why the snapshot ends, if this is a snapshot.
     pub fn ending(&self) -> Option<KnownAtom> {
         ending_at(self.ending.load(Ordering::Acquire))
     }
 
-    /// The table, unless it has been deleted.
+    /// Returns the table, unless it has been deleted.
     #[inline]
     pub fn get<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
         // SAFETY: a table found under a guard lives as long as the guard (HANDLE-2).
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads
-    /// to it, and frees its memory by and by. False if another thread has taken it out already.
+    /// Takes the table out of its identifier, lets `leave` remove all other references, and retires
+    /// it. Returns `false` if another thread has taken it out already.
     pub(crate) fn end(&self, guard: &Guard, leave: impl FnOnce(&Shared)) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
             return false;
         }
-        // SAFETY: we took the pointer out, so the table is ours to delete (HANDLE-1), and the count
-        // of the handle ours to give up (HANDLE-2).
+        // SAFETY: we took the pointer out, so deleting the table is up to us (HANDLE-1), and so is
+        // giving up the count of the handle (HANDLE-2).
         unsafe {
             leave(&*shared);
             let bytes = size_of::<Shared>() + (*shared).table.about_bytes();
@@ -320,13 +321,13 @@ impl Handle {
 
 unsafe fn free(raw: *mut u8) {
     // SAFETY: `publish` made the pointer by `Arc::into_raw`. This is the count of the handle, which
-    // leads to it no more (HANDLE-2).
+    // no longer points to the table (HANDLE-2).
     drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
 impl Shared {
-    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet.
-    /// `monitors` says by which monitors of processes the identifier is known already.
+    /// Publishes a table: makes an identifier that leads to it, which no process knows yet.
+    /// `monitors` are the process monitors that already know the identifier.
     pub(crate) fn publish(
         recipe: Recipe,
         id: ResourceRef<Handle>,
@@ -361,8 +362,8 @@ impl Shared {
         shared
     }
 
-    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then
-    /// it is a table that no process finds, and is freed when this is dropped.
+    /// Returns a count of the table that outlives the guard it was found under. The table may be
+    /// deleted meanwhile; no process finds it then, and it is freed with the last count.
     pub fn to_arc(&self) -> Arc<Shared> {
         // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it
         // alive as long as the guard which `self` was found under (HANDLE-2).
@@ -372,11 +373,11 @@ impl Shared {
         }
     }
 
-    /// The process the table belongs to, if it belongs to one.
+    /// Returns the process that owns the table, if one does.
     #[inline]
     pub fn owner(&self) -> Option<VmWord<'static>> {
         let owner = self.owner_word();
-        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // SAFETY: the word is a local pid, which is an immediate and so a term in every
         // environment (ENV-2).
         (owner != NOBODY).then(|| unsafe { VmWord::new(owner) })
     }
@@ -386,36 +387,37 @@ impl Shared {
         self.owner.load(Ordering::Acquire)
     }
 
-    /// Gives the table another owner, which is monitored if it is a process. To be called under the
-    /// lock of `admin`.
+    /// Changes the owner, which is monitored if it is a process. The caller holds the lock of
+    /// `admin`.
     pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
         admin.of_application = matches!(owner, Owner::Application(_));
         self.owner.store(word_of(owner), Ordering::Release);
     }
 
-    /// Returns `true` if the owner is alive, or not needed. From the moment the VM begins to end a
-    /// process, it is not alive. That is before the VM tells any process or library of the end.
+    /// Returns `true` if the owner is alive, or not needed. A process counts as dead once the VM
+    /// begins to end it, which is before the VM reports the exit to any process or library.
     #[inline]
     pub fn has_living_owner(&self, env: Env<'_>) -> bool {
         self.owner()
             .is_none_or(|owner| process::is_alive(env, owner))
     }
 
-    /// The name it was given.
+    /// Returns the name given to the table.
     pub fn name(&self) -> VmWord<'static> {
-        // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+        // SAFETY: the word is an atom, which is an immediate and so a term in every
         // environment (ENV-2).
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 
-    /// Returns `true` if it has not been deleted. Deleting takes it out of its handle, which is the
-    /// moment that counts, also for processes that know it by its name.
+    /// Returns `true` if the table has not been deleted. Deletion takes it out of its handle, which
+    /// is the moment that counts, also for processes that know it by name.
     #[inline]
     pub(crate) fn is_found_by_id(&self) -> bool {
         !self.id.shared.load(Ordering::Acquire).is_null()
     }
 
-    /// The term by which users know the table: its name if it is a named one, else its identifier.
+    /// Returns the term by which users know the table: its name if it is named, else its
+    /// identifier.
     pub fn user_term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         match self.named {
             true => self.name(),
@@ -423,14 +425,13 @@ impl Shared {
         }
     }
 
-    /// The processes that may read and write.
+    /// Returns the protection.
     #[inline]
     pub fn protection(&self) -> Protection {
         Protection::of(self.protection.load(Ordering::Acquire))
     }
 
-    /// Changes which processes may read and write. Takes effect from the next operation of any
-    /// process on.
+    /// Changes the protection. Takes effect from the next operation of any process on.
     pub(crate) fn protect(&self, protection: Protection) {
         self.protection.store(protection as u8, Ordering::Release);
     }
@@ -442,18 +443,18 @@ impl Shared {
             .is_some_and(|pid| pid.raw() == self.owner_word())
     }
 
-    /// The part under a lock.
+    /// Locks the administrative data.
     pub fn admin(&self) -> MutexGuard<'_, Admin> {
-        // A panic cannot leave it half changed: it holds plain values that are set one by one.
+        // A panic cannot leave the data half changed: the values are set one by one.
         self.admin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the VM tell of the end of a process. False if it is gone already.
+    /// Monitors a process. Returns `false` if it is gone already.
     pub(crate) fn monitor(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
         admin.monitors.monitor(env, pid, &self.id)
     }
 
-    /// Has the VM tell of no process any more. For a table that is deleted.
+    /// Stops monitoring all processes, because the table is deleted.
     pub(crate) fn stop_monitoring(&self) {
         let monitors = std::mem::take(&mut self.admin().monitors);
         monitors.forget_table(&self.id);

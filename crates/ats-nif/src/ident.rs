@@ -6,8 +6,8 @@
 //!
 //! The numbers of a local pid or port are bits of its word. The VM does not promise which bits:
 //! since OTP 26 it depends on the sizes of the tables of processes and ports. [`load`] makes
-//! identifiers of which it knows the numbers and sees where their bits went. If that makes no
-//! sense, the external term format is asked every time.
+//! identifiers with known numbers and finds their bits in the words. If no layout fits, every
+//! identifier is read through the external term format.
 
 use crate::env::{Env, VmWord};
 use crate::etf::{self, ATOM_UTF8_EXT, Etf, VERSION};
@@ -16,37 +16,38 @@ use crate::tags::{PID_TAG, PORT_TAG};
 use ats_term::term_ref::Ident;
 use std::sync::OnceLock;
 
-/// Most words a reference has.
+/// Largest number of words of a reference.
 const MAX_REF_WORDS: usize = 5;
 
-/// The facts that [`load`] found out.
+/// Facts about this node, found by [`load`].
 struct Local {
     node: Box<str>,
     creation: u32,
     pids: Option<Layout>,
     ports: Option<Layout>,
-    /// A pid of this node, maybe of a process that is gone.
+    /// A pid of this node, which may have exited.
     pid: Word,
 }
 
-/// The places of the bits of the numbers of local pids, or ports, in their words.
+/// Positions of the number's bits in the words of local pids, or of local ports.
 #[derive(Clone, Copy, Default)]
 struct Layout {
     runs: [Run; RUNS],
-    /// All bits of words that are bits of numbers, or the tag.
+    /// Mask of all bits that belong to numbers or to the tag.
     known: Word,
 }
 
-/// Bits that are equally far from where they are in the number, a word of 64 bits of two halves.
+/// Bits with the same distance between their positions in the word and in the number, which is a
+/// word of 64 bits made of two halves.
 #[derive(Clone, Copy, Default)]
 struct Run {
     bits: Word,
-    /// So far left of their place in the word is their place in the number, round the end.
+    /// Distance by which the word is rotated left to get the bits of the number.
     left: u32,
 }
 
-/// Most runs of a layout: those of the serial, of the upper bits of a number, and of the two parts
-/// that the lower bits of a number are rotated by.
+/// Largest number of runs of a layout: that of the serial, that of the upper bits of a number, and
+/// the two parts by which the lower bits of a number are rotated.
 const RUNS: usize = 4;
 
 static LOCAL: OnceLock<Local> = OnceLock::new();
@@ -56,7 +57,7 @@ fn local() -> &'static Local {
 }
 
 impl Layout {
-    /// The two halves of the number that a word has, unless it has bits that were never seen.
+    /// Returns the two halves of a word's number, unless the word has bits never seen.
     #[inline]
     fn numbers(self, word: Word) -> Option<[u32; 2]> {
         let place = |number, run: &Run| number | (word & run.bits).rotate_left(run.left);
@@ -64,9 +65,9 @@ impl Layout {
         (word & !self.known == 0).then_some([(number >> 32) as u32, number as u32])
     }
 
-    /// Finds out where each bit of a number is in words with this tag. `encode` writes identifiers
-    /// of this node in the external term format; they need not exist to have a word. Not every
-    /// number is one.
+    /// Finds the position of each bit of a number in words with this tag. `encode` writes
+    /// identifiers of this node in the external term format; they need not exist to have a word.
+    /// Some numbers belong to no identifier.
     fn learn(env: Env<'_>, tag: Word, encode: impl Fn([u32; 2]) -> Vec<u8>) -> Option<Layout> {
         let word = |number: u64| immediate(env, &encode([(number >> 32) as u32, number as u32]));
         let mut layout = Layout {
@@ -81,7 +82,7 @@ impl Layout {
             layout.add(word ^ tag, bit)?;
             all |= 1 << bit;
         }
-        // Each bit alone says nothing of several.
+        // Numbers with several bits set check that the bits combine.
         let several = [0x5555_5555_5555_5555, 0x3333_3333_CCCC_CCCC, !0, !1];
         several
             .into_iter()
@@ -93,8 +94,8 @@ impl Layout {
             .then_some(layout)
     }
 
-    /// Notes that these bits of words have the value of that bit of numbers. Up to OTP 25 there are
-    /// two: above the number a word has its place in the table.
+    /// Records that these bits of words hold that bit of numbers. Up to OTP 25 there are two such
+    /// bits: above the number, a word holds its index in the table.
     fn add(&mut self, places: Word, bit: u32) -> Option<()> {
         if places == 0 || self.known & places != 0 {
             return None;
@@ -109,14 +110,14 @@ impl Layout {
     }
 }
 
-/// The word of an identifier of this node from its external term format.
+/// Returns the word of an identifier of this node, given in the external term format.
 fn immediate(env: Env<'_>, encoded: &[u8]) -> Option<Word> {
     let word = env.from_etf(encoded)?.raw();
     (word & 3 == 3).then_some(word)
 }
 
-/// Learns name and creation of the node and the layout of local identifiers. Runs once per VM: when
-/// the module is loaded again, the frozen name stays.
+/// Learns name and creation of the node and the layout of local identifiers. Runs once per VM: if
+/// the module is loaded again, the name stays frozen.
 pub fn load(env: Env<'_>) -> Result<(), String> {
     if LOCAL.get().is_some() {
         return Ok(());
@@ -139,7 +140,8 @@ pub fn load(env: Env<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Name and creation that identifiers of this node get in the external term format at present.
+/// Returns the name and creation that the VM now writes for identifiers of this node in the
+/// external term format.
 pub fn written_node() -> (String, u32) {
     // SAFETY: a local pid is an immediate, which is a term as long as the VM runs.
     let pid = unsafe { VmWord::new(local().pid) };
@@ -147,12 +149,12 @@ pub fn written_node() -> (String, u32) {
     (ident.node, ident.creation)
 }
 
-/// Returns `true` if the numbers of local pids and ports are read from their words.
+/// Returns `true` if the numbers of local pids and ports can be read from their words.
 pub fn is_layout_known() -> bool {
     local().pids.is_some() && local().ports.is_some()
 }
 
-/// A port of this node, which need not exist.
+/// Builds a port of this node, which need not exist.
 pub fn some_port(env: Env<'_>) -> Option<VmWord<'_>> {
     let etf = Etf::of(env.own_pid()?);
     env.from_etf(&EtfIdent::parse(etf.bytes())?.encode_port([0, 1]))
@@ -184,15 +186,15 @@ pub fn with_local<R>(numbers: &[u32], f: impl FnOnce(Ident<'_>) -> R) -> R {
     })
 }
 
-/// Lends the identity of any identifier, asking the VM for its external format.
+/// Lends the identity of any identifier, read through the external term format.
 #[cold]
 pub fn with_vm_ident<R>(ident: VmWord<'_>, is_local: bool, f: impl FnOnce(Ident<'_>) -> R) -> R {
     let etf = Etf::of(ident);
     with_etf_ident(etf.bytes(), is_local, f)
 }
 
-/// Lends the identity of the identifier that `etf` encodes. `is_local` says that it is one of this
-/// node, whatever name the node had when it was encoded.
+/// Lends the identity of the identifier that `etf` encodes. `is_local` is `true` for one of this
+/// node, regardless of the node's name at the time of encoding.
 pub fn with_etf_ident<R>(etf: &[u8], is_local: bool, f: impl FnOnce(Ident<'_>) -> R) -> R {
     let ident = EtfIdent::parse(etf).expect("identifier in a format of OTP 24 or later");
     if is_local {
@@ -224,7 +226,7 @@ impl EtfIdent {
         &self.numbers[..self.len]
     }
 
-    /// Reads what OTP 24 and later write, which is what this VM wrote.
+    /// Parses an identifier in the formats of OTP 24 and later; this VM wrote it.
     fn parse(bytes: &[u8]) -> Option<EtfIdent> {
         let (&[VERSION, tag], rest) = bytes.split_first_chunk::<2>()? else {
             return None;
@@ -250,7 +252,8 @@ impl EtfIdent {
         }
     }
 
-    /// The words of a reference are written least significant first, and compared the other way.
+    /// Parses a reference. Its words are written least significant first, and compared in the
+    /// reverse order.
     fn parse_ref(bytes: &[u8]) -> Option<EtfIdent> {
         let (count, rest) = bytes.split_first_chunk::<2>()?;
         let count = u16::from_be_bytes(*count) as usize;
@@ -278,7 +281,7 @@ impl EtfIdent {
         }
     }
 
-    /// A pid of the same node, encoded.
+    /// Encodes a pid of the same node.
     fn encode_pid(&self, number: u32, serial: u32) -> Vec<u8> {
         let mut out = self.start(NEW_PID_EXT);
         out.extend(number.to_be_bytes());
@@ -287,7 +290,7 @@ impl EtfIdent {
         out
     }
 
-    /// A port of the same node, encoded.
+    /// Encodes a port of the same node.
     fn encode_port(&self, [high, low]: [u32; 2]) -> Vec<u8> {
         let mut out = self.start(V4_PORT_EXT);
         out.extend(high.to_be_bytes());
@@ -304,7 +307,7 @@ impl EtfIdent {
     }
 }
 
-/// The first N big-endian words of 32 bits.
+/// Returns the first N big-endian words of 32 bits.
 fn be_words<const N: usize>(bytes: &[u8]) -> Option<[u32; N]> {
     let bytes = bytes.get(..4 * N)?;
     let mut words = [0; N];

@@ -1,33 +1,36 @@
 //! The tables of `ats` inside the Erlang VM: a NIF library.
 //!
-//! This crate knows the VM and no algorithms. It turns terms of the VM into keys and images, which
-//! is all that the layers below see, and images into terms.
+//! This crate knows the VM and no algorithms. It converts terms of the VM to keys and images, the
+//! only forms that the layers below see, and images to terms.
 //!
-//! The modules from bottom to top. Each uses those before it and none behind it.
+//! The modules from bottom to top. Each uses only those above it in the table.
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
 //! | [`sys`] | the functions of the VM, as C declares them |
 //! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
-//! | [`etf`] | the external term format, for what the NIF interface does not show |
+//! | [`etf`] | the external term format, for terms that the NIF interface does not show |
 //! | [`big`] | integers beyond 64 bits |
-//! | [`process`], [`otp_release`] | processes, schedulers and the clock; in what releases of the VM differ |
+//! | [`process`], [`otp_release`] | processes, schedulers and the clock; differences between VM
+//! releases |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`fun_environment`], [`opaque`] | closures, native records, and terms of unknown kinds |
 //! | [`vm_term`] | terms of the VM as the layers below see them |
-//! | [`shared_binary`], [`shared_env`], [`vm_host`] | what an image cannot spell out: large binaries, closures, ... |
+//! | [`shared_binary`], [`shared_env`], [`vm_host`] | terms that an image only refers to: large
+//! binaries, closures, ... |
 //! | [`vm_sink`] | terms that the layers below build |
 //! | [`vm_codec`] | objects as bytes, for stores of bytes |
 //! | [`disk`] | tables in directories |
-//! | [`call`] | how functions are entered and how they end |
-//! | [`resource`] | objects that Erlang holds by a reference |
+//! | [`call`] | entry and end of native functions |
+//! | [`resource`] | objects that Erlang refers to |
 //! | [`scratch`] | buffers kept from call to call |
 //! | [`query`] | compiled match specifications |
 //! | `full_scan`, [`owner`], [`handle`] | tables as processes know them |
-//! | [`registry`], [`ownership`], `fixation` | all tables and their names; whose a table becomes; fixations |
-//! | [`lifetime`], `process_exit` | how tables begin and end, and what happens when a process ends |
+//! | [`registry`], [`ownership`], `fixation` | all tables and their names; owners and heirs;
+//! fixations |
+//! | [`lifetime`], `process_exit` | creation and deletion of tables; exits of processes |
 //! | `functions` | the functions that Erlang calls |
-//! | [`load`] | loading, loading again, and what must be true of the VM |
+//! | [`load`] | loading and reloading, and checks of the VM |
 
 pub mod atoms;
 pub mod big;
@@ -74,16 +77,16 @@ use std::ffi::CStr;
 #[cfg(feature = "test-nifs")]
 use test_nifs::functions as all_functions;
 
-/// The Erlang module that the functions belong to. The build for the tests of this crate is one of
-/// its own, so that it can be loaded beside the other.
+/// Name of the Erlang module of these functions. The build for tests has its own, so that both can
+/// be loaded side by side.
 const MODULE: &CStr = if cfg!(feature = "test-nifs") {
     c"ats_term_nif"
 } else {
     c"ats_nif"
 };
 
-/// The entry point for the VM: describes the library. The VM reads the description as long as the
-/// library is loaded, and asks once per load, so it is never freed.
+/// Describes the library: the entry point for the VM. The VM reads the description as long as the
+/// library is loaded, and calls this once per load, so the description is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn nif_init() -> *const sys::ErlNifEntry {
     let functions = all_functions().leak();

@@ -1,4 +1,4 @@
-//! The beginning and the end of tables.
+//! Creation and deletion of tables.
 
 use crate::atoms::KnownAtom;
 use crate::env::Env;
@@ -12,10 +12,10 @@ use crate::registry;
 use crate::sys::Word;
 use ats_sync::Guard;
 
-/// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
+/// Creates a table. Fails if its name is taken, or its owner is not alive.
 ///
-/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that
-/// replaces the owner, typically because a supervisor restarted it, must not find the name taken.
+/// A table with the same name and a dead owner gives way, unless an heir takes it: a process that a
+/// supervisor restarted must not find the name of its predecessor taken.
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
     let (id, mut monitors) = (Handle::new(), TableMonitors::default());
@@ -26,17 +26,17 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
         _ => false,
     };
     let shared = Shared::publish(recipe, id, monitors, guard);
-    // SAFETY: the table is new.
+    // SAFETY: the table is new, so it was not entered before.
     while !unsafe { registry::enter(shared, guard) } {
         if is_taken(env, name, guard) {
-            // No process has seen it, and nothing but the identifier leads to it.
+            // The table is private still: only its identifier refers to it.
             shared.id.end(guard, |_| ());
             shared.stop_monitoring();
             return Err(KnownAtom::AlreadyExists);
         }
     }
-    // The VM is asked to tell of the owner's end only now, when it would find the table; but an
-    // owner that runs here does not end before this call.
+    // The owner is monitored only now, when its exit would find the table; an owner that runs here
+    // cannot exit before this call returns.
     match is_monitored || monitor_all(env, shared) {
         true => Ok(shared),
         false => {
@@ -46,13 +46,13 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
     }
 }
 
-/// Returns `true` if a process is the caller and cannot end during the call: not on a scheduler for
-/// long work, which goes on when its process is killed.
+/// Returns `true` if a process is the caller and cannot exit during the call. A call on a dirty
+/// scheduler goes on when its process is killed.
 fn is_running_here(env: Env<'_>, pid: Word) -> bool {
     !process::may_wait() && env.own_pid().is_some_and(|own| own.raw() == pid)
 }
 
-/// Monitors the owner and the heir of a new table. False if the owner is gone.
+/// Monitors the owner and the heir of a new table. Returns `false` if the owner is gone.
 fn monitor_all(env: Env<'_>, shared: &Shared) -> bool {
     let mut admin = shared.admin();
     if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
@@ -64,8 +64,8 @@ fn monitor_all(env: Env<'_>, shared: &Shared) -> bool {
     owner.is_none_or(|owner| shared.monitor(env, &mut admin, owner.raw()))
 }
 
-/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if
-/// another thread has deleted it already.
+/// Deletes a table: no process finds it from now on, and its memory is reclaimed later. Returns
+/// `false` if another thread has deleted it already.
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
@@ -81,8 +81,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     left
 }
 
-/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the
-/// table is gone. Any thread may call this at any time.
+/// Passes a table with a dead owner to its heir, or deletes it. Returns `false` if the table is
+/// gone. Any thread may call this at any time.
 #[cold]
 pub fn inherit_or_end(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     let fate = shared.inherit_if_orphaned(env);
@@ -92,20 +92,20 @@ pub fn inherit_or_end(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     fate == Fate::Lives
 }
 
-/// Returns `true` if a table that was found is still there. If its owner is dead it ends now, or
-/// its heir takes it.
+/// Returns `true` if a table that was found still exists. If its owner is dead, the heir inherits
+/// the table, or it is deleted.
 #[inline]
 pub fn ensure_alive(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
     shared.has_living_owner(env) || inherit_or_end(env, shared, guard)
 }
 
-/// Returns `true` if there is a table with this name that goes on.
+/// Returns `true` if a table has this name and stays.
 fn is_taken(env: Env<'_>, name: Word, guard: &Guard) -> bool {
     registry::find(name, guard).is_some_and(|other| ensure_alive(env, other, guard))
 }
 
-/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose
-/// owner is dead gives way.
+/// Gives a named table another name, as [`registry::rename`] does. A table whose owner is dead
+/// gives way, as in [`create`].
 pub fn rename(
     env: Env<'_>,
     shared: &Shared,

@@ -1,15 +1,15 @@
-//! Loading: what must be true of this VM, and what the files below learn about it once.
+//! Loading of the library: checks of this VM, and facts about it that other modules cache.
 //!
-//! Images hold the words of immediate terms as the VM has them, which is the fastest way to store
-//! them and relies on more than the NIF interface promises. So the tags of immediates are checked
-//! here, and a VM that has others is refused before any table exists.
+//! Images hold immediate terms as words of the VM, which is the fastest way to store them and
+//! relies on more than the NIF interface promises. So the tags of immediates are checked here, and
+//! a VM with other tags is refused before any table exists.
 //!
-//! # Loading again
-//! When the module is purged and loaded again, the VM maps the same library (it is never unmapped),
-//! and all tables go on. Another build, or a copy of the file, is another library with statics of
-//! its own, which cannot go on with the tables of this one. It is refused as long as code of the
-//! module has this library. After that it can be loaded, and the tables of this one are no tables
-//! to it.
+//! # Reloading
+//! When the module is purged and loaded again, the VM uses the same mapping of the library (it is
+//! never unmapped), and all tables live on. Another build, or a copy of the file, is another
+//! library with its own statics, which cannot use the tables of this one. It is refused as long as
+//! code of the module uses this library. After that it can be loaded, and does not know the tables
+//! of this one.
 
 use crate::env::{Env, VmWord};
 use crate::handle::Handle;
@@ -22,13 +22,14 @@ use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
 
-/// The data that the VM keeps for a loaded library, so that another one can tell whose it is.
+/// The private data that the VM keeps for a loaded library, by which another library can recognize
+/// it.
 #[repr(C)]
 struct PrivData {
     magic: u64,
     abi_version: u32,
-    /// Address of a static of the library: two libraries mapped at the same time differ, even if
-    /// their files are equal.
+    /// Address of a static of the library: it differs between two mapped libraries, even if their
+    /// files are equal.
     library: *const (),
 }
 
@@ -45,31 +46,32 @@ static PRIV_DATA: PrivData = PrivData {
     library: (&raw const LIBRARY).cast(),
 };
 
-/// Called when the library is loaded and no code of the module has it.
+/// Handles a load of the library while no code of the module uses it.
 ///
 /// # Safety
-/// Called by the VM only.
+/// Only the VM may call this.
 pub unsafe extern "C" fn load(
     env: *mut sys::ErlNifEnv,
     priv_data: *mut *mut c_void,
     _info: Word,
 ) -> c_int {
-    // SAFETY: the VM gives a valid environment and a place for our data.
+    // SAFETY: the VM gives a valid environment and a slot for our data.
     unsafe { finish(prepare(Env::from_raw(env)), priv_data) }
 }
 
-/// Called when the library is loaded while old code of the module has it, or another build of it.
+/// Handles a load while old code of the module uses this library, or another build of it.
 ///
 /// # Safety
-/// Called by the VM only.
+/// Only the VM may call this.
 pub unsafe extern "C" fn upgrade(
     env: *mut sys::ErlNifEnv,
     priv_data: *mut *mut c_void,
     old_priv_data: *mut *mut c_void,
     _info: Word,
 ) -> c_int {
-    // SAFETY: the VM gives a valid environment and the places of both data. The old pointer was put
-    // there by `finish` of this library, or of another build, which has the same start.
+    // SAFETY: the VM gives a valid environment and the slots of both data. `finish` of this
+    // library, or of another build, wrote the old pointer, and the data begin with the same fields
+    // in all builds.
     unsafe {
         let old = (*old_priv_data).cast::<PrivData>();
         let same = !old.is_null()
@@ -85,22 +87,22 @@ pub unsafe extern "C" fn upgrade(
     }
 }
 
-/// Called when code that has the library is purged. Nothing to do: the library stays mapped, and
-/// tables belong to the references that their users hold.
+/// Handles a purge of code that uses the library. Nothing to do: the library stays mapped, and
+/// tables belong to the references that users hold.
 ///
 /// # Safety
-/// Called by the VM only.
+/// Only the VM may call this.
 pub unsafe extern "C" fn unload(_env: *mut sys::ErlNifEnv, _priv_data: *mut c_void) {}
 
-/// Reports the outcome of loading to the VM, and a failure to the operator, since the VM passes on
-/// nothing but a number.
+/// Reports the outcome of loading to the VM, and a failure to the operator, because the VM passes
+/// on only a number.
 ///
 /// # Safety
-/// `priv_data` can be written.
+/// `priv_data` must be valid for writes.
 unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_int {
     match result {
         Ok(()) => {
-            // SAFETY: the caller says that `priv_data` can be written.
+            // SAFETY: the caller promises that `priv_data` is valid for writes.
             unsafe { *priv_data = (&raw const PRIV_DATA).cast_mut().cast() };
             0
         }
@@ -145,7 +147,7 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<Compiled>(env)
 }
 
-/// Checks that the words of this VM's immediates are those of images, and that nothing else looks
+/// Checks that this VM's immediates have the words used in images, and that no other term looks
 /// like one.
 fn check_immediates(env: Env<'_>) -> Result<(), String> {
     const SMALLS: [i64; 7] = [0, 1, -1, 42, -(1 << 32), (1 << 59) - 1, -(1 << 59)];

@@ -1,32 +1,32 @@
 //! Names of tables: a map from a number (an atom) to a pointer, read without locks.
 //!
-//! Every operation on a named table begins with a look here, from all processors at once, so a
-//! lookup must not write anything shared. (`ets` takes a lock on its name table for each.) The map
+//! Every operation on a named table begins with a lookup here, on all processors at once, so a
+//! lookup must not write shared memory. (`ets` takes a lock on its name table for each.) The map
 //! is an array of lists whose nodes never change; writers take the lock of the list, or of both
 //! lists that a renaming concerns, and publish by one store.
 //!
-//! A thing that has a name knows its name, and whether it exists: see [`Named`]. A node of the map
-//! is only a hint, which counts if what it leads to says so, too. So every change of names is one
-//! store, although a renaming concerns two lists and a deletion an identifier beside the name:
+//! A thing with a name knows its name, and whether it exists: see [`Named`]. A node of the map is
+//! only a hint, which counts if its thing agrees. So every change of names is one store, although a
+//! renaming concerns two lists and a deletion an identifier beside the name:
 //! - a name is given when its node is linked,
 //! - a thing is renamed when its word changes: from then on the node of the old name, which is
 //!   still linked, does not count, and that of the new name, which is linked already, does,
-//! - a thing is deleted when it stops existing, whatever is linked.
+//! - a thing is deleted when it stops existing, even while its node is linked.
 //!
 //! # Invariants
-//! - NAMES-1. A list is changed only under its lock, and the name that a thing with a node knows
-//!   only under those of both names. Of two locks, the one with the lower number is taken first.
-//! - NAMES-2. A node never changes; a name that is taken out is unlinked by copying its
-//!   predecessors, and the nodes are retired.
+//! - NAMES-1. A list changes only under its lock, and the name stored in a thing with a node only
+//!   under the locks of both names. Of two locks, the one with the lower number is taken first.
+//! - NAMES-2. A node never changes; a removal copies the node's predecessors and retires the old
+//!   nodes.
 //! - NAMES-3. A thing to which a linked node leads is not retired before the node is unlinked. So
 //!   both live as long as a guard under which the node was found.
 //! - NAMES-4. Between two changes there is at most one node for a name, and one for a thing: that
 //!   of its name.
 //! - NAMES-5. A thing that has stopped existing never exists again.
 //!
-//! # Why a reader that finds nothing is right
-//! A reader walks through a list as it was at some moment. If there is no node for the name, no
-//! thing had the name then. If there is one that does not count, its thing was renamed or deleted,
+//! # Correctness of a failed lookup
+//! A reader walks through a list as it was at some moment. If the list has no node for the name, no
+//! thing had the name then. If it has a node that does not count, its thing was renamed or deleted,
 //! or is about to get the name. Each change gives a name to one thing or takes it from one
 //! (NAMES-4), so between this thing and another with the same name there was a moment at which none
 //! had it, during the walk.
@@ -36,33 +36,33 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pages of which no list is used take no memory.
+/// Number of lists. Pages without a used list take no memory.
 const BUCKETS: usize = 1 << 14;
-/// Locks that the lists share.
+/// Number of locks, which the lists share.
 const LOCKS: usize = 64;
 
 /// A thing that can have a name.
 pub trait Named {
-    /// The name, or the last one. If the thing is in a map, only the map changes it.
+    /// Returns the name, or the last one. If the thing is in a map, only the map changes it.
     fn name(&self) -> &AtomicU64;
 
-    /// Returns `true` if it has not been deleted. After it was once `false` it is so for ever.
+    /// Returns `true` if the thing has not been deleted. Once `false`, it stays so for ever.
     fn exists(&self) -> bool;
 }
 
 /// The outcome of a renaming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renaming {
-    /// The thing has the new name, and no other.
+    /// The thing has the new name, and only that.
     Done,
-    /// Something has the new name.
+    /// Another thing has the new name.
     Taken,
-    /// The thing does not exist any more, or does not have the name under which it was found.
+    /// The thing is deleted, or no longer has the name under which it was found.
     Gone,
 }
 
-/// A map from names to pointers to `T`. To use what was found, keep the guard under which it was
-/// found.
+/// A map from names to pointers to `T`. A found pointer is valid as long as the guard of its
+/// lookup.
 pub struct Names<T> {
     buckets: [AtomicPtr<Node<T>>; BUCKETS],
     writing: [CachePadded<Mutex<()>>; LOCKS],
@@ -74,11 +74,11 @@ struct Node<T> {
     next: *mut Node<T>,
 }
 
-// SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two
-// methods of `Named`, for which `T` must be `Sync`, are called through them.
+// SAFETY: nodes are plain data; things are handed out as pointers, and the map calls only the two
+// methods of `Named` on them, for which `T` must be `Sync`.
 unsafe impl<T: Sync> Send for Names<T> {}
-// SAFETY: changes are serialized by the lock (NAMES-1), nodes never change (NAMES-2), and through
-// what they lead to only methods of `Named` are called, for which `T` must be `Sync`.
+// SAFETY: changes are serialized by the lock (NAMES-1), nodes never change (NAMES-2), and the map
+// calls only methods of `Named` on things, for which `T` must be `Sync`.
 unsafe impl<T: Sync> Sync for Names<T> {}
 
 impl<T: Named> Default for Names<T> {
@@ -88,7 +88,7 @@ impl<T: Named> Default for Names<T> {
 }
 
 impl<T> Names<T> {
-    /// An empty map.
+    /// Creates an empty map.
     pub const fn new() -> Self {
         Names {
             buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
@@ -102,18 +102,19 @@ impl<T: Named> Names<T> {
         &self.buckets[bucket_of(name)]
     }
 
-    /// The thing that has this name, at some moment of the call. O(1).
+    /// Returns the thing that has this name at some moment of the call. O(1).
     #[inline]
     pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
         let target = self.find_linked(name, guard)?;
-        // SAFETY: the node was found under the guard, and lives as long (NAMES-3).
+        // SAFETY: the node was found under the guard, so its thing lives as long as the guard
+        // (NAMES-3).
         let thing = unsafe { &*target };
-        // Acquire: what was done before the name was given is seen.
+        // Acquire: all writes made before the name was given are visible.
         let is_its_name = thing.name().load(Ordering::Acquire) == name;
         (is_its_name && thing.exists()).then_some(target)
     }
 
-    /// The thing to which the node for a name leads, whether it counts or not.
+    /// Returns the thing that the node for a name leads to, whether it counts or not.
     #[inline]
     fn find_linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
@@ -133,26 +134,26 @@ impl<T: Named> Names<T> {
         None
     }
 
-    /// Returns `true` if a name is to be had. The caller holds its lock.
+    /// Returns `true` if no thing has a name. The caller holds the lock of the name.
     fn is_free(&self, name: u64, guard: &Guard) -> bool {
         if self.get(name, guard).is_some() {
             return false;
         }
         if self.find_linked(name, guard).is_some() {
-            // Deleted, but its name has not been removed yet.
+            // The thing is deleted, but its node has not been removed yet.
             self.unlink(name, guard);
         }
         true
     }
 
-    /// Gives `target` the name that it knows, unless something has this name already. One step.
+    /// Links `target` under the name that it stores, unless another thing has this name. One step.
     ///
     /// # Safety
-    /// `target` has no name in a map yet. It is valid, and is not freed before
-    /// [`remove`](Names::remove) was called for it and all guards are gone that were there then.
+    /// `target` must have no node in a map yet. It must be valid, and must not be freed before
+    /// [`remove`](Names::remove) was called for it and all guards of that time are gone.
     pub unsafe fn insert(&self, target: *const T, guard: &Guard) -> bool {
-        // SAFETY: the caller says that `target` is valid until it is removed. It has no node yet,
-        // so no other thread changes its name (NAMES-1).
+        // SAFETY: the caller promises that `target` is valid until it is removed. It has no node
+        // yet, so no other thread changes its name (NAMES-1).
         let name = unsafe { &*target }.name().load(Ordering::Relaxed);
         let _held = self.lock(name);
         if !self.is_free(name, guard) {
@@ -162,13 +163,13 @@ impl<T: Named> Names<T> {
         true
     }
 
-    /// Forgets the name of `target`, which has stopped existing. Another that has got the name
-    /// meanwhile keeps it.
+    /// Removes the name of `target`, which has stopped existing. Another thing that has got the
+    /// name meanwhile keeps it.
     ///
     /// # Safety
-    /// `target` was [inserted](Names::insert), and has not been freed.
+    /// `target` must have been [inserted](Names::insert), and must not have been freed.
     pub unsafe fn remove(&self, target: *const T, guard: &Guard) {
-        // SAFETY: the caller says that `target` was inserted and has not been freed.
+        // SAFETY: the caller promises that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, None);
         if self.find_linked(name, guard) == Some(target) {
@@ -176,11 +177,11 @@ impl<T: Named> Names<T> {
         }
     }
 
-    /// Gives `target` the name `new` instead of the one it has; which must be `old`, if given. One
-    /// step: at no moment it has two names or none.
+    /// Gives `target` the name `new` instead of its name, which must be `old` if that is given. One
+    /// step: at no moment does it have two names or none.
     ///
     /// # Safety
-    /// `target` was [inserted](Names::insert), and has not been freed.
+    /// `target` must have been [inserted](Names::insert), and must not have been freed.
     pub unsafe fn rename(
         &self,
         target: *const T,
@@ -188,7 +189,7 @@ impl<T: Named> Names<T> {
         new: u64,
         guard: &Guard,
     ) -> Renaming {
-        // SAFETY: the caller says that `target` was inserted and has not been freed.
+        // SAFETY: the caller promises that `target` was inserted and has not been freed.
         let thing = unsafe { &*target };
         let (name, _held) = self.lock_name_of(thing, Some(new));
         let is_its = self.find_linked(name, guard) == Some(target) && thing.exists();
@@ -199,24 +200,25 @@ impl<T: Named> Names<T> {
             return Renaming::Taken;
         }
         self.link(new, target);
-        // Release: a thread that sees the new name also sees what was done before.
+        // Release: a thread that sees the new name also sees all earlier writes.
         thing.name().store(new, Ordering::Release);
         self.unlink(name, guard);
         Renaming::Done
     }
 
-    /// The lock of a name.
+    /// Locks a name.
     fn lock(&self, name: u64) -> MutexGuard<'_, ()> {
         self.lock_number(lock_of(name))
     }
 
     fn lock_number(&self, number: usize) -> MutexGuard<'_, ()> {
-        // Lists are valid at every moment, so a panic elsewhere does not spoil them.
+        // Lists are consistent at every moment, so a poisoned lock is harmless.
         let lock = &self.writing[number];
         lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of a thing, with its lock, and with that of another name. So the name stays.
+    /// Locks the name of a thing, and another name if given. Returns the name, which stays while
+    /// the locks are held.
     fn lock_name_of(
         &self,
         thing: &T,
@@ -233,7 +235,7 @@ impl<T: Named> Names<T> {
         }
     }
 
-    /// The caller holds the lock of the name.
+    /// Links a node for the name. The caller holds the lock of the name.
     fn link(&self, name: u64, target: *const T) {
         let bucket = self.bucket(name);
         let next = bucket.load(Ordering::Relaxed);
@@ -241,7 +243,7 @@ impl<T: Named> Names<T> {
         bucket.store(node, Ordering::Release);
     }
 
-    /// The caller holds the lock of the name, which is there.
+    /// Unlinks the node of the name, which has one. The caller holds the lock of the name.
     fn unlink(&self, name: u64, guard: &Guard) {
         unsafe fn free<T>(raw: *mut u8) {
             // SAFETY: `raw` was made by `Box::into_raw` in `link` or `unlink`.
@@ -259,7 +261,7 @@ impl<T: Named> Names<T> {
         // SAFETY: the node is in the list, which is changed only under the lock we hold (NAMES-1),
         // so it lives.
         let rest = unsafe { (*found).next };
-        // Copies of those before it; in which order does not matter.
+        // Copies of the nodes before it, in any order.
         let (mut head, mut node) = (rest, first);
         while node != found {
             // SAFETY: the node is in the list, which is changed only under the lock we hold
@@ -286,14 +288,14 @@ impl<T: Named> Names<T> {
     }
 }
 
-/// The list of a name.
+/// Returns the list of a name.
 fn bucket_of(name: u64) -> usize {
-    // Names are numbered densely above some tag bits: multiply to use all bits.
+    // Names are dense numbers above some tag bits; the multiplication spreads them over all bits.
     let hash = name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
     hash as usize % BUCKETS
 }
 
-/// The number of the lock of a name.
+/// Returns the number of a name's lock.
 fn lock_of(name: u64) -> usize {
     bucket_of(name) % LOCKS
 }
@@ -303,8 +305,8 @@ impl<T> Drop for Names<T> {
         for bucket in &mut self.buckets {
             let mut node = *bucket.get_mut();
             while !node.is_null() {
-                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and no other thread
-                // uses the map any more.
+                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and `&mut self` means
+                // that no other thread uses the map.
                 node = unsafe { Box::from_raw(node) }.next;
             }
         }
@@ -342,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Names of things that outlive them.
+    /// A map of names, and the things in it, which outlive it.
     struct Things<'t>(Names<Thing>, &'t [Thing]);
 
     impl Things<'_> {
@@ -366,7 +368,7 @@ mod tests {
         }
 
         fn rename(&self, thing: usize, old: Option<u64>, new: u64) -> Renaming {
-            // SAFETY: only what was inserted is renamed, and things outlive the map.
+            // SAFETY: only inserted things are renamed, and things outlive the map.
             unsafe { self.0.rename(&self.1[thing], old, new, &pin()) }
         }
     }
@@ -419,8 +421,7 @@ mod tests {
         assert_eq!((names.get(7), names.get(8)), (Some(2), None));
     }
 
-    /// Threads that know a thing, and not its name, rename it, each to names of its own: all of
-    /// these succeed.
+    /// Threads that have a thing, but not its name, rename it to names of their own: all succeed.
     #[test]
     fn renamings_beside_each_other_all_succeed() {
         const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
@@ -441,8 +442,8 @@ mod tests {
         assert_eq!((last as u32, names.get(last)), (ROUNDS as u32 - 1, Some(0)));
     }
 
-    /// The name goes through the numbers upwards. A thread that has found the thing under one of
-    /// them never finds it under a smaller one, and finds it under that or a larger one.
+    /// The name runs through ascending numbers. A thread that has found the thing under one number
+    /// never finds it under a smaller one, and still finds it under that or a larger one.
     #[test]
     fn a_thing_has_one_name_at_a_time() {
         const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };

@@ -1,5 +1,5 @@
-//! Terms that the NIF interface does not show: closures, native records, and terms of kinds that
-//! this library does not know. They are read from the external term format.
+//! Terms that the NIF interface does not show: closures, native records, and terms of unknown
+//! kinds. They are read through the external term format.
 
 use crate::env::{Env, VmWord};
 use crate::fun_environment;
@@ -7,12 +7,11 @@ use ats_term::term::NativeRecord;
 use ats_term::term_ref::{FunIdent, Opaque, TermRef};
 use ats_term::{Term, etf};
 
-/// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
+/// Lends the identity of a fun encoded by this VM; further bytes may follow.
 ///
-/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not. If it
-/// has captured a term of a kind that this library does not know, all that it has captured counts
-/// as bytes: then the fun is another one when the node has got another name and identifiers are
-/// among them.
+/// Its atoms exist in the VM already, so reading them adds none. If it has captured a term of an
+/// unknown kind, all its captured terms are compared as bytes: then a fun with identifiers is
+/// another fun after the node was renamed.
 pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
     let fun = match etf::decode_first(etf, etf::Options::TRUSTED) {
         Ok((fun, _)) => fun,
@@ -21,7 +20,7 @@ pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
     (&fun_environment::with_local_idents(&fun)).with_fun(f)
 }
 
-/// The native record that `etf` encodes, if it is one and this library knows all terms in it.
+/// Decodes a native record, if `etf` is one and this library knows all terms in it.
 pub fn record(etf: &[u8]) -> Option<NativeRecord> {
     match etf::decode_first(etf, etf::Options::TRUSTED) {
         Ok((Term::NativeRecord(record), _)) => Some(record),
@@ -29,8 +28,8 @@ pub fn record(etf: &[u8]) -> Option<NativeRecord> {
     }
 }
 
-/// Lends what is known of the opaque term that `etf` encodes, written by this VM; bytes may follow
-/// it if it is a record.
+/// Lends the known facts about an opaque term encoded by this VM; further bytes may follow a
+/// record.
 pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
     match record(etf) {
         Some(record) => {
@@ -45,8 +44,8 @@ pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
 mod made {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Floats of this value count as terms of an unknown kind, which stand for what a later release
-    /// of the VM may have. No float is meant while this is not finite.
+    /// A float that counts as a term of an unknown kind, in the place of kinds of later VMs. While
+    /// this is not finite, no float does.
     static FLOAT: AtomicU64 = AtomicU64::new(f64::NAN.to_bits());
 
     pub(crate) fn make_opaque(float: f64) {
@@ -61,8 +60,7 @@ mod made {
 #[cfg(feature = "test-nifs")]
 pub(crate) use made::make_opaque;
 
-/// Returns `true` for a term that tests want to be of an unknown kind, although this library knows
-/// it.
+/// Returns `true` for the float that tests declare to be of an unknown kind.
 #[cfg(feature = "test-nifs")]
 pub fn is_made(env: Env<'_>, word: VmWord<'_>) -> bool {
     let mut value = 0.0;
@@ -71,7 +69,7 @@ pub fn is_made(env: Env<'_>, word: VmWord<'_>) -> bool {
     found != 0 && made::is_opaque(value)
 }
 
-/// Returns `false`; see the build for tests.
+/// Returns `false`: only the build for tests has such terms.
 #[cfg(not(feature = "test-nifs"))]
 #[inline]
 pub const fn is_made(_: Env<'_>, _: VmWord<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! In what releases of the VM differ. Asked once, when the library is loaded.
+//! Differences between releases of the VM, determined when the library is loaded.
 
 use crate::env::Env;
 use crate::sys;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static OTP_RELEASE: AtomicU32 = AtomicU32::new(0);
 
-/// The number of the OTP release, for example 25.
+/// Returns the number of the OTP release, for example 25.
 #[inline]
 pub fn otp_release() -> u32 {
     OTP_RELEASE.load(Ordering::Relaxed)
@@ -16,7 +16,7 @@ pub fn otp_release() -> u32 {
 
 static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
 
-/// The rule of this VM for zeros: 0.0 and -0.0 are the same term (OTP 26 and older) or not.
+/// Returns this VM's rule for zeros: up to OTP 26, 0.0 and -0.0 are the same term.
 #[inline]
 pub fn zeros() -> Zeros {
     match ZEROS_DISTINCT.load(Ordering::Relaxed) {
@@ -25,14 +25,14 @@ pub fn zeros() -> Zeros {
     }
 }
 
-/// Asks this VM. Runs when the library is loaded.
+/// Determines the release of this VM when the library is loaded.
 pub fn load(env: Env<'_>) {
     let zero_is_zero = env.float(0.0).is_identical(env.float(-0.0));
     ZEROS_DISTINCT.store(!zero_is_zero, Ordering::Relaxed);
     OTP_RELEASE.store(ask_otp_release(), Ordering::Relaxed);
 }
 
-/// Asks the VM for the number of its release; 0 if it says no number.
+/// Asks the VM for the number of its release; 0 if it is no number.
 fn ask_otp_release() -> u32 {
     let mut info = sys::ErlNifSysInfo {
         driver_versions: [0; 2],
@@ -40,8 +40,8 @@ fn ask_otp_release() -> u32 {
         otp_release: std::ptr::null(),
         rest: [0; 7],
     };
-    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never
-    // freed.
+    // SAFETY: the VM fills the structure, whose size is passed; the texts that it points to are
+    // never freed.
     let text = unsafe {
         sys::enif_system_info(&mut info, size_of_val(&info));
         CStr::from_ptr(info.otp_release)

@@ -1,16 +1,16 @@
-//! The processes that a table can belong to: owners and heirs.
+//! Owners and heirs of tables.
 
 use crate::env::{OwnEnv, VmWord};
 use crate::sys::Word;
 
-/// The owner of a table. Processes are words of local pids.
+/// The owner of a table. Processes are given as words of local pids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A process.
     Process(Word),
     /// The process that lives as long as an application and is the group leader of its processes.
     Application(Word),
-    /// None: the table stays until it is deleted.
+    /// Nobody: the table stays until it is deleted.
     Nobody,
 }
 
@@ -18,13 +18,13 @@ pub enum Owner {
 pub struct Heir {
     pid: Word,
     data: Word,
-    /// The environment in which `data` lives.
+    /// The environment that holds `data`.
     _env: OwnEnv,
     is_gone: bool,
 }
 
 impl Heir {
-    /// An heir, with data that is kept for the message to it.
+    /// Creates an heir, with data for the message to it.
     pub fn new(pid: Word, data: VmWord<'_>) -> Self {
         let mut env = OwnEnv::new();
         let data = env.env().copy(data).raw();
@@ -36,20 +36,20 @@ impl Heir {
         }
     }
 
-    /// Its pid.
+    /// Returns the pid.
     pub fn pid(&self) -> VmWord<'static> {
-        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // SAFETY: the word is a local pid, which is an immediate and so a term in every
         // environment (ENV-2).
         unsafe { VmWord::new(self.pid) }
     }
 
-    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will
-    /// not inherit.
+    /// Returns the pid and the word of its data, which lives as long as the heir; `None` if the
+    /// heir is gone.
     pub fn inheritance(&self) -> Option<(VmWord<'static>, Word)> {
         (!self.is_gone).then_some((self.pid(), self.data))
     }
 
-    /// It will not inherit. It is still shown as the heir, as `ets` does.
+    /// Marks the heir as gone. It is still shown as the heir, as in `ets`.
     pub fn set_gone(&mut self) {
         self.is_gone = true;
     }

@@ -1,19 +1,18 @@
-//! The succession of owners: when one ends, gives a table away, or names another.
+//! Ownership of tables: exit of the owner, inheritance, `give_away` and `setopts`.
 //!
-//! The VM tells a library of the end of a process after it has told the processes that are linked
-//! to it, and in turn with those that monitor it. A process that has heard of the end must find the
-//! table gone, or with its heir. So no operation relies on the notice of the VM. Every operation
-//! asks whether the owner is alive, which takes two nanoseconds, and an operation that finds it
-//! dead does what is due ([`Shared::inherit_if_orphaned`]). The notice serves the tables that no
-//! process uses.
+//! The VM notifies a library of a process exit after the linked processes, and in turn with the
+//! monitoring ones. A process that has been notified must find the table gone, or with its heir. So
+//! no operation relies on the notification. Every operation checks whether the owner is alive,
+//! which takes two nanoseconds, and an operation that finds it dead completes the inheritance
+//! ([`Shared::inherit_if_orphaned`]). The notification serves the tables that no process uses.
 //!
 //! # Invariants
-//! - OWNERSHIP-1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced
+//! - OWNERSHIP-1. The owner changes only under the lock of [`Admin`]. A dead owner is replaced
 //!   once, by an heir, or the table is deleted.
-//! - OWNERSHIP-2. An owner is monitored: the VM tells when it ends, so a table of a dead owner does
+//! - OWNERSHIP-2. An owner is monitored: the VM reports its exit, so a table of a dead owner does
 //!   not stay.
-//! - OWNERSHIP-3. An heir is monitored, and forgotten when it ends, so that its pid, used again,
-//!   inherits nothing.
+//! - OWNERSHIP-3. An heir is monitored, and removed when it exits, so that a reused pid inherits
+//!   nothing.
 
 use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -24,22 +23,22 @@ use crate::process;
 /// The changes that `setopts/2` makes.
 #[derive(Default)]
 pub struct Changes {
-    /// The heir, if it shall be another, or none any more.
+    /// The heir to set; `Some(None)` removes it.
     pub heir: Option<Option<Heir>>,
     /// The processes that may read and write.
     pub protection: Option<Protection>,
-    /// The owner, if it shall be another.
+    /// The owner to set.
     pub owner: Option<Owner>,
 }
 
 /// The fate of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has an owner that is alive, or needs none.
+    /// The owner is alive, or not needed.
     Lives,
-    /// Its owner is dead, and there is no heir: the caller deletes the table.
+    /// The owner is dead, and there is no heir: the caller deletes the table.
     Ended,
-    /// There is an heir, but the calling process is being killed and can send it no message. A
+    /// The heir is alive, but the calling process is being killed and can send it no message. A
     /// later caller will.
     Undecided,
 }
@@ -49,8 +48,8 @@ impl Shared {
     /// without an owner no process can change the heir.
     pub fn inherit_if_orphaned(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
-        // Under the lock, so that only the first of many threads that found the owner dead goes on
-        // (OWNERSHIP-1).
+        // Checked under the lock, so that only the first of many threads that found the owner dead
+        // goes on (OWNERSHIP-1).
         if self.has_living_owner(env) {
             return Fate::Lives;
         }
@@ -77,7 +76,7 @@ impl Shared {
         }
     }
 
-    /// Gives the table away, with a message to the new owner. The caller has found out that it is a
+    /// Gives the table away, with a message to the new owner. The caller has checked that it is a
     /// local pid.
     pub fn give_away(
         &self,
@@ -101,13 +100,13 @@ impl Shared {
             return Err(KnownAtom::None);
         }
         // The message comes last: the process that gets it must find itself the owner. If it dies
-        // before, the table is one of a dead owner.
+        // before, the table is treated as that of a dead owner.
         self.set_owner(&mut admin, Owner::Process(to.raw()));
         self.announce(env, to, giver, gift);
         Ok(())
     }
 
-    /// Makes all changes or, if the caller may not, or they do not fit together, none.
+    /// Makes all changes, or none if the caller lacks the rights or the changes conflict.
     pub fn change(
         &self,
         env: Env<'_>,
@@ -123,7 +122,7 @@ impl Shared {
             Some(owner) => matches!(owner, Owner::Process(_)),
             None => self.owner().is_some() && !admin.of_application,
         };
-        // Otherwise no process could write to the table.
+        // Any other protection would keep all processes from writing to the table.
         if !for_processes && protection != Protection::Public {
             return Err(KnownAtom::None);
         }
@@ -142,7 +141,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns `true` if the caller may do what only an owner may. A table of an application
+    /// Returns `true` if the caller has the rights of an owner. A table of an application
     /// belongs to all processes of the application, which have the same group leader. A table
     /// without an owner belongs to every process.
     fn has_rights(&self, env: Env<'_>, admin: &Admin, group_leader: VmWord<'_>) -> bool {
@@ -154,8 +153,8 @@ impl Shared {
         }
     }
 
-    /// Tells a process that it is the owner now. False if it is dead, or the caller is being
-    /// killed.
+    /// Tells a process that it is the owner now. Returns `false` if it is dead, or the caller is
+    /// being killed.
     fn announce(&self, env: Env<'_>, to: VmWord<'_>, former: VmWord<'_>, data: VmWord<'_>) -> bool {
         let mut message = OwnEnv::new();
         let inside = message.env();

@@ -1,4 +1,4 @@
-//! The questions that this library asks about processes and the clock.
+//! Processes, schedulers and the clock of the VM.
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
@@ -6,7 +6,7 @@ use ats_store::MayBlock;
 use std::ffi::c_int;
 use std::ptr;
 
-/// Returns `true` if a local process is alive. Two nanoseconds.
+/// Returns `true` if a local process is alive. Takes two nanoseconds.
 #[inline]
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
@@ -14,15 +14,16 @@ pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
 }
 
-/// Sends a message that was built in an environment of its own, which is empty afterwards. False if
-/// the receiver is dead, or the caller is being killed while it runs on a scheduler for long work.
+/// Sends a message built in an environment of its own, which is empty afterwards. Returns `false`
+/// if the receiver is dead, or the caller is being killed while it runs on a dirty scheduler.
 pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Word) -> bool {
     let to = sys::ErlNifPid { pid: to.raw() };
     // SAFETY: both environments are valid, the message was built in the second.
     unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) != 0 }
 }
 
-/// Sends a message from a thread that is none of the VM. False if the receiver is dead.
+/// Sends a message from a thread that the VM did not create. Returns `false` if the receiver is
+/// dead.
 pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     assert_eq!(thread_type(), sys::THREAD_UNDEFINED);
     let mut message_env = OwnEnv::new();
@@ -33,18 +34,17 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
 }
 
-/// Returns `true` if the calling thread is none of the VM.
+/// Returns `true` if the VM did not create the calling thread.
 pub fn is_own_thread() -> bool {
     thread_type() == sys::THREAD_UNDEFINED
 }
 
-/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number
-/// if it is no scheduler. A nanosecond.
+/// Returns the type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another
+/// number if it is no scheduler. Takes a nanosecond.
 #[inline]
 pub fn thread_type() -> c_int {
     thread_local! {
-        /// A thread never becomes one of another type, and asking the VM takes longer than to
-        /// remember.
+        /// Type of this thread, which never changes. Asking the VM takes longer than this cache.
         static TYPE: c_int =
             // SAFETY: `enif_thread_type` takes nothing and may be called by any thread.
             unsafe { sys::enif_thread_type() };
@@ -52,20 +52,20 @@ pub fn thread_type() -> c_int {
     TYPE.with(|thread_type| *thread_type)
 }
 
-/// Returns `true` if the caller runs on a scheduler for long work. A nanosecond.
+/// Returns `true` if the caller runs on a dirty scheduler. Takes a nanosecond.
 #[inline]
 pub fn on_dirty_scheduler() -> bool {
     thread_type() >= sys::THREAD_DIRTY_CPU
 }
 
-/// Returns `true` if the calling thread may wait for a lock as long as it takes: not if it is a
-/// normal scheduler, on which other processes wait.
+/// Returns `true` if the calling thread may wait for a lock indefinitely. A normal scheduler may
+/// not: other processes wait for it.
 pub fn may_wait() -> bool {
     thread_type() != sys::THREAD_NORMAL
 }
 
-/// The capability to block, unless the calling thread is a scheduler of processes or of
-/// computations. A nanosecond.
+/// Returns the capability to block, unless the calling thread is a normal or a dirty CPU scheduler.
+/// Takes a nanosecond.
 #[inline]
 #[expect(
     clippy::disallowed_methods,
@@ -76,8 +76,7 @@ pub fn may_block() -> Option<MayBlock> {
     (!is_busy).then(MayBlock::here)
 }
 
-/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count
-/// as 100.
+/// Charges a percentage of the caller's time slice; more than 100 count as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {
         // SAFETY: the environment is that of this call (ENV-1).
@@ -85,8 +84,8 @@ pub fn consume(env: Env<'_>, percent: u128) {
     }
 }
 
-/// A moment, on both clocks of Erlang. That of the machine may be set back or forward meanwhile,
-/// which these follow slowly or not at all.
+/// A point in time on both clocks of Erlang, which follow changes of the machine's clock slowly or
+/// not at all.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// Erlang system time, since 1970.
@@ -96,7 +95,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// This moment.
+    /// Reads both clocks.
     pub fn now() -> Self {
         // SAFETY: any thread may call this function of the VM.
         let monotonic_nanos = unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) };

@@ -1,8 +1,8 @@
-//! The fate of the tables of a process that has ended.
+//! Cleanup of the tables of a process that has exited.
 //!
-//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it,
-//! so only a few of them are looked after then, and the others are left to the thread in the
-//! background, as is the freeing of all. No process finds a table meanwhile whose owner is dead.
+//! A process may own a hundred thousand tables. The VM reports the exit in the middle of it, so
+//! only a few tables are handled then. The background thread handles the others, and frees all of
+//! them. Meanwhile no process finds a table with a dead owner.
 
 use crate::env::Env;
 use crate::handle::{Handle, Shared};
@@ -49,7 +49,7 @@ impl ExitListener for Handle {
     }
 }
 
-/// Tells a table that a process is gone.
+/// Tells a table that a process has exited.
 fn notify(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
     let guard = ats_sync::pin();
     let Some(shared) = table.get(&guard) else {
@@ -62,7 +62,7 @@ fn notify(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
     }
 }
 
-/// Tables that are yet to be told that a process is gone.
+/// Tables that have not been told of an exit yet.
 struct TablesToNotify {
     pid: Word,
     tables: Vec<ResourceRef<Handle>>,
@@ -78,8 +78,8 @@ impl FreeInSlices for TablesToNotify {
     }
 }
 
-/// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of
-/// another process one day.
+/// Ends the fixations of a process that has exited, and removes it as heir. Another process may
+/// reuse its pid one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
     admin.monitors.forget_process(pid);
@@ -89,20 +89,20 @@ fn forget(shared: &Shared, pid: Word) {
     shared.end_fixes_of(&mut admin, pid);
 }
 
-/// The number of tables that are looked after before something else has its turn.
+/// Number of tables handled before other work gets its turn.
 const SLICE: usize = 64;
 
 static TABLES_TO_DELETE: Mutex<Vec<ResourceRef<Handle>>> = Mutex::new(Vec::new());
 
 fn lock_tables_to_delete() -> MutexGuard<'static, Vec<ResourceRef<Handle>>> {
-    // The list is valid at every moment, so a panic elsewhere does not spoil it.
+    // The list is consistent at every moment, so a poisoned lock is harmless.
     TABLES_TO_DELETE
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a table deleted soon. To wake the thread takes longer than all else, and is done for the
-/// first of many tables only.
+/// Queues a table for deletion. Waking the thread is the expensive part, so only the first of many
+/// tables does it.
 fn delete_later(table: ResourceRef<Handle>) {
     let mut tables = lock_tables_to_delete();
     tables.push(table);
@@ -128,7 +128,7 @@ impl FreeInSlices for DeleteTables {
                 lifetime::delete(shared, &guard);
             }
         }
-        // A table that was handed over since, to an empty list, has woken the thread anew.
+        // A table added to an empty list since then has woken the thread again.
         rest == 0
     }
 }

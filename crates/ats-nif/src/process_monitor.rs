@@ -1,21 +1,19 @@
-//! Monitoring processes for tables: whatever the number of tables, the VM is asked once to tell of
-//! the end of a process.
+//! Process monitors shared by tables: the VM monitors a process once, however many tables need it.
 //!
-//! To monitor a process costs the VM some hundred bytes, and signals to the process which it has to
-//! handle. A process that makes and deletes a table for each request would do little else. So there
-//! is one resource for each process that a table has to do with, its *monitor*, which knows these
-//! tables. It stays until the process ends, also when it has no tables left.
+//! A monitor costs the VM some hundred bytes, and signals that the process has to handle. A process
+//! that makes and deletes a table for each request would do little else. So each process that
+//! tables depend on has one resource, its *monitor*, which knows these tables. It stays until the
+//! process exits, even when it has no tables left.
 //!
 //! # Invariants
-//! - PROCESS_MONITOR-1. A monitor in the map is one that the VM tells of the end of its process,
+//! - PROCESS_MONITOR-1. The VM will report the exit of the process of each monitor in the map,
 //!   until it has done so.
 //! - PROCESS_MONITOR-2. A table is in the set of a monitor from the moment it is told that the
-//!   process is monitored (or before it exists, if its owner makes it and cannot end meanwhile)
-//!   until it is deleted, or the set is taken by the end of the process. Both take the lock of the
-//!   set, so each table is told of the end, or was deleted before, or finds that the process is
-//!   gone when it asks.
-//! - PROCESS_MONITOR-3. Locks are taken in this order: that of a table, that of a part of the map,
-//!   that of a set.
+//!   process is monitored (or before it exists, if its owner makes it and cannot exit meanwhile)
+//!   until it is deleted, or the exit of the process takes the set. Both take the lock of the set,
+//!   so each table is told of the exit, or was deleted before, or finds that the process is gone
+//!   when it asks.
+//! - PROCESS_MONITOR-3. Locks are taken in this order: a table, a part of the map, a set.
 
 use crate::env::{Env, VmWord};
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -26,39 +24,39 @@ use std::ffi::CStr;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Identifiers of tables that are told of the end of processes.
+/// A table identifier that wants to know of process exits.
 pub trait ExitListener: Resource {
     /// Name of the type of their monitors.
     const MONITOR_NAME: &'static CStr;
 
-    /// The slot of this type.
+    /// Returns the slot of this type.
     fn monitor_slot() -> &'static Slot;
 
-    /// The monitors of all processes.
+    /// Returns the monitors of all processes.
     fn monitors() -> &'static ProcessMonitors<Self>;
 
-    /// Handles the end of a process with which these tables have to do. Runs while that process
-    /// exits and cannot be interrupted.
+    /// Handles the exit of a process that these tables depend on. Runs while the process exits and
+    /// cannot be interrupted.
     fn on_process_end(env: Env<'_>, pid: Word, tables: Vec<ResourceRef<Self>>);
 }
 
-/// A process, as far as tables have to do with it.
+/// The monitor of one process.
 pub struct ProcessMonitor<T: ExitListener> {
     pid: Word,
-    /// None when the process is gone.
+    /// Tables to be told; `None` once the process is gone.
     tables: Mutex<Option<Tables<T>>>,
 }
 
 type Tables<T> = HashSet<Table<T>, BuildHasherDefault<Spread>>;
 
-/// A table in a set: by its address.
+/// A table in a set, compared by address.
 #[repr(transparent)]
 struct Table<T: ExitListener>(ResourceRef<T>);
 
 impl<T: ExitListener> Table<T> {
-    /// A reference to a table as one in a set; without a count of its own.
+    /// Borrows a reference as a table of a set, without a count of its own.
     fn of(table: &ResourceRef<T>) -> &Self {
-        // SAFETY: the type is transparent, so the two have one layout.
+        // SAFETY: the type is transparent, so both types have the same layout.
         unsafe { &*std::ptr::from_ref(table).cast::<Self>() }
     }
 }
@@ -102,7 +100,7 @@ impl Hasher for Spread {
     }
 }
 
-/// The parts of the map, each with a lock of its own.
+/// Number of parts of the map, each with its own lock.
 const PARTS: usize = 64;
 
 type Part<T> = HashMap<Word, ResourceRef<ProcessMonitor<T>>, BuildHasherDefault<Spread>>;
@@ -119,13 +117,13 @@ impl<T: ExitListener> Default for ProcessMonitors<T> {
 fn lock_part<T: ExitListener>(pid: Word) -> MutexGuard<'static, Part<T>> {
     let mut hash = Spread::default();
     hash.write_u64(pid);
-    // The map uses the low bits and the highest.
+    // The hash map uses the low and the highest bits, so the part comes from those between.
     let part = &T::monitors().0[(hash.finish() >> 20) as usize % PARTS];
-    // Maps are valid at every moment, so a panic elsewhere does not spoil them.
+    // Maps are consistent at every moment, so a poisoned lock is harmless.
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The monitor of a local process; none if the process is gone.
+/// Returns the monitor of a local process; `None` if the process is gone.
 fn get_or_create<T: ExitListener>(
     env: Env<'_>,
     pid: Word,
@@ -138,10 +136,10 @@ fn get_or_create<T: ExitListener>(
         pid,
         tables: Mutex::new(Some(Tables::default())),
     });
-    // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+    // SAFETY: the word is a local pid, which is an immediate and so a term in every
     // environment (ENV-2).
     let process = unsafe { VmWord::new(pid) };
-    // If the process ends now, it waits for the lock that we hold before it looks for the monitor
+    // A process that exits now waits for the lock that we hold before it looks for the monitor
     // (PROCESS_MONITOR-1).
     monitor.monitor(env, process).then(|| {
         part.insert(pid, monitor.clone());
@@ -149,7 +147,7 @@ fn get_or_create<T: ExitListener>(
     })
 }
 
-/// Has a table told of the end of a local process; none if that is gone already.
+/// Adds a table to those told of the exit of a local process; `None` if that is gone already.
 fn add_table<T: ExitListener>(
     env: Env<'_>,
     pid: Word,
@@ -160,7 +158,7 @@ fn add_table<T: ExitListener>(
     Some(monitor)
 }
 
-/// The monitors that have a table in their sets. Mostly one, which needs no memory elsewhere.
+/// Monitors that have a table in their sets. Mostly one, which needs no heap memory.
 pub(crate) struct TableMonitors<T: ExitListener> {
     first: Option<ResourceRef<ProcessMonitor<T>>>,
     more: Vec<ResourceRef<ProcessMonitor<T>>>,
@@ -180,7 +178,7 @@ impl<T: ExitListener> TableMonitors<T> {
         self.first.iter().chain(&self.more)
     }
 
-    /// Has a table told of the end of a local process. False if that is gone already.
+    /// Has a table told of the exit of a local process. Returns `false` if that is gone already.
     pub(crate) fn monitor(&mut self, env: Env<'_>, pid: Word, table: &ResourceRef<T>) -> bool {
         if self.iter().any(|monitor| monitor.pid == pid) {
             return true;
@@ -196,20 +194,20 @@ impl<T: ExitListener> TableMonitors<T> {
         is_monitored
     }
 
-    /// A process is gone, and the table has been told.
+    /// Removes the monitor of a process that has exited, after the table was told.
     pub(crate) fn forget_process(&mut self, pid: Word) {
         self.first.take_if(|monitor| monitor.pid == pid);
         self.more.retain(|monitor| monitor.pid != pid);
     }
 
-    /// The table need not be told of any process any more.
+    /// Removes the table from all its monitors.
     pub(crate) fn forget_table(&self, table: &ResourceRef<T>) {
         self.iter().for_each(|monitor| monitor.forget(table));
     }
 }
 
 impl<T: ExitListener> ProcessMonitor<T> {
-    /// A table that is told of the end of the process need not be told any more.
+    /// Removes a table from the set.
     fn forget(&self, table: &ResourceRef<T>) {
         if let Some(tables) = self.lock_tables().as_mut() {
             tables.remove(Table::of(table));
@@ -218,12 +216,12 @@ impl<T: ExitListener> ProcessMonitor<T> {
     }
 
     fn lock_tables(&self) -> MutexGuard<'_, Option<Tables<T>>> {
-        // A set is valid at every moment, so a panic elsewhere does not spoil it.
+        // A set is consistent at every moment, so a poisoned lock is harmless.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Gives back the memory of a set that was much larger.
+/// Frees the memory of a set that was much larger.
 pub(crate) fn shrink<T: Eq + Hash>(set: &mut HashSet<T, BuildHasherDefault<Spread>>) {
     const LARGE: usize = 1 << 10;
     if set.capacity() > LARGE && set.len() < set.capacity() / 8 {

@@ -1,7 +1,7 @@
-//! Compiled match specifications: as terms, and kept by each thread.
+//! Compiled match specifications: as terms, and cached by each thread.
 //!
-//! A specification is a term that is mostly the same from call to call. So each thread keeps those
-//! it met last, by their exact key, which tells all terms apart that are not the same.
+//! A specification is mostly the same from call to call. So each thread caches those it met last by
+//! their exact keys, which differ for different terms.
 
 use crate::atoms::{self, KnownAtom};
 use crate::call::NoReply;
@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A compiled specification that terms refer to.
 pub struct Compiled {
     program: Arc<Program<VmHost>>,
-    /// The queries that it has become for the kinds of tables it was used for, the latest last.
+    /// Queries planned for the kinds of tables it was used with, the latest last.
     queries: Mutex<Vec<Arc<Query<VmHost>>>>,
-    /// The specification as the VM has compiled it, for running it on lists.
+    /// The specification as compiled by the VM, to be run on lists.
     by_vm: Option<(Arc<SharedEnv>, Word)>,
-    /// `true` if it is not to be used for anything but its only query.
+    /// `true` if it serves only its one query.
     only: bool,
 }
 
-/// There are not many kinds of tables; of more than this, the first are planned again.
+/// Largest number of planned queries kept; beyond it, the oldest are planned again.
 const KINDS: usize = 8;
 
 impl Resource for Compiled {
@@ -51,7 +51,7 @@ impl Compiled {
     pub fn new(spec: VmTerm<'_>) -> Result<Self, KnownAtom> {
         let [true_, false_, exit] =
             [KnownAtom::True, KnownAtom::False, KnownAtom::Exit].map(|atom| atom.word().raw());
-        // SAFETY: the words of these atoms in the VM are what they are in images.
+        // SAFETY: images hold these atoms as the VM's words.
         let words = unsafe { Words::new(true_, false_, exit) };
         let options = Options {
             zeros: otp_release::zeros(),
@@ -71,7 +71,7 @@ impl Compiled {
         })
     }
 
-    /// A query whose specification is to be run on nothing but what the query reads.
+    /// Wraps a query whose specification runs only on the objects that the query reads.
     #[must_use]
     pub fn of_query(query: &Arc<Query<VmHost>>) -> Self {
         Compiled {
@@ -82,7 +82,7 @@ impl Compiled {
         }
     }
 
-    /// The same, with a reference to what the VM compiled the specification to.
+    /// Adds a reference to the specification as compiled by the VM.
     #[must_use]
     pub fn with_vm_reference(self, reference: VmWord<'_>) -> Self {
         Compiled {
@@ -91,7 +91,7 @@ impl Compiled {
         }
     }
 
-    /// The reference to what the VM compiled the specification to, if it was asked to.
+    /// Returns the reference to the specification as compiled by the VM, if it was compiled there.
     pub fn vm_reference<'e>(&self, env: Env<'e>) -> Option<VmWord<'e>> {
         let (_held, word) = self.by_vm.as_ref()?;
         // SAFETY: the environment that holds the term lives as long as `self`.
@@ -99,7 +99,7 @@ impl Compiled {
     }
 
     fn query(&self, table: &Table<VmHost>) -> Option<Arc<Query<VmHost>>> {
-        // Entries are only added and removed as a whole.
+        // Entries are added and removed as a whole, so a poisoned lock is harmless.
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(query) = queries.iter().find(|query| query.fits(table)) {
             return Some(Arc::clone(query));
@@ -116,7 +116,7 @@ impl Compiled {
     }
 }
 
-/// The functions that specifications may call in this VM.
+/// Returns the functions that specifications may call in this VM.
 fn functions() -> FunctionSet {
     match otp_release::otp_release() {
         ..=25 => FunctionSet::OTP_25,
@@ -127,45 +127,45 @@ fn functions() -> FunctionSet {
 /// A specification that is ready to be run on a table.
 #[derive(Clone)]
 pub struct Prepared {
-    /// For this kind of table.
+    /// The query for this kind of table.
     pub query: Arc<Query<VmHost>>,
-    /// For terms.
+    /// The compiled specification, for terms.
     pub compiled: ResourceRef<Compiled>,
 }
 
-/// A specification that this thread has met.
+/// A specification in a thread's cache.
 struct CachedSpec {
-    /// A copy of the specification, if all terms that are the same as it are written like it, and
-    /// the copy refers to nothing else in the VM.
+    /// A copy of the specification, unless the same term can be written differently, or the copy
+    /// would refer to other data of the VM.
     term: Option<(Arc<SharedEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
     key: Box<[u8]>,
     prepared: Prepared,
-    /// The time at which it was met last.
+    /// Time of its last use.
     at: u64,
 }
 
-/// The specifications that a thread keeps.
+/// The cache of specifications of a thread.
 struct SpecCache {
     specifications: Vec<CachedSpec>,
-    /// The index of the one that a term was at an address that ends like this. Most specifications
-    /// are constants of a program, which stay where they are.
+    /// Index of the entry last found at an address with this low part. Most specifications are
+    /// constants of a program, whose address stays.
     by_address: [u8; ADDRESSES],
-    /// The number of specifications that were looked for.
+    /// Number of lookups, which serves as the clock.
     now: u64,
     hasher: RandomState,
 }
 
-/// A thread keeps so many specifications.
+/// Largest number of specifications in the cache.
 const CACHED_SPECS: usize = 64;
-/// Number of different ends of addresses.
+/// Number of low parts of addresses.
 const ADDRESSES: usize = 256;
-/// Specifications whose keys take more steps are compiled on a dirty scheduler.
+/// Steps of a key above which a specification is compiled on a dirty scheduler.
 const SLOW: usize = 1 << 16;
-/// Copies of terms have copies of bitstrings up to this length, and share longer ones.
+/// Length in bits up to which bitstrings are copied with a term; longer ones are shared.
 const COPIED_BITS: usize = 64 * 8;
-/// Specifications with longer keys are not kept.
+/// Key length above which a specification is not cached.
 const LONG: usize = 1 << 13;
 
 thread_local! {
@@ -177,8 +177,8 @@ thread_local! {
     });
 }
 
-/// Does something with a specification for a table, which is either as it is written or a reference
-/// to a compiled one. Also says whether there was no need to compile it.
+/// Runs `work` with a specification for a table, given as a term or as a reference to a compiled
+/// one. Passes `true` if it was in the cache.
 pub fn with_prepared<T>(
     table: &Table<VmHost>,
     spec: VmTerm<'_>,
@@ -192,7 +192,7 @@ pub fn with_prepared<T>(
         let query = compiled.query(table).ok_or(KnownAtom::None)?;
         return work(&Prepared { query, compiled }, true);
     }
-    // The usual case is spared counting references, which other threads count as well.
+    // The usual case avoids the reference count, which other threads change as well.
     let work = CACHE.with_borrow_mut(|met| match met.find_at_address(table, spec) {
         Some(prepared) => Ok(work(prepared, true)),
         None => Err(work),
@@ -234,14 +234,14 @@ fn compile(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<Prepared, KnownAto
     Ok(Prepared { query, compiled })
 }
 
-/// The end of an address of a term.
+/// Returns the low part of a term's address.
 fn address(spec: VmTerm<'_>) -> usize {
-    // Terms lie at multiples of eight bytes, and their words have tags in the bits below.
+    // Terms are aligned to eight bytes, and their words have tags in the low bits.
     (spec.word().raw() >> 3) as usize % ADDRESSES
 }
 
 impl SpecCache {
-    /// The specification, if one that is the same was met at this address.
+    /// Returns the cached specification if the one last found at this address is the same term.
     #[inline]
     fn find_at_address(&mut self, table: &Table<VmHost>, spec: VmTerm<'_>) -> Option<&Prepared> {
         let index = self.by_address[address(spec)];
@@ -280,8 +280,8 @@ impl SpecCache {
         }
         let prepared = compile(table, spec)?;
         if prepared.query.program().spec().owns_resources() {
-            // Not kept: the resources must not stay alive until this thread drops the
-            // specification.
+            // A specification with resources is not cached: they would stay alive until this thread
+            // drops it.
             return Ok((prepared, false));
         }
         if self.specifications.len() == CACHED_SPECS {
@@ -304,14 +304,14 @@ impl SpecCache {
     }
 }
 
-/// Returns `true` if a zero of either sign is in a term. Some VMs take them for the same term;
+/// Returns `true` if a term contains a zero of either sign. Some VMs take both for the same term;
 /// heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
 }
 
-/// Returns `true` if a bitstring in a term may be part of a larger one, which a copy of the term
-/// would keep, of whatever size.
+/// Returns `true` if a bitstring in a term may be a part of a larger one, which a copy of the term
+/// would keep alive.
 fn has_large_bits(term: VmTerm<'_>) -> bool {
     has_part(
         term,
@@ -319,13 +319,14 @@ fn has_large_bits(term: VmTerm<'_>) -> bool {
     )
 }
 
-/// Returns `true` if an identifier in a term keeps what the VM knows of a node: one of another
-/// node, or a reference that is more than its numbers. A thread may keep a specification for ever.
+/// Returns `true` if an identifier in a term keeps an entry of the VM's node table alive: one of
+/// another node, or a reference with more than its numbers. A thread may keep a specification for
+/// ever.
 fn refers_to_node(term: VmTerm<'_>) -> bool {
     has_part(term, |part, kind| match kind {
         Kind::Pid | Kind::Port => !part.is_immediate(),
         Kind::Ref => !matches!(reference::classify(part.word()), RefKind::Local(_)),
-        // It may have such an identifier in it.
+        // An opaque term may contain such an identifier.
         Kind::Opaque => true,
         _ => false,
     })

@@ -1,9 +1,9 @@
-//! References: which kind one is, and the numbers of ordinary ones.
+//! References: their kinds, and the numbers of ordinary ones.
 //!
-//! An ordinary reference is nothing but its numbers, so a table can keep those and have the VM
-//! rebuild the reference: the words of a process monitor are the words of a reference, and
-//! `enif_make_monitor_term` turns them into a term. The layout is no promise of the VM, so [`load`]
-//! checks it on fresh references; if it is another one, references are kept in environments
+//! An ordinary reference consists of its numbers, so a table can keep those and have the VM rebuild
+//! the reference: the words of a process monitor are the words of a reference, and
+//! `enif_make_monitor_term` turns them into a term. The VM does not promise this layout, so
+//! [`load`] checks it on fresh references; if the check fails, references are kept in environments
 //! instead.
 
 use crate::env::{Env, OwnEnv, VmWord};
@@ -28,21 +28,21 @@ const REF_MARKER: u32 = u32::MAX;
 const HEADER_TAG: Word = 0x3F;
 const POINTER_TAG: Word = 0x07;
 
-/// The kinds of references to this VM.
+/// Kinds of references in this VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefKind {
-    /// An ordinary one of this node, with its two data words.
+    /// An ordinary reference of this node, with its two data words.
     Local([u64; 2]),
-    /// One of this node with more to it than its number, but nothing to release.
+    /// A reference of this node with more data than its numbers, but no resource.
     Alias,
-    /// One of this node that keeps something alive.
+    /// A reference of this node that keeps a resource alive.
     Magic,
-    /// One of another node.
+    /// A reference of another node.
     External,
 }
 
-/// Header and the two words after it. Every reference has at least three words, since it has 96
-/// bits and a header.
+/// Returns the header and the next two words. Every reference has at least three words: a header
+/// and 96 bits.
 fn ref_words(reference: VmWord<'_>) -> [u64; 3] {
     let place = (reference.raw() & !POINTER_TAG) as *const [u64; 3];
     // SAFETY: a reference is boxed: its word is a pointer to its words, with a tag in the low bits.
@@ -64,7 +64,7 @@ fn with_header<'e>(env: Env<'e>, header: Word, data: [u64; 2]) -> VmWord<'e> {
     unsafe { VmWord::new(sys::enif_make_monitor_term(env.raw(), &monitor)) }
 }
 
-/// Numbers of an ordinary reference, most significant first.
+/// Returns the numbers of an ordinary reference, most significant first.
 pub fn numbers(data: [u64; 2]) -> [u32; 3] {
     [
         (data[1] >> 32) as u32,
@@ -73,7 +73,7 @@ pub fn numbers(data: [u64; 2]) -> [u32; 3] {
     ]
 }
 
-/// The kind of this reference.
+/// Returns the kind of a reference.
 pub fn classify(reference: VmWord<'_>) -> RefKind {
     let Some(ref_header) = REF_HEADER.get().copied().flatten() else {
         return classify_unknown(reference);
@@ -91,8 +91,8 @@ pub fn classify(reference: VmWord<'_>) -> RefKind {
     }
 }
 
-/// With an unknown layout, all that can be seen is whether a reference names the node it is made on
-/// now. Taking one of this node for magic is safe, only dear.
+/// Classifies references of an unknown layout: only their node is visible. Treating one of this
+/// node as magic is safe but expensive.
 #[cold]
 fn classify_unknown(reference: VmWord<'_>) -> RefKind {
     let node_of = |term| {
@@ -128,7 +128,7 @@ pub fn load(env: Env<'_>) {
     });
 }
 
-/// Returns `true` if ordinary references are kept as their numbers.
+/// Returns `true` if ordinary references can be kept as their numbers.
 pub fn is_layout_known() -> bool {
     REF_HEADER.get().copied().flatten().is_some()
 }

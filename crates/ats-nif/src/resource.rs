@@ -1,13 +1,13 @@
 //! Objects that Erlang code holds by a reference: resources of the VM.
 //!
-//! The VM counts the terms that refer to a resource and drops it after the last. Reading one in a
-//! call costs no count: the argument keeps it alive.
+//! The VM counts the terms that refer to a resource and drops it after the last. A call reads a
+//! resource without taking a count: the argument keeps it alive.
 //!
 //! # Invariant
-//! - RESOURCE-1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
+//! - RESOURCE-1. Only [`ResourceRef::new`] makes a resource of type `T`, so its memory holds
 //!   a `T` from the moment any term refers to it until the VM calls its destructor.
 //! - RESOURCE-2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the
-//!   handle's memory for that of another type as long as this library is mapped.
+//!   handle's memory for another type as long as this library is mapped.
 
 use crate::env::{Env, VmWord};
 use crate::sys;
@@ -19,14 +19,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The VM's handles of a resource type. One static per type.
+/// The VM's handles of a resource type, in one static per type.
 ///
-/// The handle changes when the module is deleted, purged and loaded again, while resources made
-/// before keep the one they were made with. So older handles are remembered, and a resource that is
-/// never freed keeps the VM from reusing the memory of each (RESOURCE-2).
+/// The handle changes when the module is deleted, purged and loaded again, while older resources
+/// keep the one they were made with. So older handles are remembered, and for each a resource that
+/// is never freed keeps the VM from reusing its memory (RESOURCE-2).
 pub struct Slot {
     current: AtomicPtr<sys::ErlNifResourceType>,
-    /// `true` if there is a resource with the current handle that is never freed.
+    /// `true` if a resource with the current handle is never freed.
     pinned: AtomicBool,
     has_older: AtomicBool,
     older: Mutex<Vec<Handle>>,
@@ -39,7 +39,7 @@ struct Handle(*mut sys::ErlNifResourceType);
 unsafe impl Send for Handle {}
 
 impl Slot {
-    /// A slot for a type that is not opened yet.
+    /// Creates a slot for a type that is not opened yet.
     pub const fn new() -> Self {
         Slot {
             current: AtomicPtr::new(std::ptr::null_mut()),
@@ -49,20 +49,20 @@ impl Slot {
         }
     }
 
-    /// The handle to make resources with. Relaxed access is enough here and below: making the
-    /// functions of the library callable orders what happens while loading.
+    /// Returns the handle for new resources. Relaxed access suffices here and below: making the
+    /// functions of the library callable orders all that happens while loading.
     #[inline]
     fn get(&self) -> *mut sys::ErlNifResourceType {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Sets the handle while loading.
+    /// Sets the handle while the library is loaded.
     fn set(&self, opened: *mut sys::ErlNifResourceType) {
         let known = self.get();
         if known == opened {
             return;
         }
-        // Without a pin no resource was ever made, so the old handle leads nowhere.
+        // Without a pin no resource was ever made, so the old handle is unused.
         if self.pinned.swap(false, Ordering::Relaxed) {
             self.older().push(Handle(known));
             self.has_older.store(true, Ordering::Relaxed);
@@ -70,13 +70,13 @@ impl Slot {
         self.current.store(opened, Ordering::Relaxed);
     }
 
-    /// Makes the current handle one that is never reused, before it makes its first resource.
+    /// Makes sure that the VM never reuses the current handle, before its first resource is made.
     #[inline]
     fn pin<T: Resource>(&self) {
-        // Nearly always pinned before: looking first spares an exchange.
+        // Nearly always pinned already: the load avoids an atomic exchange.
         if !self.pinned.load(Ordering::Relaxed) && !self.pinned.swap(true, Ordering::Relaxed) {
             // SAFETY: the type is opened. Nothing refers to the new resource and it is never
-            // released, so it does not matter that no `T` is in it.
+            // released, so it need not hold a `T`.
             unsafe { sys::enif_alloc_resource(self.get(), size_of::<T>()) };
         }
     }
@@ -92,24 +92,24 @@ impl Default for Slot {
     }
 }
 
-/// A type that can be a resource. Its alignment is at most that of a pointer, which is what the VM
-/// gives.
+/// A type that can be a resource. Its alignment is at most that of a pointer, which the VM
+/// guarantees.
 pub trait Resource: Send + Sync + Sized + 'static {
-    /// Name of the type. Objects of the same name are taken over when the module is loaded again.
+    /// Name of the type. Resources of the same name are taken over when the module is loaded again.
     const NAME: &'static CStr;
 
-    /// The slot of this type.
+    /// Returns the slot of this type.
     fn slot() -> &'static Slot;
 
-    /// Handles the end of a process that this resource monitors. Runs while that process exits and
+    /// Handles the exit of a process that this resource monitors. Runs while that process exits and
     /// cannot be interrupted, so it must be quick.
     fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
         let _ = (env, pid);
     }
 }
 
-/// Makes the type known to the VM; part of loading. Fails if another build of this library, still
-/// mapped, has objects of the type: their memory means something else here.
+/// Registers the type with the VM while the library is loaded. Fails if another build of this
+/// library, still mapped, has resources of the type: their memory has another layout.
 pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
     const { assert!(align_of::<T>() <= align_of::<*const ()>()) };
     let init = sys::ErlNifResourceTypeInit {
@@ -141,8 +141,7 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
 }
 
 unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, object: *mut c_void) {
-    // A panic must not unwind into the VM; what the object then holds is lost, which is all that
-    // can be done.
+    // A panic must not unwind into the VM. The contents of the object are leaked then.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the object is a resource in which a `T` was written (RESOURCE-1), and the VM
         // calls this once, after the last reference.
@@ -170,7 +169,8 @@ unsafe extern "C" fn process_down<T: Resource>(
     }));
 }
 
-/// The resource that a term refers to, if it is one of type `T`. No lock, no count.
+/// Returns the resource that a term refers to, if it is one of type `T`. Takes no lock and no
+/// count.
 #[inline]
 pub fn get<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
     let slot = T::slot();
@@ -200,11 +200,11 @@ fn get_with<'e, T: Resource>(
     let found =
         unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
     // SAFETY: the object is a resource in which a `T` was written before it was shared
-    // (RESOURCE-1), and the term keeps it as long as the term is there.
+    // (RESOURCE-1), and the term keeps it alive.
     (found != 0).then(|| unsafe { &*object.cast::<T>() })
 }
 
-/// A new resource, and a reference to it that is not a term.
+/// A counted reference to a resource that is not a term.
 pub struct ResourceRef<T: Resource> {
     object: *mut T,
     owns: PhantomData<T>,
@@ -233,7 +233,7 @@ impl<T: Resource> ResourceRef<T> {
         }
     }
 
-    /// A reference to the resource that a term refers to, if it is one of type `T`.
+    /// Takes a reference to the resource of a term, if it is one of type `T`.
     pub fn of_term(term: VmTerm<'_>) -> Option<Self> {
         let object = std::ptr::from_ref(get::<T>(term)?).cast_mut();
         // SAFETY: `get` lends the memory of a resource, which is alive.
@@ -244,13 +244,13 @@ impl<T: Resource> ResourceRef<T> {
         })
     }
 
-    /// A term that refers to the resource. All such terms are `=:=`.
+    /// Builds a term that refers to the resource. All such terms are `=:=`.
     pub fn term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
-        // SAFETY: the resource is alive, since this reference counts.
+        // SAFETY: this reference holds a count of the resource, which is thus alive.
         unsafe { VmWord::new(sys::enif_make_resource(env.raw(), self.object.cast())) }
     }
 
-    /// Has [`Resource::down`] called when the process is gone. False if it is gone already.
+    /// Has [`Resource::down`] called when the process exits. Returns `false` if it is gone already.
     pub fn monitor(&self, env: Env<'_>, pid: VmWord<'_>) -> bool {
         let pid = sys::ErlNifPid { pid: pid.raw() };
         let mut monitor = sys::ErlNifMonitor { words: [0; 4] };
@@ -270,7 +270,7 @@ impl<T: Resource> Deref for ResourceRef<T> {
 
 impl<T: Resource> Clone for ResourceRef<T> {
     fn clone(&self) -> Self {
-        // SAFETY: the resource is alive, since this reference counts.
+        // SAFETY: this reference holds a count of the resource, which is thus alive.
         unsafe { sys::enif_keep_resource(self.object.cast()) };
         ResourceRef {
             object: self.object,
@@ -281,7 +281,7 @@ impl<T: Resource> Clone for ResourceRef<T> {
 
 impl<T: Resource> Drop for ResourceRef<T> {
     fn drop(&mut self) {
-        // SAFETY: one count is ours to give back.
+        // SAFETY: this reference holds one count, which it gives up here.
         unsafe { sys::enif_release_resource(self.object.cast()) }
     }
 }

@@ -1,8 +1,8 @@
 //! Buffers kept from call to call, one set per thread, so that a warm call allocates nothing.
 //!
-//! Each buffer is lent to a closure and cannot be borrowed twice at a time: asking for one while
-//! working with it panics. The references in a buffer, and memory that one huge term has needed,
-//! are given back at the end of the call: a thread that is idle afterwards keeps nothing of it.
+//! Each buffer is lent to a closure and cannot be borrowed twice at a time: a nested request
+//! panics. References in a buffer, and the memory of a huge term, are freed at the end of the call,
+//! so an idle thread does not keep them.
 
 use crate::call::NoReply;
 use crate::env::VmWord;
@@ -16,7 +16,7 @@ use ats_match::Writer;
 use ats_term::image::{ImageBuilder, Scratch};
 use std::cell::RefCell;
 
-/// A key buffer that grew beyond this many bytes is given back after the call.
+/// Capacity in bytes above which a key buffer is freed after the call.
 const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
@@ -37,11 +37,11 @@ thread_local! {
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Objects of more words are copied on a dirty scheduler: this many take a few hundred
+/// Size in words above which objects are copied on a dirty scheduler: this many take a few hundred
 /// microseconds.
 pub const LONG_OBJECT: usize = 1 << 14;
 
-/// The words that one operation may copy on this scheduler.
+/// Returns the number of words that one operation may copy on this scheduler.
 #[inline]
 pub fn limit() -> usize {
     match process::on_dirty_scheduler() {
@@ -50,7 +50,7 @@ pub fn limit() -> usize {
     }
 }
 
-/// Lends the workspace of this thread to an operation on a table. It ends with
+/// Lends the workspace of this thread to an operation on a table. The operation ends with
 /// [`NoReply::DirtyCpu`] if the key or the objects that it copies are larger than the [limit] of
 /// this scheduler.
 #[inline]
@@ -64,7 +64,7 @@ pub fn with_workspace<R>(
 pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -> R {
     BUILDER.with_borrow_mut(|builder| {
         // SAFETY: types that differ in lifetimes only have the same layout. Terms of an earlier
-        // call that are left in the buffers are dropped unread when the builder starts anew.
+        // call that are left in the buffers are dropped unread when the builder starts again.
         let builder: &mut ImageBuilder<VmTerm<'e>> =
             unsafe { &mut *std::ptr::from_mut(builder).cast() };
         let result = f(builder);
@@ -73,15 +73,15 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
     })
 }
 
-/// The buffers for reading objects and building terms of them.
+/// Buffers for reading objects and building terms from them.
 pub struct ReadBuffers<T> {
     /// Stacks for building terms.
     pub scratch: Scratch<T>,
-    /// Objects that cannot be read where they are.
+    /// Objects that cannot be read in place.
     pub unpacked: UnpackBuffer,
 }
 
-/// Lends what this thread reads with.
+/// Lends this thread's buffers for reading.
 #[inline]
 pub fn with_read_buffers<'e, R>(f: impl FnOnce(&mut ReadBuffers<VmWord<'e>>) -> R) -> R {
     READ_BUFFERS.with_borrow_mut(|reading| {
@@ -96,7 +96,7 @@ pub fn with_read_buffers<'e, R>(f: impl FnOnce(&mut ReadBuffers<VmWord<'e>>) -> 
     })
 }
 
-/// The buffers for running match specifications.
+/// Buffers for running match specifications.
 pub struct SelectBuffers<T> {
     /// The runner of the specifications.
     pub runner: Runner<VmHost>,
@@ -106,13 +106,13 @@ pub struct SelectBuffers<T> {
 
 /// Stacks for building terms of results.
 pub struct Results<T> {
-    /// For whole objects.
+    /// Stacks for whole objects.
     pub scratch: Scratch<T>,
-    /// For everything else.
+    /// Stacks for all other results.
     pub writer: Writer<T>,
 }
 
-/// Lends what this thread runs match specifications with.
+/// Lends this thread's buffers for running match specifications.
 #[inline]
 pub fn with_select_buffers<'e, R>(f: impl FnOnce(&mut SelectBuffers<VmWord<'e>>) -> R) -> R {
     SELECT_BUFFERS.with_borrow_mut(|selecting| {

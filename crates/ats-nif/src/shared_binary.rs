@@ -1,4 +1,4 @@
-//! Large binaries, shared with the processes that have them.
+//! Large binaries, shared with the processes that use them.
 //!
 //! # Invariant
 //! - SHARED_BINARY-1. The queue of a [`SharedBinary`] holds one binary, in one piece, and never
@@ -9,8 +9,8 @@ use crate::sys;
 
 /// A reference-counted binary of the VM, held outside of any process.
 ///
-/// The NIF interface has one place that holds a binary without copying it, outlives the call and
-/// can be read from any thread: an I/O queue.
+/// Only one object of the NIF interface holds a binary without copying it, outlives the call and
+/// can be read by any thread: an I/O queue.
 pub struct SharedBinary {
     queue: *mut sys::ErlNifIOQueue,
     bytes: *const u8,
@@ -19,15 +19,15 @@ pub struct SharedBinary {
 
 // SAFETY: the queue is bound to no thread and never changes (SHARED_BINARY-1); reading it only
 // counts up the reference count of the binary, which is atomic. The bytes of a binary never change
-// once it was handed to a native function.
+// once it was passed to a native function.
 unsafe impl Send for SharedBinary {}
 // SAFETY: the queue never changes (SHARED_BINARY-1), so threads that share it only read, and each
 // reading counts the references of the binary atomically.
 unsafe impl Sync for SharedBinary {}
 
 impl SharedBinary {
-    /// Takes hold of a binary that has at least one byte. Fails if the VM keeps the binary in a
-    /// form that a queue cannot hold in one piece.
+    /// Holds a binary of at least one byte. Fails if the VM keeps the binary in a form that a queue
+    /// cannot hold in one piece.
     pub fn hold(env: Env<'_>, binary: VmWord<'_>) -> Option<SharedBinary> {
         let list = env.cons(binary, VmWord::NIL);
         let mut tail = VmWord::NIL.raw();
@@ -66,14 +66,14 @@ impl SharedBinary {
         })
     }
 
-    /// The bytes. No lock, no count.
+    /// Returns the bytes. Takes no lock and no count.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the queue keeps the binary, and with it these bytes, as long as `self`
         // (SHARED_BINARY-1).
         unsafe { std::slice::from_raw_parts(self.bytes, self.len) }
     }
 
-    /// A term that shares the binary. O(1).
+    /// Builds a term that shares the binary. O(1).
     pub fn make<'e>(&self, env: Env<'e>) -> VmWord<'e> {
         let mut word = VmWord::NIL.raw();
         // SAFETY: peeking at the head reads the queue, which never changes (SHARED_BINARY-1), and
@@ -89,7 +89,7 @@ impl SharedBinary {
 
 impl Drop for SharedBinary {
     fn drop(&mut self) {
-        // SAFETY: the last holder is gone, so no thread reads the queue.
+        // SAFETY: `drop` has the last reference, so no thread reads the queue.
         unsafe { sys::enif_ioq_destroy(self.queue) }
     }
 }

@@ -27,7 +27,7 @@ macro_rules! opaque {
 }
 
 opaque! {
-    /// An environment: where terms live.
+    /// An environment, which holds terms.
     ErlNifEnv;
     /// A resource type.
     ErlNifResourceType;
@@ -51,7 +51,7 @@ pub struct ErlNifFunc {
     pub flags: c_uint,
 }
 
-/// The description that the VM gives of itself.
+/// The VM's description of itself.
 #[repr(C)]
 pub struct ErlNifSysInfo {
     /// Versions of the driver interface.
@@ -116,7 +116,7 @@ pub struct ErlNifEntry {
 /// The version of the NIF interface that is declared here.
 pub const NIF_VERSION: (c_int, c_int) = (2, 16);
 
-/// A look at the bytes of a binary.
+/// A view of a binary's bytes.
 #[repr(C)]
 pub struct ErlNifBinary {
     /// Number of bytes.
@@ -128,7 +128,7 @@ pub struct ErlNifBinary {
 }
 
 impl ErlNifBinary {
-    /// One to be filled in by the VM.
+    /// Returns a view for the VM to fill.
     pub const fn empty() -> Self {
         ErlNifBinary {
             size: 0,
@@ -165,7 +165,7 @@ pub struct SysIOVec {
     pub len: usize,
 }
 
-/// The common start of an I/O vector; what follows is the VM's.
+/// The common start of an I/O vector; the rest is private to the VM.
 #[repr(C)]
 pub struct ErlNifIOVec {
     /// Number of parts.
@@ -174,7 +174,7 @@ pub struct ErlNifIOVec {
     pub size: usize,
 }
 
-/// Iterator over a map. The VM fills it; all that matters is that it is large enough.
+/// Iterator over a map. The VM fills it; it only has to be large enough.
 #[repr(C)]
 pub struct ErlNifMapIterator {
     _map: Word,
@@ -201,23 +201,23 @@ pub struct ErlNifResourceTypeInit {
     pub dyncall: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void, *mut c_void)>,
 }
 
-/// Create the resource type.
+/// Flag to create a resource type.
 pub const RT_CREATE: c_uint = 1;
-/// Take the resource type over from an older library of the module.
+/// Flag to take a resource type over from an older library of the module.
 pub const RT_TAKEOVER: c_uint = 2;
 
-/// Start of a map iteration.
+/// Flag to start at the first pair of a map.
 pub const MAP_ITERATOR_FIRST: c_uint = 1;
 
 /// The only kind of I/O queue.
 pub const IOQ_NORMAL: c_uint = 1;
 
-// The meaning of each function is documented with the VM. Only what that documentation leaves
-// open is said where this library relies on it.
+// The VM's documentation describes each function. Points that it leaves open are explained where
+// this library relies on them.
 #[allow(missing_docs)]
 unsafe extern "C" {
-    // Looking at terms. `enif_term_type` is not here: it ends the VM if it does not know the kind
-    // of a term, and in OTP 29 it does not know native records.
+    // Inspection of terms. `enif_term_type` is left out: it aborts the VM on a kind of term that it
+    // does not know, and in OTP 29 it does not know native records.
     pub fn enif_is_fun(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_number(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_pid(env: *mut ErlNifEnv, term: Word) -> c_int;
@@ -259,7 +259,7 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn enif_self(env: *mut ErlNifEnv, pid: *mut ErlNifPid) -> *mut ErlNifPid;
 
-    // Building terms.
+    // Construction of terms.
     pub fn enif_make_atom_len(env: *mut ErlNifEnv, name: *const c_char, len: usize) -> Word;
     pub fn enif_make_long(env: *mut ErlNifEnv, value: c_long) -> Word;
     pub fn enif_make_ulong(env: *mut ErlNifEnv, value: c_ulong) -> Word;

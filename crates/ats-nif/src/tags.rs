@@ -1,5 +1,4 @@
-//! The tags that tell the words of common terms apart. [`load`](crate::load) checks that the VM has
-//! it so.
+//! Tags in the words of common terms. [`load`](crate::load) checks them against the VM.
 
 use crate::sys::Word;
 

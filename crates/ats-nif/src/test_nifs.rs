@@ -1,4 +1,4 @@
-//! Functions that show conversions of terms to the tests. Only in builds with the feature
+//! Functions that expose conversions of terms to tests. Only in builds with the feature
 //! `test-nifs`.
 
 use crate::atoms::{KnownAtom, boolean};
@@ -14,7 +14,7 @@ use ats_term::{Kind, TermRef, order};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The functions.
+/// Returns the functions.
 pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("known_layouts", known_layouts, 0),
@@ -36,8 +36,8 @@ pub(crate) fn open_resources(env: Env<'_>) -> Result<(), String> {
     resource::open::<Stored>(env)
 }
 
-/// `make_opaque(Float | none) -> true`: from now on floats of this value count as terms of an
-/// unknown kind.
+/// `make_opaque(Float | none) -> true`: makes floats of this value count as terms of an unknown
+/// kind.
 fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let value = match float.kind() {
         Kind::Float(value) => value,
@@ -47,8 +47,8 @@ fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(boolean(true))
 }
 
-/// `known_layouts() -> {Pids, References, Integers}`: whether the fast ways to read them are in
-/// use.
+/// `known_layouts() -> {Pids, References, Integers}`: `true` for each kind of term that is read by
+/// its known layout.
 fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let known = [
         ident::is_layout_known(),
@@ -139,9 +139,10 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
             .map_err(|_| KnownAtom::Position)?;
         Ok::<_, NoReply>(Stored(builder.take().words().into()))
     })?;
-    // A copy that is released at once, to see that the counts balance.
+    // A copy, released at once, shows that the counts balance.
     let copy: Box<[u64]> = stored.0.clone();
-    // SAFETY: the words are those of an image that is alive; the copy owns what `retain_all` added.
+    // SAFETY: the words are those of an image that is alive; the copy owns the units that
+    // `retain_all` added.
     unsafe {
         image::retain_all::<VmHost>(&copy);
         image::release_all::<VmHost>(&copy);
@@ -172,8 +173,8 @@ fn image_keys<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[order_key_of(env, term), exact_key_of(env, term)]))
 }
 
-/// `on_thread(Type, Times) -> Type`: has itself made again on that type of dirty scheduler, 2 for
-/// CPU or 3 for I/O, and there so many times again as if something was held; returns the type of
+/// `on_thread(Type, Times) -> Type`: reschedules itself on this type of dirty scheduler, 2 for CPU
+/// or 3 for I/O, and there `Times` times more as if a lock were taken; returns the type of the
 /// thread it ends on.
 fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     static LEFT: AtomicI64 = AtomicI64::new(0);
@@ -192,7 +193,7 @@ fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e
     }
 }
 
-/// `panic()` panics.
+/// `panic()`: panics.
 fn panic<'e>(_env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     panic!("as asked")
 }

@@ -1,9 +1,8 @@
 //! Objects of the VM as bytes that every VM understands: the external term format, as the VM writes
 //! and reads it.
 //!
-//! Properties that this form cannot express are lost, as in `dets`: a pid of a node without a name
-//! is one of another node once the node has a name, and a reference to a resource does not keep the
-//! resource alive.
+//! Some properties are lost, as in `dets`: a pid of a node without a name belongs to another node
+//! once the node has a name, and a reference to a resource does not keep the resource alive.
 
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};
@@ -15,12 +14,12 @@ use ats::{Codec, Error};
 use ats_term::image::{Built, ImageBuilder, Object, Scratch};
 use std::cell::Cell;
 
-/// The external term format.
+/// The codec of the external term format.
 pub struct VmCodec;
 
 thread_local! {
-    /// An environment for the terms of one call. To make one takes longer than to read a small
-    /// object.
+    /// A cached environment for the terms of one call. Creating one takes longer than reading a
+    /// small object.
     static IDLE_ENV: Cell<Option<OwnEnv>> = const { Cell::new(None) };
 }
 
@@ -37,7 +36,7 @@ impl Codec<VmHost> for VmCodec {
     fn write(&self, object: Object<'_, VmHost>, out: &mut Vec<u8>) -> Result<(), Error> {
         with_env(|own| {
             let term = make_object(own.env(), object, &mut Scratch::new());
-            // Locks of the store may be held, so nothing unwinds.
+            // The caller may hold locks of the store, so nothing may unwind.
             let etf = Etf::within_limits(term);
             let etf = etf.map_err(|TooLong| {
                 Error::Storage(ats_store::Error::TooLong {

@@ -1,5 +1,4 @@
-//! The VM as the host of images: how an [`image`](ats_term::image) keeps the terms that only the VM
-//! understands.
+//! The VM as the host of images: boxes for the terms that only the VM understands.
 //!
 //! | kind | words of the box | owns |
 //! |---|---|---|
@@ -10,11 +9,10 @@
 //! | magic reference, alias, closure; identifier without creation | pointer to a [`SharedEnv`], the term in it | yes |
 //! | other native record; term of an unknown kind | the same | yes |
 //!
-//! The resource of a box is counted by the `Arc` it points to, so a copy of a box and the end of
-//! one need neither an environment nor a certain thread: records are freed wherever their epoch
-//! ends.
+//! The `Arc` in a box counts its resource, so copying and freeing a box need neither an environment
+//! nor a certain thread: any thread may free records when their epoch ends.
 //!
-//! # Why not everything in the external term format
+//! # Limits of the external term format
 //! An identifier of this node, encoded before the node gets a name, decodes to one of another node
 //! afterwards. A magic reference (an `atomics` or `counters` array, a resource of a NIF, an `ets`
 //! table) does not keep its target alive once encoded. Both must come back `=:=` and working.
@@ -50,18 +48,17 @@ const ENV_PID: HostTag = HostTag::owning(3);
 const ENV_PORT: HostTag = HostTag::owning(4);
 const ENV_OPAQUE: HostTag = HostTag::owning(5);
 
-/// The bytes that an identifier takes in an environment.
+/// Bytes that an identifier takes in an environment.
 const ENV_TERM_BYTES: usize = 64;
-/// The bytes that something of unknown size is taken to keep: so many that the epoch advances after
-/// a few dozen.
+/// Bytes charged for a resource of unknown size: so many that the epoch advances after a few dozen.
 const UNKNOWN_BYTES: usize = 16 << 10;
 
-/// The VM, as far as it can be asked about the words of an image.
+/// The VM as the host of images.
 #[derive(Clone, Copy, Debug)]
 pub struct VmHost;
 
-// SAFETY: what is written is what `VmHost` reads, an owning tag with one count; immediates are the
-// words of the VM, which `VmHost` knows.
+// SAFETY: the words written are those that `VmHost` reads, and an owning tag comes with one count;
+// immediates are words of the VM, which `VmHost` knows.
 unsafe impl HostTerm for VmTerm<'_> {
     type Host = VmHost;
 
@@ -99,8 +96,8 @@ fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostT
     }
 }
 
-/// Writes a native record, or a term of an unknown kind. A term that has identity, or may have, is
-/// kept in an environment.
+/// Writes a native record, or a term of an unknown kind. A term that may have identity is kept in
+/// an environment.
 fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     let etf = Etf::of(term);
     let has_identity = |part: &Term| {
@@ -114,15 +111,15 @@ fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     }
 }
 
-/// Appends the words of a large binary, or nothing if it cannot be shared.
+/// Appends the words of a large binary; returns `None` if it cannot be shared.
 fn write_shared_binary(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
     let shared = Arc::new(SharedBinary::hold(env, binary)?);
     out.push(Arc::into_raw(shared) as u64);
     Some(SHARED_BINARY)
 }
 
-/// Writes an identifier of another node. One that names no incarnation of its node would decode to
-/// one of this node whenever this node has that name, so it is kept in an environment.
+/// Writes an identifier of another node. An identifier without creation would decode to one of this
+/// node whenever this node has that name, so it is kept in an environment.
 fn write_external(
     term: VmWord<'_>,
     plain: HostTag,
@@ -131,7 +128,8 @@ fn write_external(
 ) -> HostTag {
     let etf = Etf::of(term);
     if ident::with_etf_ident(etf.bytes(), false, |ident| ident.creation == 0) {
-        // Alone, since it keeps what the VM knows of its node.
+        // The term gets an environment of its own, because it keeps an entry of the VM's node table
+        // alive.
         write_env_term(shared_env::hold_alone(term), in_env, out)
     } else {
         write_etf(&etf, plain, out)
@@ -153,13 +151,13 @@ fn write_env_term((env, word): (Arc<SharedEnv>, u64), tag: HostTag, out: &mut Ve
     tag
 }
 
-/// The external term format in a box, with the zeros after it.
+/// Returns the external term format in a box, with the zeros after it.
 fn etf_bytes(words: &[u64]) -> &[u8] {
     // SAFETY: the bytes are those of initialized words, from which they are borrowed.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// The binary of a box, for as long as the box.
+/// Returns the binary of a box; it lives as long as the box.
 fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
     // SAFETY: the first word of the box came from `Arc::into_raw` of a `SharedBinary`, as the tag
@@ -167,16 +165,15 @@ fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
-/// The term of a box in an environment of its own, for as long as the box.
+/// Returns the term of a box with an environment; it lives as long as the box.
 fn env_term<'a>(host_box: HostBox<'a, VmHost>) -> VmWord<'a> {
     debug_assert!(host_box.tag().owns() && host_box.tag() != SHARED_BINARY);
-    // SAFETY: the environment is alive as long as the borrow of the box, and its terms stay where
-    // they are.
+    // SAFETY: the environment is alive as long as the borrow of the box, and its terms do not move.
     unsafe { VmWord::new(host_box.words()[1]) }
 }
 
-/// The term of a host box. O(1) except for terms in the external term format and closures, which
-/// are copied.
+/// Builds the term of a host box. O(1) except for terms in the external term format and closures,
+/// which are copied.
 pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, VmHost>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
@@ -235,7 +232,7 @@ impl Host for VmHost {
     }
 
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
-        // SAFETY: the slot of an atom is its word, and atoms are for ever.
+        // SAFETY: the slot of an atom is its word, and atoms are never freed.
         f(atoms::text(unsafe { VmWord::new(slot) }))
     }
 
@@ -253,13 +250,13 @@ impl Host for VmHost {
             ENV_REF | ENV_FUN | ENV_PID | ENV_PORT | ENV_OPAQUE => {
                 env_term(a).is_identical(env_term(b))
             }
-            // The order in which a map is written is no promise of the VM.
+            // The VM does not promise the order in which it writes a map.
             RECORD if a.words() != b.words() => {
                 let mut env = OwnEnv::new();
                 let env = env.env();
                 make(env, a).is_identical(make(env, b))
             }
-            // One VM writes equal terms equally.
+            // The same VM encodes equal terms to equal bytes.
             _ => a.words() == b.words(),
         }
     }
@@ -267,7 +264,7 @@ impl Host for VmHost {
     fn retain(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
-        // (VM_HOST-1); the count that the box stands for keeps the object alive meanwhile.
+        // (VM_HOST-1); the count of the box keeps the object alive meanwhile.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
@@ -281,15 +278,16 @@ impl Host for VmHost {
             SHARED_BINARY => size_of::<SharedBinary>() + shared_binary(host_box).bytes().len(),
             ENV_REF if reference::classify(env_term(host_box)) != RefKind::Magic => ENV_TERM_BYTES,
             ENV_PID | ENV_PORT => ENV_TERM_BYTES,
-            // A resource of a library, an array of counters, what a closure has captured: the VM
-            // tells no size, which may be anything.
+            // A resource of a library, an array of counters, or a closure's environment: the VM
+            // does not tell the size.
             _ => UNKNOWN_BYTES,
         }
     }
 
     fn resource(host_box: HostBox<'_, Self>) -> u64 {
         match host_box.tag() {
-            // Each write of a binary holds it anew.
+            // Each write of a binary holds it again, so the binary is identified by its bytes'
+            // address.
             SHARED_BINARY => shared_binary(host_box).bytes().as_ptr().addr() as u64,
             _ => host_box.words()[0],
         }
@@ -298,7 +296,7 @@ impl Host for VmHost {
     unsafe fn release(host_box: HostBox<'_, Self>) {
         let place = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
-        // (VM_HOST-1); the caller gives up the count that the box stands for.
+        // (VM_HOST-1); the caller gives up the count of the box.
         unsafe {
             match host_box.tag() {
                 SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),

@@ -1,4 +1,4 @@
-//! Building terms for the VM.
+//! Construction of VM terms.
 
 use crate::env::{Env, VmWord};
 use crate::etf;
@@ -6,18 +6,18 @@ use crate::vm_host::{self, VmHost};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
 use ats_term::term_ref::TermSink;
 
-/// Builds terms in an environment.
+/// A sink that builds terms in an environment.
 pub struct VmSink<'e> {
     env: Env<'e>,
 }
 
 impl<'e> VmSink<'e> {
-    /// A sink that builds in `env`.
+    /// Creates a sink that builds in `env`.
     pub const fn new(env: Env<'e>) -> Self {
         VmSink { env }
     }
 
-    /// The term that was encoded because the NIF interface does not build it.
+    /// Decodes a term that the NIF interface cannot build.
     fn decode_encoded(&self, encoded: &[u8]) -> VmWord<'e> {
         self.env.from_etf(encoded).expect("a term")
     }
@@ -70,8 +70,8 @@ impl<'e> TermSink for VmSink<'e> {
         self.env.cons(head, tail)
     }
 
-    /// Does what [`cons`](TermSink::cons) does from the last element to the first, but the VM makes
-    /// all cells at once if it may choose the tail.
+    /// Builds a list like repeated calls of [`cons`](TermSink::cons), but the VM makes all cells at
+    /// once if it may choose the tail.
     fn list(&mut self, elements: &[VmWord<'e>], tail: VmWord<'e>) -> VmWord<'e> {
         match tail.raw() == VmWord::NIL.raw() {
             true => self.env.list(elements),
@@ -95,7 +95,7 @@ impl HostSink<VmHost> for VmSink<'_> {
     }
 }
 
-/// The object as a tuple in `env`. O(size); a tuple of immediates is handed over in one go.
+/// Builds the object as a tuple in `env`. O(size); a tuple of immediates takes one call.
 #[inline]
 pub fn make_object<'e>(
     env: Env<'e>,
@@ -108,7 +108,7 @@ pub fn make_object<'e>(
     }
 }
 
-/// A term of an image, in `env`. O(size of the term).
+/// Builds a term of an image in `env`. O(size of the term).
 #[inline]
 pub fn make_term<'e>(
     env: Env<'e>,

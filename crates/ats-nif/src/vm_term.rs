@@ -1,11 +1,11 @@
-//! Terms of the VM as [`TermRef`]: how everything above this crate sees them.
+//! Terms of the VM as [`TermRef`], the form used by all generic code.
 //!
-//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load)
-//! checked to be the known ones; the rest asks the VM. Terms that the NIF interface does not show
+//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load) has
+//! checked; for the others the VM is asked. Terms that the NIF interface does not show
 //! (bitstrings that do not end at a byte, identifiers of other nodes, funs, native records) are
-//! read from the external term format, which costs an allocation and one pass over the term. So is
-//! what a later release of the VM may have and this library does not know. Integers beyond 64 bits
-//! are read where they are (see [`big`]).
+//! read from the external term format, which costs an allocation and one pass over the term. The
+//! same holds for unknown kinds of terms of later VM releases. Integers beyond 64 bits are read in
+//! place (see [`big`]).
 
 use crate::atoms;
 use crate::big;
@@ -17,7 +17,7 @@ use crate::{ident, opaque, reference};
 use ats_term::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 use std::ffi::c_int;
 
-/// A term, and the environment to read it with.
+/// A term, and the environment to read it in.
 #[derive(Clone, Copy)]
 pub struct VmTerm<'e> {
     env: Env<'e>,
@@ -28,43 +28,43 @@ impl<'e> VmTerm<'e> {
     /// Wraps a word that came from the VM.
     ///
     /// # Safety
-    /// `word` is a valid term during `'e`.
+    /// `word` must be a valid term during `'e`.
     #[inline]
     pub const unsafe fn new(env: Env<'e>, word: Word) -> Self {
         VmTerm {
             env,
-            // SAFETY: the caller says that `word` is a valid term during `'e` (ENV-2).
+            // SAFETY: the caller promises that `word` is a valid term during `'e` (ENV-2).
             word: unsafe { VmWord::new(word) },
         }
     }
 
-    /// A term that was built or given in this environment.
+    /// Wraps a term that was built or passed in this environment.
     #[inline]
     pub const fn of(env: Env<'e>, word: VmWord<'e>) -> Self {
         VmTerm { env, word }
     }
 
-    /// The word of the term.
+    /// Returns the word of the term.
     #[inline]
     pub const fn word(self) -> VmWord<'e> {
         self.word
     }
 
-    /// The environment of the term.
+    /// Returns the environment of the term.
     #[inline]
     pub const fn env(self) -> Env<'e> {
         self.env
     }
 
-    /// Another term of the same environment.
+    /// Wraps another term of the same environment.
     #[inline]
     const fn with(self, word: Word) -> Self {
-        // SAFETY: this is called only with words that the VM gave as parts of `self`, which are
-        // terms as long as that (ENV-2).
+        // SAFETY: callers pass only words that the VM returned as parts of `self`, which are valid
+        // as long as `self` (ENV-2).
         unsafe { VmTerm::new(self.env, word) }
     }
 
-    /// The value of a small integer.
+    /// Returns the value of a small integer.
     #[inline]
     pub const fn as_small(self) -> Option<i64> {
         let word = self.word.raw();
@@ -75,7 +75,7 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// The value of an integer that fits 64 bits without sign.
+    /// Returns the value of an integer that fits an unsigned word.
     #[inline]
     pub fn as_unsigned(self) -> Option<u64> {
         match self.as_small() {
@@ -103,13 +103,13 @@ impl<'e> VmTerm<'e> {
         self.word.raw() & 0xF == PID_TAG
     }
 
-    /// Returns `true` if the word is the whole term.
+    /// Returns `true` if the term is an immediate.
     #[inline]
     pub const fn is_immediate(self) -> bool {
         self.word.raw() & IMMEDIATE_TAG == IMMEDIATE_TAG
     }
 
-    /// The words of a tuple's elements, or `None` if this is no tuple. O(1).
+    /// Returns the words of a tuple's elements; `None` for other terms. O(1).
     #[inline]
     pub fn tuple_words(self) -> Option<&'e [VmWord<'e>]> {
         let mut arity = 0;
@@ -122,7 +122,7 @@ impl<'e> VmTerm<'e> {
             return None;
         }
         if arity == 0 {
-            // There need not be a place where no elements are.
+            // The VM may return no pointer for an empty tuple.
             return Some(&[]);
         }
         // SAFETY: a tuple has that many elements, each a valid term that lives as long as the
@@ -130,7 +130,7 @@ impl<'e> VmTerm<'e> {
         Some(unsafe { std::slice::from_raw_parts(elements.cast(), arity as usize) })
     }
 
-    /// Head and tail of a list cell, or `None` if this is none.
+    /// Returns head and tail of a list cell; `None` for other terms.
     #[inline]
     pub fn as_cons(self) -> Option<(Self, Self)> {
         let (mut head, mut tail) = (0, 0);
@@ -141,8 +141,8 @@ impl<'e> VmTerm<'e> {
         (found != 0).then(|| (self.with(head), self.with(tail)))
     }
 
-    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are
-    /// copied if the binary does not start at a byte of memory.
+    /// Returns the bytes of a binary; `None` for other terms and for bitstrings that do not end at
+    /// a byte. They are copied if the binary does not start at a byte of memory.
     #[inline]
     pub fn as_bytes(self) -> Option<&'e [u8]> {
         let mut bin = sys::ErlNifBinary::empty();
@@ -159,7 +159,7 @@ impl<'e> VmTerm<'e> {
         Some(unsafe { std::slice::from_raw_parts(bin.data, bin.size) })
     }
 
-    /// The external term format of this term.
+    /// Returns the external term format of this term.
     pub fn etf(self) -> Etf {
         Etf::of(self.word)
     }
@@ -192,7 +192,7 @@ impl<'e> VmTerm<'e> {
         (found != 0).then_some(len)
     }
 
-    /// The value of a key, if this is a map that has it.
+    /// Returns the value of a key, if this is a map that has it.
     pub fn map_value(self, key: VmWord<'_>) -> Option<Self> {
         let (env, mut value) = (self.env.raw(), 0);
         // SAFETY: both terms are valid; the VM fills `value` on success.
@@ -200,13 +200,13 @@ impl<'e> VmTerm<'e> {
         (found != 0).then(|| self.with(value))
     }
 
-    /// The answer of one of the functions of the VM that know terms of one kind.
+    /// Asks one of the VM's type tests.
     fn passes(self, test: unsafe extern "C" fn(*mut sys::ErlNifEnv, Word) -> c_int) -> bool {
         // SAFETY: the term is valid, and these functions take any term.
         unsafe { test(self.env.raw(), self.word.raw()) != 0 }
     }
 
-    /// The kind of an immediate, told by its tag.
+    /// Returns the kind of an immediate, by its tag.
     #[inline]
     fn immediate_kind(self) -> Kind<Self> {
         let word = self.word.raw();
@@ -222,8 +222,8 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what
-    /// they find are asked first.
+    /// Returns the kind of a boxed term. VM functions that also return the contents are tried
+    /// first.
     fn boxed_kind(self) -> Kind<Self> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());
@@ -354,7 +354,7 @@ impl TermRef for VmTerm<'_> {
     }
 }
 
-/// The pairs of a map. The VM allocates for large maps, so the iterator must be given back.
+/// Iterator over the pairs of a map. The VM allocates for large maps, so it must be destroyed.
 struct MapIter<'e> {
     map: VmTerm<'e>,
     raw: sys::ErlNifMapIterator,
@@ -375,7 +375,7 @@ impl<'e> MapIter<'e> {
         assert!(made != 0, "pairs of something that is no map");
         MapIter {
             map,
-            // SAFETY: the VM has filled it and keeps no pointer into it.
+            // SAFETY: the VM has filled the iterator and keeps no pointer into it.
             raw: unsafe { raw.assume_init() },
         }
     }
@@ -396,7 +396,7 @@ impl<'e> MapIter<'e> {
 
 impl Drop for MapIter<'_> {
     fn drop(&mut self) {
-        // SAFETY: the iterator is valid and used no more.
+        // SAFETY: the iterator is valid and not used again.
         unsafe { sys::enif_map_iterator_destroy(self.map.env.raw(), &mut self.raw) }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the one part of this crate that needs no VM: names of tables.
+//! Tests of the only module that needs no VM: names of tables.
 
 #[path = "../src/names.rs"]
 pub mod names;

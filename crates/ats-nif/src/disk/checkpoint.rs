@@ -1,4 +1,4 @@
-//! Checkpoints of open tables: a moment of them, as a table in another directory.
+//! Checkpoints of open tables: copies of a snapshot in other directories.
 
 use super::closed::{Side, TwoDirectoryResult, lock_table};
 use super::open_table::OpenTable;
@@ -8,11 +8,11 @@ use ats_disk::Error;
 use ats_disk::fs::Sharing;
 use std::path::Path;
 
-/// Makes a table in a directory that is empty or missing, which is what an open one is at this
-/// moment. Files that cannot be linked are taken from an `earlier` checkpoint, if that has them.
+/// Makes a table in a directory that is empty or missing, equal to the open table at this moment.
+/// Files that cannot be linked are taken from an `earlier` checkpoint, if it has them.
 ///
 /// # Errors
-/// [`Failure`](super::Failure) with the directory that it is about. Then there is no checkpoint.
+/// Returns a [`Failure`](super::Failure) with the directory concerned. Then there is no checkpoint.
 pub fn checkpoint(
     table: &OpenTable,
     path: &Path,

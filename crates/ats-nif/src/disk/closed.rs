@@ -1,8 +1,8 @@
-//! Tables that are not open: removing, renaming, copying and repairing them.
+//! Operations on closed tables: remove, rename, copy and repair.
 //!
-//! Each function locks the directories of which it is about, so that nobody has their tables open
-//! meanwhile. Only files of tables are touched. The file that describes a table is removed last and
-//! copied last: what a crash leaves can be removed by the same call.
+//! Each function locks its directories, so that nobody opens the tables meanwhile. Only files of
+//! tables are touched. The description file is removed last and copied last, so the same call can
+//! remove the remains of a crash.
 
 use super::description_file::{TABLE_FILES, decode_description, directory_failure};
 use super::failure::Failure;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 /// The directory that a failure is about.
 pub enum Side {
-    /// The one that is there.
+    /// The existing directory.
     Source,
-    /// The one that shall be there.
+    /// The directory to be made.
     Target,
-    /// That of an earlier checkpoint.
+    /// The directory of an earlier checkpoint.
     Earlier,
 }
 
@@ -40,7 +40,7 @@ fn target_failure(failure: impl Into<Failure>) -> (Side, Failure) {
     (Side::Target, failure.into())
 }
 
-/// Locks the directory of a table, whose description may be spoilt.
+/// Locks the directory of a table, whose description may be damaged.
 pub(super) fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
     let locked =
         StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(directory_failure)?;
@@ -53,22 +53,22 @@ pub(super) fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDire
     }
 }
 
-/// Returns `true` if a directory with these files has a table.
+/// Returns `true` if these files are those of a table.
 fn is_table(names: &[String]) -> bool {
     names.iter().any(|name| name == Description::FILE)
 }
 
-/// Names of files that are not those of a table.
+/// Returns the names of files that do not belong to a table.
 fn list_foreign_files(locked: &StoreDirectory) -> Result<Vec<String>, Failure> {
     let is_foreign =
         |name: &String| !TABLE_FILES.contains(&name.as_str()) && !offline::is_of_store(name);
     Ok(locked.names()?.into_iter().filter(is_foreign).collect())
 }
 
-/// Removes a table, and its directory unless other files are there, whose names are returned.
+/// Removes a table, and its directory unless it has other files, whose names are returned.
 ///
 /// # Errors
-/// [`Failure`]; the call can be made again.
+/// Returns a [`Failure`]; the call can be repeated.
 pub fn destroy(directory: &Path) -> Result<Vec<String>, Failure> {
     let locked = lock_table(directory, Sharing::Exclusive)?;
     destroy_locked(&locked, directory)
@@ -82,12 +82,12 @@ fn destroy_locked(locked: &StoreDirectory, directory: &Path) -> Result<Vec<Strin
     Ok(foreign)
 }
 
-/// Gives the directory of a table another name. A table that has the name is removed; its files and
-/// the new ones change places in one step.
+/// Renames the directory of a table. A table that already has the name is removed: the two
+/// directories are exchanged in one step.
 ///
 /// # Errors
-/// [`Failure`] with the directory that it is about. Either both are what they were, or the second
-/// one is the renamed table already, and the first one has what is left of the other.
+/// Returns a [`Failure`] with the directory concerned. Either nothing has changed, or the second
+/// directory is already the renamed table, and the first one holds the remains of the other.
 pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     let _locked = lock_table(source, Sharing::Exclusive).map_err(source_failure)?;
     let replaced = match StoreDirectory::open(Arc::new(RealFs), target, Sharing::Exclusive) {
@@ -121,7 +121,7 @@ pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
 /// Copies a table to a directory that is empty or missing.
 ///
 /// # Errors
-/// [`Failure`] with the directory that it is about. Then there is no copy.
+/// Returns a [`Failure`] with the directory concerned. Then there is no copy.
 pub fn copy(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     let locked = lock_table(source, Sharing::Shared).map_err(source_failure)?;
     let made = Target::make(source, target).map_err(target_failure)?;
@@ -129,9 +129,9 @@ pub fn copy(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     copied.map_err(target_failure)
 }
 
-/// Description of a table, given by the caller for the case that its file does not say it any more.
+/// The description of a table, given by the caller in case the description file is lost.
 pub struct DescriptionHint {
-    /// Its type.
+    /// The type of the table.
     pub table_type: TableType,
     /// The position of the key in objects, from 1.
     pub key_position: usize,
@@ -141,19 +141,19 @@ pub struct DescriptionHint {
 
 /// The outcome of a repair.
 pub struct RepairOutcome {
-    /// The numbers of what was saved and what was lost, and the faults.
+    /// Numbers of saved and lost records, and the faults.
     pub salvaged: Salvaged,
-    /// The directory that has the damaged files now, unless nothing was lost.
+    /// The directory that now holds the damaged files, unless nothing was lost.
     pub kept: Option<PathBuf>,
 }
 
-/// Writes what can be read of a table to new files, which take the place of the old ones. Those are
-/// kept beside the directory if any of them is damaged.
+/// Rewrites the readable records of a table to new files, which replace the old ones. If any old
+/// file is damaged, the old files are kept beside the directory.
 ///
 /// # Errors
-/// [`Failure`]; then the table is what it was.
+/// Returns a [`Failure`]; the table is then unchanged.
 pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<RepairOutcome, Failure> {
-    // A link stays what it is.
+    // A symbolic link is kept: its target is repaired.
     let resolved = directory
         .is_symlink()
         .then(|| directory.canonicalize().ok());
@@ -193,7 +193,7 @@ pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<Repair
             kept: None,
         });
     }
-    // The damaged files must not be in a temporary directory at any time.
+    // The damaged files must never be in a temporary directory, which might be removed.
     let kept = publish_beside(&temporary, directory)?;
     if let Err(error) = offline::exchange(directory, &kept) {
         destroy(&kept)?;
@@ -205,7 +205,7 @@ pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<Repair
     })
 }
 
-/// Gives what is in a temporary directory the name under which damaged files are kept.
+/// Moves a temporary directory to the name under which damaged files are kept.
 fn publish_beside(temporary: &Temporary, directory: &Path) -> Result<PathBuf, Failure> {
     let names = once(".damaged".to_owned()).chain((2..).map(|n: u64| format!(".damaged-{n}")));
     for end in names {
@@ -219,8 +219,8 @@ fn publish_beside(temporary: &Temporary, directory: &Path) -> Result<PathBuf, Fa
     unreachable!("there are fewer files than numbers")
 }
 
-/// The description of the table: what its file says, if that fits the store; else the hint, if
-/// that fits the records.
+/// Finds the description of a table: that of its file, if it fits the store; else the hint, if it
+/// fits the records.
 fn find_description(
     survey: &Survey,
     hint: Option<&DescriptionHint>,
@@ -266,7 +266,7 @@ fn find_description(
         .collect();
     let fitting: Vec<_> = possible.iter().copied().filter(fits_hint).collect();
     match (&fitting[..], hint) {
-        // Where both rules for zeros will do, nothing is lost by keeping zeros apart.
+        // Distinct zeros are the safe choice where both rules fit.
         ([first, ..], _) if fitting.iter().all(|one| is_same(one, first)) => {
             let distinct = fitting.iter().find(|one| one.zeros == ats::Zeros::Distinct);
             let made = (*distinct.unwrap_or(first)).clone();
@@ -303,7 +303,7 @@ fn is_same(one: &Description, other: &Description) -> bool {
     (one.table_type, one.key_position) == (other.table_type, other.key_position)
 }
 
-/// Returns `true` if the store has the merge operator of the table, as far as a file tells it.
+/// Returns `true` if the store has the merge operator of the table, as far as the files record it.
 fn fits(survey: &Survey, description: &Description) -> bool {
     let wanted = salvage::operator(description);
     if wanted.is_none() && !description.merge.is_empty() {

@@ -1,4 +1,4 @@
-//! The file in a directory that describes its table.
+//! The file that describes the table of a directory.
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
@@ -9,14 +9,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files of a table that are not those of its store, in the order in which they are removed. The
-/// first one is what a crash has left of the second.
+/// Files of a table that do not belong to its store, in the order of their removal. The first one
+/// is left by a crash while the second is written.
 pub(super) const TABLE_FILES: [&str; 2] = ["table.new", Description::FILE];
 
-/// Describes the table in a directory; `None` if no table was made there.
+/// Describes the table in a directory; returns `None` if the directory has no table.
 ///
 /// # Errors
-/// [`Failure`], if there is a table that cannot be described.
+/// Returns a [`Failure`] if the description cannot be read.
 pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
     let file_system = Arc::new(RealFs);
     decode_description(StoreDirectory::read_unlocked(
@@ -26,7 +26,7 @@ pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
     ))
 }
 
-/// Decodes the file that describes a table, if it is there.
+/// Decodes the description file, if there is one.
 pub(super) fn decode_description(
     read: Result<Option<Vec<u8>>, Error>,
 ) -> Result<Option<Description>, Failure> {
@@ -40,7 +40,7 @@ pub(super) fn decode_description(
     }
 }
 
-/// The failure of a directory that cannot be opened.
+/// Returns the failure of a directory that cannot be opened.
 pub(super) fn directory_failure(error: Error) -> Failure {
     match error {
         Error::Missing => Failure::new(KnownAtom::Enoent, "there is no such directory"),
@@ -51,7 +51,7 @@ pub(super) fn directory_failure(error: Error) -> Failure {
     }
 }
 
-/// The failure of a directory that has something else than a table.
+/// Returns the failure of a directory that holds something other than a table.
 pub(super) fn not_a_table(text: &str) -> Failure {
     Failure::new(KnownAtom::NotADatsTable, text)
 }

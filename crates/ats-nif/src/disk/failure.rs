@@ -1,4 +1,4 @@
-//! The failures of tables in directories: a word for programs, and a text for people.
+//! Failures of tables in directories: an atom for programs, and a text for people.
 
 use crate::atoms::KnownAtom;
 use ats_disk::Error;
@@ -8,14 +8,14 @@ use std::io;
 /// The reason why a table in a directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The cause, in one word.
+    /// The cause as an atom.
     pub cause: KnownAtom,
-    /// The cause, as text.
+    /// The cause as text.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure with a text of its own.
+    /// Creates a failure with a text of its own.
     pub fn new(cause: KnownAtom, text: impl ToString) -> Self {
         Failure {
             cause,
@@ -46,7 +46,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The codes of the system that have a word, with that.
+/// System error codes that have an atom.
 const CODES: [(i32, KnownAtom); 29] = [
     (libc::EACCES, KnownAtom::Eacces),
     (libc::EAGAIN, KnownAtom::Eagain),
@@ -79,7 +79,7 @@ const CODES: [(i32, KnownAtom); 29] = [
     (libc::EXDEV, KnownAtom::Exdev),
 ];
 
-/// The word that the VM has for an error of the system: that of its code, as in `file` and `dets`.
+/// Returns the VM's atom for a system error: that of its code, as in `file` and `dets`.
 pub fn word_of(error: SystemError) -> KnownAtom {
     use io::ErrorKind;
     let of_code = |code| CODES.iter().find(|(known, _)| *known == code);

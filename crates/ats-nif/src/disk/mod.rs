@@ -1,5 +1,5 @@
-//! Tables in directories: a store on disk, the file that says which table it is of, and how
-//! schedulers are spared waiting for it.
+//! Tables in directories: a store on disk, the description file, and calls that never block a
+//! normal scheduler.
 
 mod checkpoint;
 mod closed;

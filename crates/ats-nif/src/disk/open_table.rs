@@ -1,10 +1,9 @@
-//! Opening a directory as the store of a table, and closing it.
+//! A directory opened as the store of a table.
 //!
-//! The directory is opened and locked once; all files are reached through that. The file that
-//! [describes](ats::Description) the table gets its name with the manifest of the store. A stop of
-//! the machine between the two leaves a store without records and without description, or a
-//! description and a manifest without its name: such a directory is taken for one in which nothing
-//! was made yet.
+//! The directory is opened and locked once; all files are reached through its handle. The file that
+//! [describes](ats::Description) the table gets its final name together with the manifest of the
+//! store. A crash between the two leaves a store without records and description, or a description
+//! and a manifest without its final name: such a directory counts as one without a table.
 
 use super::description_file::{TABLE_FILES, decode_description, not_a_table};
 use super::failure::Failure;
@@ -27,28 +26,29 @@ use std::time::{Duration, Instant};
 
 /// An open table in a directory.
 pub struct OpenTable {
-    /// Until this is dropped.
+    /// The store, until the table is dropped.
     store: Option<TableStore>,
-    /// Others have a count of it as long as there are files of the store that are open.
+    /// Shared by all owners of open files of the store, so that its last count is the last of them.
     files: Arc<()>,
     directory: PathBuf,
-    /// The temporary directory that it is made in, and the directory that it shall have.
+    /// The temporary directory in which the table is made, and its final directory.
     temporary: Option<(Temporary, PathBuf)>,
     description: Description,
     merge: TableMerge,
 }
 
-/// A table as it was at a moment.
+/// A snapshot of a table.
 pub struct TableSnapshot {
-    /// Its store as a table sees it that is on it.
+    /// The store of the snapshot, as tables use it.
     pub store: Box<dyn StoreHandle>,
-    /// The same where a program says what keys have, if one does.
+    /// The same store with values merged by a program, if the table has one.
     pub pending: Option<Arc<Pending<Box<dyn Store>>>>,
-    /// The owners of the files and of the memory.
+    /// Keeps the files and the memory of the snapshot alive.
     pub snapshot: Snapshot,
 }
 
-/// Tells, for a bag, which of its objects are equal, and whether some may share a record.
+/// Returns, for a bag, the rule by which its objects are equal, and whether some may share a
+/// record.
 fn bag_of(description: &Description) -> Option<(Arc<dyn BagValues>, bool)> {
     let identity = || ObjectIdentity::new(Arc::new(VmCodec), description.zeros);
     description.table_type.is_bag().then(|| {
@@ -57,17 +57,16 @@ fn bag_of(description: &Description) -> Option<(Arc<dyn BagValues>, bool)> {
     })
 }
 
-/// Begins the names of files that a store makes.
+/// Prefixes of the names of files that a store makes.
 const OF_STORES: [&str; 6] = ["lock", "manifest", "journal", "reserve", "run-", NEW_NAME];
-/// The name of the file that describes a table until it is complete.
+/// Name of the description file until it is complete.
 const NEW_NAME: &str = "table.new";
 
 impl OpenTable {
-    /// Opens the table in a directory, or makes it. Reads what was not in runs when the table was
-    /// left.
+    /// Opens the table in a directory, or makes it. Replays the journal of the table.
     ///
     /// # Errors
-    /// [`Failure`]; nothing is left open then.
+    /// Returns a [`Failure`]; nothing is left open.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
         let temporary = match settings.temporary {
             true => Some((
@@ -94,7 +93,7 @@ impl OpenTable {
             }
         };
         let merge = TableMerge::of(&description)?;
-        // The description can be there before the manifest has its name.
+        // The description may exist before the manifest has its final name.
         let is_begun = !has_store && names.iter().any(|name| name == "manifest.new");
         let options = settings.options(!is_described || is_begun, merge.operator());
         let beside = [(Description::FILE, &description.encode()[..])];
@@ -116,7 +115,8 @@ impl OpenTable {
                 return Err(failure);
             }
         }
-        // Objects with records of their own are not what an older release expects.
+        // Older releases do not expect objects with records of their own, so the description says
+        // so first.
         if description.has_shared && settings.access == Access::ReadWrite {
             store.replace_file(Description::FILE, &description.encode())?;
         }
@@ -130,7 +130,7 @@ impl OpenTable {
         })
     }
 
-    /// The merge of objects that are written to the same key, if they are merged.
+    /// Returns the merge of objects that are written to the same key, if the table has one.
     pub fn merge(&self) -> Option<&ObjectMerge> {
         match &self.merge {
             TableMerge::Objects(merge) => Some(merge),
@@ -138,7 +138,7 @@ impl OpenTable {
         }
     }
 
-    /// The merge of a program, if the table has one.
+    /// Returns the program that merges values, if the table has one.
     pub fn program(&self) -> Option<&Arc<ProgramMerge>> {
         match &self.merge {
             TableMerge::Program(merge) => Some(merge),
@@ -146,11 +146,11 @@ impl OpenTable {
         }
     }
 
-    /// Has another program merge from now on, also when the table is opened again. All that was
-    /// written must have been merged.
+    /// Replaces the program that merges values, also for later openings of the table. All earlier
+    /// values must have been merged.
     ///
     /// # Errors
-    /// [`Failure`]; then the table is what it was.
+    /// Returns a [`Failure`]; the table is then unchanged.
     pub fn set_program(&self, merge: &ProgramMerge, program: Program) -> Result<(), Failure> {
         let store = self.store().files();
         store.sync()?;
@@ -164,7 +164,7 @@ impl OpenTable {
         Ok(())
     }
 
-    /// The store as a table sees it that is on it.
+    /// Returns the store as tables use it.
     pub fn as_table(self: &Arc<Self>) -> Box<dyn StoreHandle> {
         match self.program() {
             None => Box::new(Arc::clone(self)),
@@ -172,12 +172,12 @@ impl OpenTable {
         }
     }
 
-    /// The table as it is at this moment. O(1).
+    /// Takes a snapshot of the table. O(1).
     pub fn freeze(&self) -> TableSnapshot {
         self.freeze_at(self.store().files().snapshot())
     }
 
-    /// The table as it was at a moment. O(1).
+    /// Opens the table at a snapshot of its store. O(1).
     pub fn freeze_at(&self, snapshot: Snapshot) -> TableSnapshot {
         let frozen = self.store().freeze(snapshot.clone());
         let (store, pending): (Box<dyn StoreHandle>, _) = match self.program() {
@@ -194,27 +194,27 @@ impl OpenTable {
         }
     }
 
-    /// Makes all durable that was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// Returns a [`Failure`].
     pub fn sync(&self) -> Result<(), Failure> {
         Ok(self.store().files().sync()?)
     }
 
-    /// Writes to runs what is in memory.
+    /// Writes all memtables to runs.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// Returns a [`Failure`].
     pub fn flush(&self) -> Result<(), Failure> {
         Ok(self.store().files().flush()?)
     }
 
-    /// Merges all runs into one. Objects of a bag that share a record get records of their own
+    /// Compacts all runs into one. Objects of a bag that share a record get records of their own
     /// first.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// Returns a [`Failure`].
     pub fn compact(&self) -> Result<(), Failure> {
         if let TableStore::Objects(store) = self.store()
             && store.has_shared()
@@ -224,7 +224,7 @@ impl OpenTable {
                 has_shared: false,
                 ..self.description.clone()
             };
-            // The file must not say so before it is so.
+            // The records must be durable before the description says so.
             self.store().files().sync()?;
             let bytes = description.encode();
             self.store()
@@ -234,13 +234,13 @@ impl OpenTable {
         Ok(self.store().files().compact()?)
     }
 
-    /// The store: what calls do with single records.
+    /// Returns the store, for operations on single records.
     pub fn store(&self) -> &TableStore {
         let store = self.store.as_ref();
         store.expect("it is given up when this is dropped")
     }
 
-    /// Number of objects at a moment, if the store knew it then.
+    /// Returns the number of objects at a snapshot, if the store knew it then.
     pub fn known_len(&self, snapshot: &Snapshot) -> Option<usize> {
         // Each object has a record, unless those of a key may share one.
         match self.description.has_shared {
@@ -249,36 +249,35 @@ impl OpenTable {
         }
     }
 
-    /// The figures of the store.
+    /// Returns the figures of the store.
     pub fn info(&self) -> Info {
         self.store().files().info()
     }
 
-    /// The path of the directory.
+    /// Returns the path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The description of the table.
+    /// Returns the description of the table.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Writes what is in memory to runs, and lets others open the directory. Calls that are made
-    /// later, and those under way, can write no more.
+    /// Flushes the memtables and unlocks the directory. Calls under way and later calls can no
+    /// longer write.
     ///
     /// # Errors
-    /// [`Failure`], if what was written could not be moved to runs. It is in the journal still, and
-    /// the table is closed.
+    /// Returns a [`Failure`] if the memtables could not be flushed. The data is still in the
+    /// journal, and the table is closed.
     pub fn close(&self) -> Result<(), Failure> {
         Ok(self.store().files().close()?)
     }
 
-    /// Gives a table that was made in a temporary directory, and is closed, the directory that it
-    /// shall have.
+    /// Moves a closed table from its temporary directory to its final one.
     ///
     /// # Errors
-    /// [`Failure`], also if something has that name.
+    /// Returns a [`Failure`], also if the final directory exists.
     pub fn publish(&self) -> Result<(), Failure> {
         match &self.temporary {
             Some((temporary, target)) => Ok(temporary.publish(target)?),
@@ -286,7 +285,7 @@ impl OpenTable {
         }
     }
 
-    /// Its open files.
+    /// Returns a handle by which the end of the open files can be awaited.
     pub fn files(&self) -> OpenFiles {
         OpenFiles(Arc::downgrade(&self.files))
     }
@@ -299,32 +298,31 @@ impl StoreHandle for OpenTable {
 }
 
 impl Drop for OpenTable {
-    /// It takes long to end the threads of a store that was not closed, and to free its memory: too
-    /// long for the scheduler that has come to do this.
+    /// Dropping a store that was not closed ends its threads and frees its memory, which takes too
+    /// long on a scheduler, so a thread does it.
     fn drop(&mut self) {
         let (store, files) = (self.store.take(), std::mem::take(&mut self.files));
         let temporary = self.temporary.take();
         let drop_in_order = move || {
             drop(store);
-            // Its files can only be removed when the store does not lock them any more.
+            // The files can be removed only after the store has unlocked them.
             drop(temporary);
             drop(files);
         };
         if process::on_dirty_scheduler() && process::may_block().is_some() {
             return drop_in_order();
         }
-        // If there can be no thread, the store is dropped here.
+        // Without a thread the store is dropped here.
         let _thread = thread::spawn("ats-disk-drop", drop_in_order);
     }
 }
 
-/// The open files of a table.
+/// Open files of a table.
 pub struct OpenFiles(Weak<()>);
 
 impl OpenFiles {
-    /// Waits until they are closed, which they are when nothing refers to the table any more:
-    /// epochs must have ended, and calls that read it. A call may take long, so the time is
-    /// limited.
+    /// Waits until the files are closed: until all references to the table are dropped, epochs have
+    /// ended, and calls that read it have returned. A call may take long, so the time is limited.
     pub fn wait(&self) {
         let (begun, mut pause) = (Instant::now(), SHORTEST_PAUSE);
         while self.0.strong_count() > 0 && begun.elapsed() < STILL_READ {
@@ -335,14 +333,14 @@ impl OpenFiles {
     }
 }
 
-/// A native call that still reads a table so long after it was closed may do so for long.
+/// Time after a close at which a native call that still reads the table is taken for a long one.
 const STILL_READ: Duration = Duration::from_millis(300);
-/// The pauses between looks for such calls. Mostly there are none, and epochs end at once.
+/// Shortest pause between two checks for such calls. Mostly there are none, and epochs end at once.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Returns `true` if a table can be made in a directory: it has nothing but what was left of making
-/// one.
+/// Returns `true` if a table can be made in a directory: it has no files but the remains of a
+/// failed attempt.
 fn check_free(names: &[String], create: bool) -> Result<(), Failure> {
     let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));
     if !names.iter().all(is_ours) {

@@ -1,11 +1,11 @@
-//! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
+//! Values merged by a program in the VM: a reader sees them merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. The program
-//! does the rest. In a table that changes, it [replaces](super::replace) what it has merged. A
-//! snapshot does not change, so there is a *window*: the program gets the pending keys that a walk
-//! meets next, [says](Pending::resolve) what they have, and the walk goes on from the key at which
-//! it ended. The next window takes the place of this one, so a walk takes no more memory than a
-//! window does, and time in proportion to what it reads.
+//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. The caller
+//! then runs the program. In a live table, the program [replaces](super::replace) the values that
+//! it has merged. A snapshot does not change, so it has a *window*: the program gets the pending
+//! keys that a walk meets next, [resolves](Pending::resolve) their values, and the walk continues
+//! from the key at which it stopped. The next window replaces this one, so a walk needs no more
+//! memory than a window, and time in proportion to the records it reads.
 
 use ats::program_merge::{ProgramMerge, merged_value};
 use ats_store::store::{DecideEnd, Visit};
@@ -26,36 +26,35 @@ pub struct Pending<S> {
     window: Mutex<Window>,
 }
 
-/// The outcomes of the program for pending keys. In a table that changes, nothing.
+/// Values that the program has resolved for pending keys. Unused in a live table.
 struct Window {
-    /// The values of keys; `None` if they count as missing.
+    /// Values of keys; `None` if the key counts as missing.
     values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    /// The key that a read has met last of which nothing is known, and in which direction the read
-    /// went.
+    /// The unresolved key that a read met last, and the direction of the read.
     met: Vec<u8>,
     direction: Direction,
-    /// Most keys of the next window: one for a read of a key, more and more for a walk.
+    /// Number of keys of the next window: one for a read of a key, increasing for a walk.
     keys: usize,
-    /// Found by the walk that has met the key: nothing is between the bound from which the next
-    /// walk goes on, and this key. So keys that count as missing are passed once.
+    /// Found by the walk that met the key: no record is between the bound at which the next walk
+    /// starts, and this key. So keys that count as missing are skipped once.
     found_empty: Option<Empty>,
-    /// The same, as it is known to walks that come. In a table that changes, nothing.
+    /// The same for later walks. Unused in a live table.
     empty: Option<Empty>,
 }
 
 /// A part of the table without records.
 struct Empty {
-    /// From here on, in the direction of the walk.
+    /// The first bound, in the direction of the walk.
     from: Option<Vec<u8>>,
     to: Vec<u8>,
 }
 
-/// Most bytes of values, and most keys, of a window; but it has one key in any case.
+/// Limits of a window: bytes of values, and number of keys. A window has at least one key.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_KEYS: usize = 1024;
 
 impl<S: StoreHandle> Pending<S> {
-    /// A store whose values `merge` puts one behind the other.
+    /// Creates a store of pending values, which are concatenated by `merge`.
     pub fn new(store: S, merge: Arc<ProgramMerge>) -> Self {
         Pending {
             store,
@@ -72,7 +71,7 @@ impl<S: StoreHandle> Pending<S> {
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {
-        // Complete at every moment, so a panic elsewhere does not spoil it.
+        // The window is consistent at every moment, so a poisoned lock is harmless.
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +86,7 @@ impl<S: StoreHandle> Pending<S> {
             read(value);
             return Ok(true);
         }
-        // `read` may come back here, so it is not called under the lock.
+        // `read` may call this again, so it runs without the lock.
         let known = {
             let mut window = self.window();
             let known = window.values.get(key).cloned();
@@ -112,10 +111,11 @@ impl<S: StoreHandle> Pending<S> {
         }
     }
 
-    /// The pending keys of the next window: the one that a read has met last, and those behind it.
+    /// Returns the pending keys of the next window: the one that a read met last, and its
+    /// successors.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn next_window(&self, may_block: Option<MayBlock>) -> Result<Vec<Record>, Error> {
         let (met, direction, most) = {
             let mut window = self.window();
@@ -139,7 +139,7 @@ impl<S: StoreHandle> Pending<S> {
             .store()
             .scan(may_block, range, direction, &mut |key, value| {
                 let is_pending = merged_value(value).is_none();
-                // Values that are merged already are passed as fast as they come, but not for ever.
+                // Merged values are skipped quickly, but they count, so that the search ends.
                 bytes += match is_pending {
                     true => value.len(),
                     false => value.len().min(1 << 10),
@@ -155,10 +155,10 @@ impl<S: StoreHandle> Pending<S> {
         Ok(found)
     }
 
-    /// Shows the first record of a range with all that was written to it, also if it is pending.
+    /// Shows the first record of a range, with all its operands if it is pending.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn first(
         &self,
         may_block: Option<MayBlock>,
@@ -172,15 +172,15 @@ impl<S: StoreHandle> Pending<S> {
         })
     }
 
-    /// Says what the pending keys of a window have: a value, or nothing. The values of others are
-    /// forgotten.
+    /// Sets the values of the pending keys of a window, and discards those of the last window.
+    /// `None` means that the key is missing.
     pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         let mut window = self.window();
         window.values = values;
         window.empty = window.found_empty.take();
     }
 
-    /// The end of what is known to be empty from this bound on.
+    /// Returns the end of the known empty part that starts at this bound.
     fn behind_empty(&self, bound: Option<&[u8]>, direction: Direction) -> Option<Vec<u8>> {
         let window = self.window();
         let empty = window.empty.as_ref()?;
@@ -188,7 +188,7 @@ impl<S: StoreHandle> Pending<S> {
         is_here.then(|| empty.to.clone())
     }
 
-    /// A walk that began at this bound has met a key, and has read `last` before.
+    /// Records that a walk from this bound met a pending key, and read `last` before it.
     fn note_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
         let mut window = self.window();
         let from = match (last, direction) {
@@ -204,7 +204,7 @@ impl<S: StoreHandle> Pending<S> {
     }
 }
 
-/// Has a plan decide about what is merged.
+/// Runs a plan on merged values.
 struct Merged<'p> {
     plan: &'p mut dyn BatchPlan<[u8], Vec<u8>>,
     met_pending: bool,
@@ -353,7 +353,7 @@ impl<S: StoreHandle> Store for Pending<S> {
         self.store.store().median(may_block, key_range)
     }
 
-    /// Pending keys count, also those that will count as missing.
+    /// Counts pending keys, also those that will turn out to be missing.
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         self.store.store().len(may_block)
     }

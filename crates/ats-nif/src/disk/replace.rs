@@ -1,21 +1,21 @@
-//! Replacing values of a table by what a program has merged them to.
+//! Replacement of values by the results of a program that merges.
 
 use ats_store::{BatchPlan, Change};
 
-/// The part of a value that must be what the program has merged, for it to be replaced.
+/// The part of the stored value that must still be the input of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Its beginning: what was written since is merged with what replaces it.
+    /// The beginning: later operands are merged with the replacement.
     Beginning,
-    /// All of it.
+    /// The whole value.
     All,
 }
 
-/// Replaces what a program has merged.
+/// A replacement of a value that a program has merged.
 pub struct Replace<'r> {
     /// The bytes that the program has merged.
     pub expected: &'r [u8],
-    /// The part of the value that these must be.
+    /// The part of the value that must equal these bytes.
     pub how_much: Expected,
     /// The bytes that replace it; `None` removes it.
     pub by: Option<&'r [u8]>,

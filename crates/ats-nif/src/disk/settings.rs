@@ -1,4 +1,4 @@
-//! Options of opening a table.
+//! Options of the opening of a table.
 
 use super::description_file::{TABLE_FILES, directory_failure};
 use super::failure::{Failure, word_of};
@@ -16,55 +16,56 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Files of runs become at least as large as this.
+/// Smallest limit for the size of a run's file.
 const LEAST_FILE_BYTES: u64 = 1 << 20;
 
-/// The use of a table: it is read, or written.
+/// Mode in which a table is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is only read, and nothing in its directory is written.
+    /// Read only: nothing in the directory is written.
     Read,
-    /// It is read and written.
+    /// Read and write.
     ReadWrite,
 }
 
-/// The options of opening a table. A field that is `None` is as the table was made, or the default.
+/// Options of the opening of a table. `None` keeps the value that the table was made with, or the
+/// default.
 pub struct Settings {
-    /// `true` if a table is made if there is none.
+    /// `true` to make the table if it does not exist.
     pub create: bool,
-    /// `true` if a table is made in a temporary directory, until it is published.
+    /// `true` to make the table in a temporary directory until it is published.
     pub temporary: bool,
-    /// The use of it.
+    /// The mode.
     pub access: Access,
-    /// Its type.
+    /// Type of the table.
     pub table_type: Option<TableType>,
     /// The position of the key in objects, from 1.
     pub key_position: Option<usize>,
     /// The merge of values, as a [`Description`] has it.
     pub merge: Option<Vec<u8>>,
-    /// The formats by which the program makes bytes of keys and values, as in a [`Description`].
+    /// The formats by which the program encodes keys and values, as in a [`Description`].
     pub format: Option<Vec<u8>>,
-    /// The rule for zeros in a table that is made.
+    /// The rule for zeros of a new table.
     pub zeros: Zeros,
-    /// The moment at which a write is on disk.
+    /// The moment at which a write is durable.
     pub durability: Durability,
-    /// About how large a block is.
+    /// Approximate size of a block.
     pub block_bytes: Option<usize>,
-    /// Bytes of memory that are used. `None` is what tables share.
+    /// Memory budget in bytes. `None` uses the budget that tables share.
     pub memory: Option<usize>,
-    /// The most keys that are written to a run, where memory is not used up before.
+    /// Largest number of keys in a memtable that is not full otherwise.
     pub memtable_keys: Option<usize>,
-    /// The compression of files that are written.
+    /// Compression of the files written.
     pub compression: Compression,
-    /// For how long a snapshot need not be read until it expires. `None` is for ever.
+    /// Time without reads after which a snapshot expires. `None` means never.
     pub snapshot_age: Option<Duration>,
-    /// Bytes of memory that snapshots hold which programs keep, at most.
+    /// Largest number of bytes that snapshots held by programs may keep in memory.
     pub snapshot_memory: usize,
 }
 
 impl Settings {
-    /// Opens and locks the directory, which is made if that is wanted, in one that is there.
-    /// Returns `true` with it if it was made; its name is not durable then.
+    /// Opens and locks the directory, which is made in its parent if this is wanted. Returns `true`
+    /// with it if it was made; its name is not durable then.
     pub(super) fn lock_directory(
         &self,
         directory: &Path,
@@ -80,7 +81,7 @@ impl Settings {
         match open() {
             Err(Error::Missing) if self.create => {
                 TableMerge::of(&self.description())?;
-                // A name with a slip of the pen must not make directories.
+                // A mistyped path must not create directories.
                 if !directory.parent().is_some_and(Path::is_dir) {
                     let text = "the directory in which it shall be is not there";
                     return Err(Failure::new(KnownAtom::Enoent, text));
@@ -97,7 +98,7 @@ impl Settings {
         .map_err(directory_failure)
     }
 
-    /// The description of a table that is made.
+    /// Returns the description of a new table.
     pub(super) fn description(&self) -> Description {
         Description {
             table_type: self.table_type.unwrap_or(TableType::Set),
@@ -109,7 +110,7 @@ impl Settings {
         }
     }
 
-    /// Checks that a table that is there is the one that is wanted.
+    /// Checks that an existing table has the wanted properties.
     pub(super) fn check(&self, description: &Description) -> Result<(), Failure> {
         if self
             .table_type
@@ -144,14 +145,14 @@ impl Settings {
         Ok(())
     }
 
-    /// The options of the store.
+    /// Returns the options of the store.
     pub(super) fn options(
         &self,
         create: bool,
         operator: Option<Arc<dyn MergeOperator>>,
     ) -> Options {
         let default = Options::default();
-        // Two memtables may be in use at a time, and are a third then.
+        // Two memtables may be in use at a time, which together take a third of the memory.
         let memtable_bytes = self.memory.map(|memory| memory / 6);
         Options {
             create,
@@ -163,7 +164,7 @@ impl Settings {
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
             memtable_keys: self.memtable_keys,
-            // The reserve for a full disk is as large as a file.
+            // The space reserved for a full disk is as large as a file.
             file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
                 (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)
             }),

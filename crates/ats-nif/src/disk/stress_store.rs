@@ -1,8 +1,8 @@
-//! For tests: a store on disk on which as much happens in a few calls as otherwise in days.
+//! A store on disk for tests, in which a few calls cause the events of days.
 //!
-//! Memtables and files have a few records. Again and again, at changes that depend on their number
-//! only, it is closed and opened, left as a process leaves it that is killed, flushed, or merged
-//! into one run. It takes its directory with it when it is dropped.
+//! Memtables and files hold a few records. At changes that depend only on their number, the store
+//! is closed and reopened, abandoned as by a killed process, flushed, or compacted into one run. It
+//! removes its directory when it is dropped.
 
 use super::table_store::TableStore;
 use crate::process;
@@ -18,13 +18,13 @@ use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 
 /// See the [module](self).
 pub struct StressStore {
-    /// Nothing while it is opened anew.
+    /// The store; `None` while it is reopened.
     store: RwLock<Option<TableStore>>,
     directory: PathBuf,
-    /// For a bag: which of its objects are equal.
+    /// The rule by which objects of a bag are equal.
     identity: Option<Arc<dyn BagValues>>,
     changes: AtomicUsize,
-    /// The number of the change up to which all was done that is to happen.
+    /// Number of the change up to which all events have happened.
     done: AtomicUsize,
 }
 
@@ -45,15 +45,15 @@ fn open(
     Ok(TableStore::new(DiskStore::open(directory, options)?, bag))
 }
 
-/// The number of moments of which one has an event.
+/// Number of changes per event.
 const EVERY: usize = 5;
 
 impl StressStore {
-    /// An empty one, in a directory that is not there yet. That of a bag is told which of its
+    /// Creates an empty store in a new directory. For a bag, `identity` is the rule by which
     /// objects are equal.
     ///
     /// # Errors
-    /// Those of [`DiskStore::open`].
+    /// Returns the errors of [`DiskStore::open`].
     pub fn new(
         directory: &Path,
         identity: Option<Arc<dyn BagValues>>,
@@ -100,7 +100,7 @@ impl StressStore {
         Ok(changed)
     }
 
-    /// Makes the event of a moment with this number happen.
+    /// Causes the event of the change with this number.
     fn run_event(&self, may_block: MayBlock, number: usize) -> Result<(), Error> {
         match number % 7 {
             1 | 4 => self.reopen(number.is_multiple_of(2))?,
@@ -128,7 +128,7 @@ impl StressStore {
 impl Drop for StressStore {
     fn drop(&mut self) {
         self.store = RwLock::default();
-        // Files that are left are seen in the directory of the tests.
+        // A directory that cannot be removed shows up in the directory of the tests.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -207,7 +207,7 @@ impl Store for StressStore {
     }
 }
 
-/// The ability of the store of a bag.
+/// Returns the bag operations of the store of a bag.
 fn bags_of(store: &TableStore) -> &dyn Bags {
     let bags = store.keys().bags();
     bags.expect("it was opened as the store of a bag")

@@ -1,4 +1,4 @@
-//! The merge that a table has.
+//! The merge of a table.
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 /// The merge of values that are written to the same key.
 #[derive(Clone)]
 pub(super) enum TableMerge {
-    /// They are not: the last one stays.
+    /// The default: the last value wins.
     LastWins,
-    /// The elements behind the key.
+    /// A merge of the elements after the key.
     Objects(Arc<ObjectMerge>),
-    /// By a program.
+    /// A merge by a program.
     Program(Arc<ProgramMerge>),
 }
 
 impl TableMerge {
-    /// The merge that a description tells of.
+    /// Returns the merge named in a description.
     pub(super) fn of(description: &Description) -> Result<Self, Failure> {
         if description.merge.is_empty() {
             return Ok(TableMerge::LastWins);
@@ -37,7 +37,7 @@ impl TableMerge {
         Ok(TableMerge::Objects(Arc::new(merge)))
     }
 
-    /// The same as a merge operator of stores.
+    /// Returns the merge operator for stores.
     pub(super) fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
         match self {
             TableMerge::LastWins => None,

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 /// The store of a table in a directory.
 pub enum TableStore {
-    /// Each key has one record.
+    /// A record for each key.
     Keys(AtomicStore),
-    /// Each object has one.
+    /// A record for each object.
     Objects(BagStore),
 }
 
 impl TableStore {
-    /// The store of a table, on the records in its directory. `bag` tells, for a bag, which objects
-    /// are equal, and whether there may be keys of which all objects are one record.
+    /// Creates the store of a table on the records of its directory. `bag` is, for a bag, the rule
+    /// by which objects are equal, and whether keys may exist whose objects share one record.
     pub fn new(store: DiskStore, bag: Option<(Arc<dyn BagValues>, bool)>) -> Self {
         match bag {
             None => TableStore::Keys(AtomicStore::new(store)),
@@ -26,7 +26,7 @@ impl TableStore {
         }
     }
 
-    /// The store as a table sees it: a record for each key.
+    /// Returns the store as tables use it: a record for each key.
     pub fn keys(&self) -> &dyn Store {
         match self {
             TableStore::Keys(store) => store,
@@ -34,7 +34,7 @@ impl TableStore {
         }
     }
 
-    /// The records themselves. Those of a bag are not changed here.
+    /// Returns the raw records. Those of a bag are not changed through this.
     fn records(&self) -> &AtomicStore {
         match self {
             TableStore::Keys(store) => store,
@@ -42,12 +42,12 @@ impl TableStore {
         }
     }
 
-    /// The files.
+    /// Returns the store's file layer.
     pub fn files(&self) -> &DiskStore {
         self.records().store()
     }
 
-    /// The keys of a snapshot of the files, as a store that nothing changes. O(1).
+    /// Returns the keys of a snapshot as an immutable store. O(1).
     pub fn freeze(&self, snapshot: Snapshot) -> Box<dyn Store> {
         match self {
             TableStore::Keys(_) => snapshot.into_store(),
@@ -55,10 +55,10 @@ impl TableStore {
         }
     }
 
-    /// Lends the value of a key to `read`, merged or not. Returns `true` if there is one.
+    /// Lends the value of a key to `read`, merged or not. Returns `true` if the key exists.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn read(
         &self,
         may_block: Option<MayBlock>,
@@ -68,10 +68,10 @@ impl TableStore {
         self.keys().get(may_block, key, read)
     }
 
-    /// Merges an operand with the value of a key, without reading it.
+    /// Writes an operand to a key, without reading the key.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn merge(
         &self,
         may_block: Option<MayBlock>,
@@ -81,10 +81,10 @@ impl TableStore {
         self.records().merge(may_block, key, operand)
     }
 
-    /// Gives a key a value, without reading what is there.
+    /// Writes the value of a key without reading the key.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn put_unread(
         &self,
         may_block: Option<MayBlock>,
@@ -94,19 +94,19 @@ impl TableStore {
         Ok(self.records().put_unread(may_block, key, value)?)
     }
 
-    /// Removes a key, without reading what is there.
+    /// Removes a key without reading it.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn delete_unread(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<(), Error> {
         Ok(self.records().delete_unread(may_block, key)?)
     }
 
-    /// Replaces the value of a key, or its beginning. Returns `false` if the value is another one
+    /// Replaces the value of a key, or its beginning. Returns `false` if the value has changed
     /// meanwhile.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub fn replace(
         &self,
         may_block: Option<MayBlock>,
@@ -119,7 +119,7 @@ impl TableStore {
     /// Replaces all records by those that `scan` shows; see [`AtomicStore::replace_all`].
     ///
     /// # Errors
-    /// Those of `scan` and of the store; nothing has changed then.
+    /// Returns the errors of `scan` and of the store; nothing has changed then.
     pub fn replace_all(
         &self,
         may_block: Option<MayBlock>,

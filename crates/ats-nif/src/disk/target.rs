@@ -9,8 +9,8 @@ use ats_disk::{Error, StoreDirectory};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An empty directory for a copy of a table, which is locked: the one that was given if it is
-/// there, else a temporary one.
+/// An empty, locked directory for a copy of a table: the given one if it exists, else a temporary
+/// one.
 pub(super) struct Target<'p> {
     directory: StoreDirectory,
     path: &'p Path,
@@ -21,7 +21,7 @@ impl<'p> Target<'p> {
     /// Makes a directory that is missing, or takes an empty one.
     ///
     /// # Errors
-    /// [`Failure`]; then nothing has changed.
+    /// Returns a [`Failure`]; nothing has changed then.
     pub(super) fn make(source: &Path, path: &'p Path) -> Result<Self, Failure> {
         let Some(parent) = path.parent().filter(|parent| parent.is_dir()) else {
             let text = "the directory in which it shall be is not there";
@@ -49,22 +49,23 @@ impl<'p> Target<'p> {
         })
     }
 
-    /// Fills the directory. After an error it is empty again, or not there.
+    /// Fills the directory. After an error it is empty again, or removed.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// Returns the errors of `fill`.
     pub(super) fn fill(
         self,
         fill: impl FnOnce(&StoreDirectory) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(temporary) = self.temporary else {
             return fill(&self.directory).inspect_err(|_| {
-                // What cannot be removed is no table: the file that describes it is last.
+                // The description file is written last, so remains that cannot be removed are no
+                // table.
                 let _left = self.directory.remove_store(&TABLE_FILES);
             });
         };
         let filled = fill(&self.directory);
-        // Its files can only be removed when they are not locked any more.
+        // The files can be removed only after they are unlocked.
         drop(self.directory);
         filled.and_then(|()| temporary.publish(self.path))
     }

@@ -1,4 +1,4 @@
-//! The table that a call is about, and whether the caller may do what it wants with it.
+//! Lookup of a call's table, and the check of the caller's rights.
 
 use crate::atoms::KnownAtom;
 use crate::call::NoReply;
@@ -8,7 +8,7 @@ use crate::vm_term::VmTerm;
 use crate::{lifetime, process, registry, resource};
 use ats_sync::Guard;
 
-/// The table that a term names or identifies, whether its owner is alive or not.
+/// Resolves a table name or identifier, whether or not the owner is alive.
 #[inline]
 fn resolve<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     if term.is_atom() {
@@ -18,7 +18,7 @@ fn resolve<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAt
     handle.get(guard).ok_or(KnownAtom::Id)
 }
 
-/// The table that a term names or identifies, if there is one.
+/// Resolves a table name or identifier; fails if the table does not exist.
 pub(super) fn find_table<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
@@ -31,7 +31,7 @@ pub(super) fn find_table<'g>(
     }
 }
 
-/// A table that the caller may read.
+/// Resolves a table that the caller may read.
 #[inline]
 pub(super) fn find_readable<'g>(
     env: Env<'_>,
@@ -41,7 +41,7 @@ pub(super) fn find_readable<'g>(
     check_readable(env, resolve(term, guard)?, guard)
 }
 
-/// The same table, if the caller may read it.
+/// Returns the table if the caller may read it.
 #[inline]
 pub(super) fn check_readable<'g>(
     env: Env<'_>,
@@ -59,7 +59,7 @@ pub(super) fn check_readable<'g>(
     refuse(env, shared, for_all, guard)
 }
 
-/// The same moment of a table, if the caller may read the table.
+/// Returns a query's snapshot if the caller may read its table.
 #[cold]
 fn check_source<'g>(
     env: Env<'_>,
@@ -72,7 +72,7 @@ fn check_source<'g>(
     Ok(shared)
 }
 
-/// A table that the caller may write.
+/// Resolves a table that the caller may write.
 #[inline]
 pub(super) fn find_writable<'g>(
     env: Env<'_>,
@@ -87,9 +87,9 @@ pub(super) fn find_writable<'g>(
     refuse(env, shared, for_all, guard)
 }
 
-/// Does something with a table that the caller may write. `work` gets the guard under which the
-/// table was found, or none on a dirty scheduler: a long call must not keep what other calls remove
-/// meanwhile from being freed.
+/// Runs `work` on a table that the caller may write. `work` gets the guard under which the table
+/// was found, or none on a dirty scheduler: a long call must not delay the reclamation of memory
+/// that other calls retire.
 #[inline]
 pub(super) fn with_writable<R>(
     env: Env<'_>,
@@ -106,8 +106,8 @@ pub(super) fn with_writable<R>(
     work(shared, Some(&guard))
 }
 
-/// Returns `true` if all processes, or else the owner, include the caller, and the table has not
-/// ended with its owner.
+/// Returns `true` if the caller has the right, as any process or as the owner, and the table has
+/// not ended with its owner.
 #[inline]
 fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
     if for_all {
@@ -117,8 +117,8 @@ fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
     }
 }
 
-/// Says why the caller may not do it, or finds out that it may, because it is the heir of a dead
-/// owner.
+/// Returns the reason why the caller is refused, or the table if the caller has just inherited it
+/// from a dead owner.
 #[cold]
 fn refuse<'g>(
     env: Env<'_>,
@@ -137,7 +137,7 @@ fn refuse<'g>(
     }
 }
 
-/// The same table, unless it may have several objects with a key.
+/// Returns the table unless its keys may have several objects.
 pub(super) fn check_not_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
     match shared.table.table_type().is_bag() {
         true => Err(KnownAtom::TableType),

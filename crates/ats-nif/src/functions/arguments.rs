@@ -1,4 +1,4 @@
-//! Lists, positions and directions among the arguments.
+//! Arguments of functions: lists, positions and directions.
 
 use crate::atoms::KnownAtom;
 use crate::env::VmWord;
@@ -6,16 +6,16 @@ use crate::process;
 use crate::vm_term::VmTerm;
 use ats::Direction;
 
-/// More objects, or elements, are changed on a dirty scheduler: this many take well under a
-/// millisecond.
+/// Number of objects or elements above which a change runs on a dirty scheduler: this many take
+/// well under a millisecond.
 pub(super) const LONG_LIST: usize = 500;
 
-/// Returns `true` if a list is so long that this is not the scheduler to work through it.
+/// Returns `true` if a list is too long for this scheduler.
 pub(super) fn is_long_list(list: VmTerm<'_>) -> bool {
     !process::on_dirty_scheduler() && proper_length(list, LONG_LIST + 1) > Some(LONG_LIST)
 }
 
-/// The terms of a proper list.
+/// Iterator over the terms of a proper list.
 pub(super) struct ListTerms<'e>(pub VmTerm<'e>);
 
 impl<'e> Iterator for ListTerms<'e> {
@@ -28,26 +28,26 @@ impl<'e> Iterator for ListTerms<'e> {
     }
 }
 
-/// Number of elements of a list, if it is a proper one; stops counting at `most`.
+/// Counts the elements of a proper list, up to `most`; `None` if the list is improper.
 pub(super) fn proper_length(list: VmTerm<'_>, most: usize) -> Option<usize> {
     let mut terms = ListTerms(list);
     let len = terms.by_ref().take(most).count();
     (len == most || terms.0.is_nil()).then_some(len)
 }
 
-/// A position; those that no object can have are all the same to us.
+/// Reads a position. All positions that no object can have become the same number.
 pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
     let position = term.as_small().ok_or(KnownAtom::None)?;
     usize::try_from(position).map_err(|_| KnownAtom::Position)
 }
 
-/// The index of the element at a position, from 0.
+/// Reads a position and returns the index of the element, from 0.
 pub(super) fn index(position: VmTerm<'_>) -> Result<usize, KnownAtom> {
     let position = position.as_small().filter(|position| *position > 0);
     Ok(position.ok_or(KnownAtom::None)? as usize - 1)
 }
 
-/// The direction that `up` or `down` is.
+/// Reads `up` or `down`.
 pub(super) fn direction(word: VmWord<'_>) -> Option<Direction> {
     match word {
         word if KnownAtom::Up.is(word) => Some(Direction::Up),
@@ -56,7 +56,7 @@ pub(super) fn direction(word: VmWord<'_>) -> Option<Direction> {
     }
 }
 
-/// `up` or `down`.
+/// Returns `up` or `down`.
 pub(super) fn direction_word(direction: Direction) -> VmWord<'static> {
     let word = match direction {
         Direction::Up => KnownAtom::Up,
@@ -65,7 +65,7 @@ pub(super) fn direction_word(direction: Direction) -> VmWord<'static> {
     word.word()
 }
 
-/// The arguments of a function, and a default behind them that may be left out.
+/// Returns the arguments of a function, with the optional default behind them.
 #[inline]
 pub(super) fn with_default<'e, const ARITY: usize>(
     args: &[VmTerm<'e>],

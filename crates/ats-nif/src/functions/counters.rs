@@ -1,4 +1,4 @@
-//! Changing elements of objects: `update_counter` and `update_element`.
+//! Changes of single elements of objects: `update_counter` and `update_element`.
 
 use super::access::{check_not_bag, with_writable};
 use super::arguments::{ListTerms, is_long_list, position, proper_length, with_default};
@@ -27,11 +27,11 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 struct Target<'a, 'e> {
     shared: &'a Shared,
     key: VmTerm<'e>,
-    /// The object that is made if there is none with the key.
+    /// The object to insert if the key is absent.
     default: Option<VmTerm<'e>>,
 }
 
-/// Changes the object of a key of a table that has no other with the key.
+/// Changes the object of a key, in a table with at most one object for a key.
 #[inline(always)]
 fn change<'e>(
     env: Env<'e>,
@@ -127,11 +127,10 @@ impl<'e> Target<'_, 'e> {
         }
     }
 
-    /// Returns `true` if a call is refused because the key is not there. `ets` looks for the key
-    /// before it looks at what to do with the object, so a missing key counts more than whatever is
-    /// wrong with that. The key may have come or gone since the refusal; both answers are then
-    /// right, each for a moment within the call. [`NoReply::DirtyCpu`] if it takes long to look for
-    /// the key.
+    /// Returns `true` if a call is refused because the key is absent. `ets` looks for the key
+    /// before it checks the operations on the object, so a missing key takes precedence over any
+    /// other error. The key may have come or gone since the refusal; both answers are then right,
+    /// each for a moment within the call. Ends with [`NoReply::DirtyCpu`] if the lookup takes long.
     fn lacks_key(self, no_reply: NoReply) -> Result<bool, NoReply> {
         if self.default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
             return Ok(false);
@@ -140,7 +139,7 @@ impl<'e> Target<'_, 'e> {
     }
 }
 
-/// Checks the terms of a proper list; [`NoReply::DirtyCpu`] if they are many.
+/// Parses the terms of a proper list; ends with [`NoReply::DirtyCpu`] if they are many.
 fn parse_list<'e, T>(
     list: VmTerm<'e>,
     read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,
@@ -158,7 +157,7 @@ fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
 }
 
-/// `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
+/// Parses `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
 fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
     let parts = term.tuple_words().ok_or(KnownAtom::None)?;
     let integer =
@@ -182,7 +181,7 @@ fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
     })
 }
 
-/// `{Position, Value}`.
+/// Parses `{Position, Value}`.
 fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), KnownAtom> {
     match term.tuple_words() {
         Some([at, value]) => {

@@ -34,17 +34,17 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
     Ok(KnownAtom::True.word())
 }
 
-/// The amount of work after which slices are forced to end; 0 if they end when their time is over.
+/// Amount of work after which slices end by force; 0 if they end by time.
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// `force_slices(Ticks)`: from now on slices end after so much work, see [`Slice::of_work`]. 0
+/// `force_slices(Ticks)`: makes later slices end after this much work, see [`Slice::of_work`]; 0
 /// undoes that.
 fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     TICKS.store(number(ticks)?, Ordering::Relaxed);
     Ok(KnownAtom::True.word())
 }
 
-/// The store on disk that the option `{backend, {disk, Directory}}` asks for, with a binary.
+/// Creates the store on disk of the test option `{backend, {disk, Directory}}`.
 pub(super) fn store_of(
     env: Env<'_>,
     backend: VmWord<'_>,
@@ -71,7 +71,7 @@ fn number(term: VmTerm<'_>) -> Result<u32, KnownAtom> {
     u32::try_from(small).map_err(|_| KnownAtom::None)
 }
 
-/// The slice that is forced, if one is.
+/// Returns the forced slice, if one is set.
 pub(super) fn forced_slice() -> Option<Slice> {
     let ticks = TICKS.load(Ordering::Relaxed).checked_sub(1)?;
     Some(Slice::of_work(ticks))

@@ -21,8 +21,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes.
-/// Without numbers that writers may have to wait for.
+/// `info(Table)`: `undefined`, or the properties of the table as one tuple, which the Erlang side
+/// formats. Leaves out numbers that could make writers wait.
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
@@ -80,7 +80,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     ]))
 }
 
-/// `size(Table)`: `undefined`, or how many objects there are.
+/// `size(Table)`: `undefined`, or the number of objects.
 fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     Ok(match find_table(env, table, &guard)? {
@@ -89,7 +89,7 @@ fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
-/// `memory(Table)`: `undefined`, or how many words of memory the table takes.
+/// `memory(Table)`: `undefined`, or the number of words of memory in use.
 fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     Ok(match find_table(env, table, &guard)? {
@@ -98,8 +98,8 @@ fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
-/// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info`
-/// because it looks at every base node of an `ordered_set`, and at every lock of the other types.
+/// `stats(Table)`: `undefined`, or statistics of the adaptation to contention. Apart from `info`
+/// because it visits every base node of an `ordered_set`, and every lock of the other types.
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
@@ -137,9 +137,9 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.map(&keys, &values).expect("the keys are distinct"))
 }
 
-/// `shape(Table)`: `undefined`, `false` of a table without order, or its route nodes and base nodes
-/// in the order of their keys, a route node before those that it leads to: `Depth` or `{Depth,
-/// Statistics, Contended, Uncontended}`.
+/// `shape(Table)`: `undefined`, `false` for a table without order, or its route nodes and base
+/// nodes in key order, a route node before its children: `Depth` or `{Depth, Statistics, Contended,
+/// Uncontended}`.
 fn shape<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
@@ -163,7 +163,7 @@ fn shape<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.list(&words.collect::<Vec<_>>()))
 }
 
-/// The name of a type.
+/// Returns the name of a type.
 pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
     let name = match table_type {
         TableType::Set => KnownAtom::Set,
@@ -176,14 +176,14 @@ pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
     name.word()
 }
 
-/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end
-/// only when the VM tells of its end. The result leaves them out.
+/// Builds `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. Leaves out dead processes,
+/// whose fixations end only when the VM reports their exit.
 pub(super) fn fixation_term<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return KnownAtom::False.word();
     };
     let pair = |(pid, count): &(sys::Word, usize)| {
-        // SAFETY: the word is that of a local pid, which is an immediate and so a term in every
+        // SAFETY: the word is a local pid, which is an immediate and so a term in every
         // environment (ENV-2).
         let pid = unsafe { VmWord::new(*pid) };
         process::is_alive(env, pid).then(|| env.tuple(&[pid, env.int(*count as i64)]))

@@ -1,4 +1,4 @@
-//! Merging values into elements of objects.
+//! Merges into elements of objects.
 
 use super::access::{check_not_bag, with_writable};
 use super::arguments::{position, with_default};
@@ -34,7 +34,8 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
         }
         let locking = match guard {
             None => Locking::AfterMerging,
-            // Other keys must not wait on a normal scheduler for a merge that takes long.
+            // A long merge holds a lock that other keys share, so it must not run on a normal
+            // scheduler.
             Some(guard) if is_long(shared, key, at, operand, &merge, guard) => {
                 return Err(NoReply::DirtyCpu);
             }
@@ -61,7 +62,7 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
     })
 }
 
-/// `Merge` or `{Position, Merge}`.
+/// Parses `Merge` or `{Position, Merge}`.
 fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), KnownAtom> {
     let of_term = |term| Merge::from_term(term).ok_or(KnownAtom::Merge);
     match how.tuple_words() {
@@ -73,12 +74,12 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
     }
 }
 
-/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of
-/// this size take well under a millisecond. So is what is merged in a way that takes longer to be
-/// said.
+/// Size in words above which values are merged on a dirty scheduler, unless the merge is as cheap
+/// as an insert: values of this size take well under a millisecond. The same limit applies to the
+/// term that describes the merge.
 const LONG: usize = 4_000;
 
-/// Returns `true` if the values are so large that this is not the scheduler to merge them.
+/// Returns `true` if the values are too large for a merge on this scheduler.
 fn is_long(
     shared: &Shared,
     key: VmTerm<'_>,
@@ -87,7 +88,7 @@ fn is_long(
     merge: &Merge,
     guard: &Guard,
 ) -> bool {
-    // A term without parts is easily compared, with whatever.
+    // A term without parts is cheap to compare with any term.
     let can_be = merge.is_of_collections() || (merge.needs_comparison() && has_parts(operand));
     if !can_be || is_larger(operand, LONG) {
         return can_be;

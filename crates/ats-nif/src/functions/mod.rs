@@ -1,9 +1,9 @@
-//! The functions that Erlang calls, by what they are about.
+//! The functions that Erlang calls, grouped by topic.
 //!
-//! All begin alike: pin, find the table, check that the caller may do this, and only then look at
-//! the other arguments. `ets` checks in this order, and it decides which cause an error names.
+//! All begin alike: they pin, find the table, check the caller's rights, and only then read the
+//! other arguments. `ets` checks in this order, which decides the cause of an error.
 //!
-//! [`access`], [`arguments`], [`object_terms`] and [`slices`] have what they share.
+//! [`access`], [`arguments`], [`object_terms`] and [`slices`] hold shared code.
 
 mod access;
 mod arguments;
@@ -35,7 +35,7 @@ pub(crate) use take_all::TakenObjects;
 
 use crate::sys;
 
-/// The functions of this module, for the VM.
+/// Returns the function table for the VM.
 pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     let mut functions = Vec::new();
     functions.extend(tables::functions());

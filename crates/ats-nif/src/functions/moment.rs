@@ -1,4 +1,4 @@
-//! Moments of tables that queries read which take more than one call.
+//! Snapshots that queries of more than one call read.
 
 use crate::call::NoReply;
 use crate::env::{Env, VmWord};
@@ -10,12 +10,12 @@ use ats_sync::Guard;
 use std::ffi::CStr;
 use std::time::Duration;
 
-/// A moment of a table that a query on its way reads. It ends with the query: when this is told so,
-/// or when the process that runs the query is gone and the VM frees its terms.
+/// A snapshot read by a query that spans several calls. It ends with the query: when the query is
+/// done, or when the process that runs it is gone and the VM frees its terms.
 pub(crate) struct Reading {
     /// The table.
     pub(super) id: ResourceRef<Handle>,
-    /// The table at the moment.
+    /// The snapshot.
     pub(super) snapshot: Snapshot<VmHost>,
 }
 
@@ -29,29 +29,29 @@ impl Resource for Reading {
 }
 
 impl Reading {
-    /// Has the moment end if the next chunk is not asked for.
+    /// Lets the snapshot expire if the next chunk is not requested.
     pub(super) fn await_next_chunk(&self) {
         self.snapshot.moment().keep_for(CHUNK_AGE);
     }
 }
 
-/// The time for which the moment of a continuation is kept, from one chunk to the next.
+/// Time for which the snapshot of a continuation is kept between two chunks.
 const CHUNK_AGE: Duration = Duration::from_secs(10);
 
-/// The moment that a slice of a query reads.
+/// The snapshot that a slice of a query reads.
 pub(super) enum AtMoment<'r> {
-    /// Each key as of the moment at which it is come to.
+    /// The live table: each key is read as it is when the walk reaches it.
     None,
-    /// One that was begun for this query.
+    /// A snapshot that this call has taken.
     Begun(Moment<VmHost>),
-    /// That of the slices before, which the table shows.
+    /// The snapshot of the earlier slices, which the table shows.
     Kept(&'r Reading),
-    /// That of the slices before, of a query that changes the table.
+    /// The snapshot of the earlier slices of a query that changes the table.
     Changed(&'r Reading),
 }
 
 impl AtMoment<'_> {
-    /// The moment, if the table does not show it.
+    /// Returns the snapshot, if the table does not show it already.
     pub(super) fn get<'g>(
         &'g self,
         guard: &'g Guard,
@@ -63,15 +63,16 @@ impl AtMoment<'_> {
         })
     }
 
-    /// Ends the moment: the query is done.
+    /// Ends the snapshot when the query is done.
     pub(super) fn end(self) {
         if let AtMoment::Kept(reading) | AtMoment::Changed(reading) = self {
             reading.snapshot.moment().end(Ending::Released);
         }
     }
 
-    /// Keeps the moment for the next slice, or for the next chunk if it `is_chunk`, which may not
-    /// come. Returns the term by which that finds it, if the moment was begun for this query.
+    /// Keeps the snapshot for the next slice, or with `is_chunk` for the next chunk, which may
+    /// never be requested. Returns the term by which the next call finds it, if this call has taken
+    /// it.
     pub(super) fn keep<'e>(
         self,
         env: Env<'e>,
@@ -93,14 +94,14 @@ impl AtMoment<'_> {
             reading.await_next_chunk();
         }
         if !shared.is_found_by_id() {
-            // Whoever deletes the table may have looked for its queries before.
+            // A concurrent delete may have listed the queries before this one was added.
             reading.snapshot.moment().end(Ending::Released);
         }
         Some(ResourceRef::new(reading).term(env))
     }
 }
 
-/// Begins a query. For a caller that is not pinned, or if no counter of the table changes in place.
+/// Begins a query. The caller must not be pinned, unless no counter of the table changes in place.
 pub(super) fn begin<'r>(shared: &Shared) -> Result<AtMoment<'r>, NoReply> {
     Ok(match shared.table.begin()? {
         Some(moment) => AtMoment::Begun(moment),

@@ -1,4 +1,4 @@
-//! Objects that were found, as terms.
+//! Conversion of found objects to terms.
 
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -14,7 +14,7 @@ use ats_term::image::{ImageRef, Object, Scratch};
 use ats_term::term_ref::is_larger;
 use std::ops::ControlFlow;
 
-/// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.
+/// Looks up the objects of a key; ends with [`NoReply::DirtyCpu`] if the key is large.
 #[inline]
 pub(super) fn look_up<'g>(
     shared: &'g Shared,
@@ -24,7 +24,7 @@ pub(super) fn look_up<'g>(
     scratch::with_workspace(|work| shared.table.lookup_within(key, work, guard))
 }
 
-/// Appends the bytes of a key; [`NoReply::DirtyCpu`] if that takes long.
+/// Appends the bytes of a key; ends with [`NoReply::DirtyCpu`] if that takes long.
 pub(super) fn write_key(
     table: &Table<VmHost>,
     key: VmTerm<'_>,
@@ -33,24 +33,23 @@ pub(super) fn write_key(
     Ok(table.key_bytes_within(key, bytes, scratch::limit())?)
 }
 
-/// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
+/// Number of objects of one key above which they are read on a dirty scheduler: this many take well
+/// under a millisecond.
 pub(super) const LONG_BAG: usize = 1_000;
 
-/// Returns `true` if a key has so many objects, or such large ones, that this is not the scheduler
-/// to read them all.
+/// Returns `true` if a key has too many objects, or too large ones, to be read on this scheduler.
 #[inline]
 pub(super) fn is_long(found: &LookupResult<'_, VmHost>) -> bool {
     has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
 }
 
-/// Returns `true` if a key has so many objects that this is not the scheduler to read a part of
-/// each.
+/// Returns `true` if a key has too many objects for this scheduler to read a part of each.
 #[inline]
 pub(super) fn has_many(found: &LookupResult<'_, VmHost>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term;
+/// Builds an element of one of the objects of a key, which are `words` in all; ends with
 /// [`NoReply::DirtyCpu`] if it is large.
 #[inline]
 pub(super) fn element_term<'e>(
@@ -66,7 +65,8 @@ pub(super) fn element_term<'e>(
     Ok(make_term(env, element, scratch))
 }
 
-/// The objects of a key as a list, oldest first; [`NoReply::DirtyCpu`] if they are many, or large.
+/// Builds the list of a key's objects, oldest first; ends with [`NoReply::DirtyCpu`] if they are
+/// many, or large.
 #[inline]
 pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
     if is_long(found) {
@@ -75,7 +75,7 @@ pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) ->
     object_list_unlimited(env, found)
 }
 
-/// The objects of a key as a list, oldest first.
+/// Builds the list of a key's objects, oldest first.
 #[inline]
 pub(super) fn object_list_unlimited<'e>(
     env: Env<'e>,
@@ -95,7 +95,7 @@ pub(super) fn object_list_unlimited<'e>(
     })
 }
 
-/// Does what [`object_list_unlimited`] does, when the guard is gone under which they were found.
+/// Like [`object_list_unlimited`], for objects kept beyond the guard they were found under.
 #[cold]
 pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
     scratch::with_read_buffers(|reading| {
@@ -108,11 +108,11 @@ pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> 
     })
 }
 
-/// A function that is shown the objects of a key, one after the other.
+/// A function that is shown the objects of a key one by one.
 pub(super) type EachObject<'a> = dyn FnMut(Object<'_, VmHost>) -> ControlFlow<()> + 'a;
 
-/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first
-/// object of which it makes nothing ends this.
+/// Builds a list of the results of `make` for each object of a key that `each` visits. The walk
+/// ends at the first object without a result.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
     ReadBuffers { scratch, unpacked }: &mut ReadBuffers<VmWord<'e>>,
@@ -134,7 +134,7 @@ pub(super) fn list_of<'e>(
     result.map(|()| env.list(&terms))
 }
 
-/// The key of a table's record, as its first object spells it.
+/// Builds the key of a record, as spelled by its first object.
 pub(super) fn key_term<'e>(
     env: Env<'e>,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! Reading and writing objects.
+//! Reads and writes of objects.
 
 use super::access::{find_readable, find_writable, with_writable};
 use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length, with_default};
@@ -55,7 +55,7 @@ fn insert_if<'e>(
     })
 }
 
-/// Inserts an object, or those of a list.
+/// Inserts an object or a list of objects.
 #[inline]
 fn insert_all(
     shared: &Shared,
@@ -83,7 +83,7 @@ fn insert_list(
     objects: VmTerm<'_>,
     existing: ExistingKey,
 ) -> Result<bool, NoReply> {
-    // The whole list is checked first, so that a bad one costs nothing.
+    // The list is checked first, so that an improper one is cheap to refuse.
     if proper_length(objects, usize::MAX).is_none() {
         return Err(Error::NotATuple.into());
     }
@@ -156,7 +156,7 @@ pub(super) fn lookup_element<'e, const N: usize>(
     })
 }
 
-/// Element `index` of each of the objects of a key, which are so many `words`.
+/// Builds element `index` of each object of a key, which are `words` in all.
 fn elements<'e>(
     env: Env<'e>,
     index: usize,
@@ -171,7 +171,7 @@ fn elements<'e>(
     })
 }
 
-/// The number of elements of an object that are found one by one.
+/// Largest number of elements of an object that are located one by one.
 const FEW_POSITIONS: usize = 8;
 
 /// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such
@@ -196,8 +196,8 @@ pub(super) fn lookup_elements<'e>(
     let mut elements_of =
         |object: Object<'_, VmHost>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
-            // To find one takes as long as the elements before it; to find where they are, as long
-            // as all.
+            // Locating one element costs as much as passing those before it; an index of all
+            // elements pays off for many.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
             for &index in &indices {
                 let element = match slots {
@@ -229,8 +229,8 @@ pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
     if shared.table.table_type().is_bag() {
-        // Objects that have been taken must be returned, on whichever scheduler; so the call looks
-        // before.
+        // Taken objects must be returned, on whichever scheduler; so the call checks their number
+        // first.
         let found = look_up(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
             return Err(NoReply::DirtyCpu);
@@ -256,7 +256,7 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 #[inline(always)]
 pub(super) fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, guard| {
-        // More objects take long on a normal scheduler.
+        // A normal scheduler compares at most this many objects.
         let most = guard.map_or(usize::MAX, |_| LONG_LIST);
         match scratch::with_workspace(|work| shared.table.delete_object_if_few(object, most, work))?
         {

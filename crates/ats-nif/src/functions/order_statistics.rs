@@ -1,4 +1,4 @@
-//! Objects of an ordered table by their place.
+//! Objects of an ordered table by rank.
 
 use super::access::find_readable;
 use super::range::{RangeEnd, cut};
@@ -22,27 +22,27 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The time after which a call goes on on a dirty scheduler. Counting for the first time does; what
-/// was counted until then is not counted again.
+/// Time after which a call moves to a dirty scheduler, as the first count of a table does.
+/// Completed counts are kept.
 const SLICE: Duration = Duration::from_micros(500);
-/// On a dirty scheduler: so long others may have to wait for memory that could be freed.
+/// Time slice on a dirty scheduler: for so long a call may delay the reclamation of memory.
 const LONG_SLICE: Duration = Duration::from_millis(5);
 
-/// Objects of one key that take long to pass.
+/// Number of objects of one key that take long to pass.
 const LONG_WAY: usize = 100_000;
 
-/// The bytes at the two ends of a range, where it has ends.
+/// Encoded bounds of a range, where it has bounds.
 pub(super) type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// The place that is reached.
+/// The position that a walk has reached.
 pub(super) enum Reached<'e> {
     /// An object.
     Object(VmWord<'e>),
-    /// The end, behind so many objects.
+    /// The end of the range, after this many objects.
     End(usize),
 }
 
-/// Passes over objects between two ends, to the one behind `most` of them.
+/// Skips `most` objects between two bounds.
 pub(super) fn skip<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -58,10 +58,10 @@ pub(super) fn skip<'e>(
     };
     let mut passage = Passage::new();
     loop {
-        // Anew for each slice, so that memory can be freed in between.
+        // A new pin for each slice lets memory be reclaimed in between.
         let guard = ats_sync::pin();
         let table = &find_readable(env, table, &guard)?.table;
-        // The time is read only when `skip` asks whether to pause, which it seldom does.
+        // The clock is read only when `skip` asks for a pause, which is seldom.
         let mut begun = None;
         let mut pause = || match begun.get_or_insert_with(Instant::now).elapsed() > time {
             true => ControlFlow::Break(()),
@@ -69,7 +69,7 @@ pub(super) fn skip<'e>(
         };
         let slice = table.skip(key_range, direction, most, &mut passage, &guard, &mut pause);
         if let Some(begun) = begun {
-            // All of the caller's time is about two slices.
+            // The caller's time slice is about two slices of ours.
             let micros = begun.elapsed().as_micros();
             process::consume(env, (micros * 50 / SLICE.as_micros()).max(1));
         }
@@ -84,7 +84,7 @@ pub(super) fn skip<'e>(
     }
 }
 
-/// The object of a key that has so many before it. To come to one behind very many takes long.
+/// Returns the object with `rank` objects before it. A high rank takes long.
 fn object<'e>(
     env: Env<'e>,
     found: &LookupResult<'_, VmHost>,
@@ -101,7 +101,7 @@ fn object<'e>(
     ))
 }
 
-/// The bytes at the two ends of a range of a table that has ranges.
+/// Returns the encoded bounds of a range, if the table has ranges.
 fn ends<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -116,8 +116,8 @@ fn ends<'e>(
     Ok((cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?))
 }
 
-/// `range_size(Table, From, To) -> N`: the number of objects between two cuts, which are as those
-/// of `range_start`.
+/// `range_size(Table, From, To) -> N`: the number of objects between two bounds, given as in
+/// `range_start`.
 fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
     match skip(env, table, ends, Up, usize::MAX)? {
@@ -126,7 +126,7 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
     }
 }
 
-/// `range_nth(Table, From, To, N) -> Object | '$end_of_table'`: the N-th object between two cuts,
+/// `range_nth(Table, From, To, N) -> Object | '$end_of_table'`: the N-th object between two bounds,
 /// from 1, or from the end, from -1.
 fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;

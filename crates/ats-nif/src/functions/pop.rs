@@ -1,4 +1,4 @@
-//! Taking objects from the ends of a table.
+//! Removal of objects at the ends of a table.
 
 use super::access::find_writable;
 use crate::call::NifResult;

@@ -1,4 +1,4 @@
-//! Ranges of keys, given by their ends.
+//! Ranges of keys, given by their bounds.
 
 use super::moment::{self, AtMoment};
 use super::slices::{Operation, find_for, is_of_one_moment, start};
@@ -20,11 +20,10 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("range_start", range_start, 5)]
 }
 
-/// `range_start(Table, MatchSpec | keys, From, To, Operation)`: as `select_start`, but reads the
-/// keys between two cuts, and no more, whatever the specification says; `keys` is the one that
-/// makes the key of each object. A cut is `none`, `{before, Key}`, `{behind, Key}`, or
-/// `{prefix, Pattern}`, before or behind all keys that match the pattern; or `{bytes, Key}`, before
-/// a key as the store has it.
+/// `range_start(Table, MatchSpec | keys, From, To, Operation)`: like `select_start`, but reads only
+/// the keys between two bounds; `keys` selects the key of each object. A bound is `none`, `{before,
+/// Key}`, `{behind, Key}`, or `{prefix, Pattern}`, before or behind all keys that match the
+/// pattern; or `{bytes, Key}`, before an encoded key.
 fn range_start<'e>(
     env: Env<'e>,
     [table, spec, from, to, operation]: [VmTerm<'e>; 5],
@@ -51,14 +50,14 @@ fn range_start<'e>(
     if !is_of_one_moment(shared, &prepared, operation) {
         return start(env, operation, shared, &prepared, AtMoment::None, &guard);
     }
-    // The query is begun by a thread that is not pinned.
+    // A query must begin on a thread that is not pinned.
     let shared = shared.to_arc();
     drop(guard);
     let moment = moment::begin(&shared)?;
     start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
 }
 
-/// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
+/// Builds `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
 fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
     let position = env.uint(key_position as u64);
     let key = env.tuple(&[
@@ -70,14 +69,14 @@ fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
     env.list(&[clause])
 }
 
-/// The ends of a range.
+/// An end of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeEnd {
     From,
     To,
 }
 
-/// The bytes at a cut.
+/// Encodes a bound.
 pub(super) fn cut<'e>(
     env: Env<'e>,
     term: VmTerm<'e>,
@@ -111,9 +110,9 @@ pub(super) fn cut<'e>(
     }))
 }
 
-/// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only
-/// `'_'` may follow: anything else, also an end of a list or another tuple, would leave out some of
-/// the keys that begin alike.
+/// Writes the part of a pattern before the first `'_'`, at any depth. Only `'_'` may follow: any
+/// other term, also the end of a list or another tuple, would exclude some of the keys with this
+/// prefix.
 fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let is_underscore = |part: VmTerm<'_>| KnownAtom::Underscore.is(part.word());
     let mut todo = vec![pattern];
@@ -130,7 +129,7 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
                 front.cons();
                 todo.extend([tail, head]);
             }
-            // The bytes of a map begin with all of its keys, and their order is not that of the
+            // The encoding of a map begins with all its keys, so a prefix cannot end among its
             // values.
             Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
                 return Err(KnownAtom::None.into());
@@ -141,7 +140,7 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     Ok(())
 }
 
-/// Writes a term behind what is written; [`NoReply::DirtyCpu`] if that takes long.
+/// Appends a term; ends with [`NoReply::DirtyCpu`] if that takes long.
 fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let most = limit().saturating_mul(size_of::<u64>());
     match front.term_within(term, most) {

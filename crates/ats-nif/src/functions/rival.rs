@@ -7,7 +7,7 @@ use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use ats::{Rival, Table, TableType, Zeros};
 
-/// A table in the store of this name.
+/// Creates a table in the store with this name.
 pub(super) fn on_rival<'e>(
     env: Env<'e>,
     backend: VmWord<'e>,
@@ -24,7 +24,7 @@ pub(super) fn on_rival<'e>(
     Table::on_rival(rival, kind, position, zeros).ok_or(KnownAtom::None)
 }
 
-/// The name of the store for comparison that a table is in, if it is in one.
+/// Returns the name of the rival store that a table is in, if it is in one.
 pub(super) fn name<'e>(env: Env<'e>, table: &Table<VmHost>) -> Option<VmWord<'e>> {
     let rival = table.rival()?;
     atoms::of_text(env, rival.name())

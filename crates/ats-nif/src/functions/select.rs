@@ -28,26 +28,25 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `select_start(Table, MatchSpec, Operation) -> Result | {Tag, Table, Compiled, Position,
-/// Result}`, where the tag is `more` if there is more to do; and `done` if a chunk has too much in
-/// it, but nothing is left to do. It is `part` if the slice ended among the objects of a key, which
-/// come oldest first. Then the result is `{Part, Result}`, with what this slice found of this key,
-/// and the list of what was found of others. The part comes in front of what is still to be found
-/// of the key, and that in front of the list. The slice that finds the last of it ends there.
+/// Result}`, where the tag is `more` if work is left; `done` if a chunk is too large but no work is
+/// left; and `part` if the slice ended among the objects of a key, which come oldest first. With
+/// `part` the result is `{Part, Result}`: the objects of this key found so far, and the list of
+/// those of other keys. The remaining objects of the key go behind the part, and both in front of
+/// the list. The slice that finds the last of them ends there.
 ///
-/// So the list does not depend on where slices end: keys are in the reverse of the order in which
+/// So the list does not depend on the ends of slices: keys are in the reverse of the order in which
 /// they are read, and the objects of a key in their own order.
 ///
-/// The answer is `more` alone if `{objects, N}` or `{query, N}` has found more than N, or not all
-/// in a slice. The former is meant to read the whole table, whatever the option `full_scan` says.
+/// The answer is `more` alone if `{objects, N}` or `{query, N}` finds more than N results, or does
+/// not finish in a slice. `{objects, N}` reads the whole table despite the option `full_scan`.
 ///
-/// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
-/// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then
-/// the query is run.
+/// The result `warn` means that the query would read the whole table, and that the option
+/// `full_scan` asks for a warning. The caller logs it and calls again; then the query runs.
 fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let operation = match Operation::of(env, operation) {
         Ok(operation) => operation,
-        // Errors of the table count more.
+        // Errors of the table take precedence.
         Err(cause) => {
             find_readable(env, table, &guard)?;
             return Err(cause.into());
@@ -80,7 +79,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
             }
         }
         if shared.table.counts_in_place() {
-            // The query is begun by a thread that is not pinned.
+            // A query must begin on a thread that is not pinned.
             later = Some((shared.to_arc(), prepared.clone()));
             return Ok(VmWord::NIL);
         }
@@ -95,8 +94,8 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
     start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
 }
 
-/// Returns `true` if a slice has read a part of the objects of a key. One slice does that at one
-/// moment, but not several.
+/// Returns `true` if a slice has read only some objects of a key. A single slice reads them at one
+/// moment, several do not.
 fn is_part_of_key(env: Env<'_>, shared: &Shared, operation: Operation, result: VmWord<'_>) -> bool {
     let table = &shared.table;
     let is_more = || VmTerm::of(env, result).tuple_words().is_some();
@@ -108,8 +107,8 @@ fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
     spec.keeps_key(shared.table.key_position())
 }
 
-/// `select_more(Table, Compiled, Position, Operation, Result)`, of which the last is what there is
-/// so far: goes on. In the place of the table stands the moment that is read, if it is one.
+/// `select_more(Table, Compiled, Position, Operation, Result)`, continues a query; `Result` is the
+/// result so far. `Table` is the snapshot that the query reads, if it reads one.
 fn select_more<'e>(
     env: Env<'e>,
     [table, compiled, position, operation, so_far]: [VmTerm<'e>; 5],
@@ -118,8 +117,8 @@ fn select_more<'e>(
     let guard = ats_sync::pin();
     let reading = resource::get::<Reading>(table);
     let shared = match reading {
-        // The result has objects that are nowhere else: a take that was begun is done, whoever may
-        // write by now.
+        // The result holds objects that are in no table any more: a take that has begun is
+        // finished, even if the caller may no longer write.
         Some(reading) if matches!(operation, Operation::Take) => {
             reading.id.get(&guard).ok_or(KnownAtom::Id)?
         }
@@ -154,15 +153,15 @@ fn select_more<'e>(
     })
 }
 
-/// `table_of_moment(Term)`: the table of which a query reads a moment, or `none`.
+/// `table_of_moment(Term)`: the table whose snapshot a query reads, or `none`.
 fn table_of_moment<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let reading = resource::get::<Reading>(term);
     Ok(reading.map_or(KnownAtom::None.word(), |reading| reading.id.term(env)))
 }
 
-/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read
-/// and, as a boolean, whether the specification was known, with the time that it took to find that
-/// out.
+/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: the plan of the
+/// reads; `Known` is `true` if the specification was cached, and `Nanoseconds` is the time of the
+/// lookup.
 fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

@@ -1,9 +1,9 @@
 //! Queries in slices.
 //!
-//! A call does one slice of the work and returns what there is, together with all that the next
-//! call needs to go on: the table's identifier, a reference to the compiled specification, and a
-//! position. These are plain terms, so a process that stops calling, for whatever reason, leaves
-//! nothing behind; and a position is all there is to a continuation, too.
+//! A call does one slice of the work and returns its results and the arguments of the next call:
+//! the table's identifier, a reference to the compiled specification, and a position. These are
+//! plain terms, so a process that stops calling for any reason leaves nothing behind. A
+//! continuation is such a position, too.
 
 use super::access::{find_readable, find_writable};
 use super::arguments::{direction, direction_word};
@@ -24,40 +24,40 @@ use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-/// The steps that a query may take for one object on a normal scheduler: about half a millisecond.
-/// What takes longer is done on a dirty one.
+/// Number of steps that a query may take for one object on a normal scheduler: about half a
+/// millisecond. Longer work moves to a dirty scheduler.
 const OBJECT_STEPS: usize = 1 << 16;
 
-/// The words of a result that a normal scheduler builds.
+/// Largest result in words that a normal scheduler builds.
 const RESULT_WORDS: usize = 1 << 16;
 
-/// The use of the objects that match.
+/// Use of the matching objects.
 #[derive(Clone, Copy)]
 pub(super) enum Operation {
-    /// List all results; of a table with order in this direction.
+    /// List all results, in this direction if the table has order.
     List(Direction),
-    /// List as above, and do so if queries must not read everything: this is how everything is
-    /// read.
+    /// List like `List`, and read the whole table even if `full_scan` refuses that.
     Objects,
-    /// List about so many.
+    /// List about this many results.
     Chunk { most: usize, direction: Direction },
-    /// List all results if there are no more than so many, in one slice. So no moment is kept.
+    /// List all results if one slice finds them and there are at most this many. So no snapshot is
+    /// kept.
     Few { most: usize, of_all: bool },
-    /// Count those whose result is `true`.
+    /// Count objects whose result is `true`.
     Count,
-    /// Delete those whose result is `true`.
+    /// Delete objects whose result is `true`.
     Delete,
-    /// Delete those whose result is `true`, and list them.
+    /// Delete objects whose result is `true`, and list them.
     Take,
-    /// Replace them by the result.
+    /// Replace objects by their results.
     Replace,
     /// Count the objects that are read, and the results.
     Rows,
 }
 
 impl Operation {
-    /// `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `{objects, N}`, `{query, N}`, `count`,
-    /// `delete`, `take`, `replace` or `rows`.
+    /// Parses `up`, `down`, `objects`, `{up, N}`, `{down, N}`, `{objects, N}`, `{query, N}`,
+    /// `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([word, most]) = term.tuple_words() {
             let most = VmTerm::of(env, *most).as_small();
@@ -80,12 +80,12 @@ impl Operation {
         })
     }
 
-    /// Returns `true` if it reads a part, and the caller decides whether there is a next one.
+    /// Returns `true` if the operation reads one chunk, and the caller decides about the next.
     pub(super) fn is_chunk(self) -> bool {
         matches!(self, Operation::Chunk { .. })
     }
 
-    /// Returns `true` if it reads all that it is about in one query, and changes nothing.
+    /// Returns `true` if the operation reads all of its range in one query, and changes nothing.
     fn reads_all(self) -> bool {
         matches!(
             self,
@@ -104,7 +104,8 @@ impl Operation {
         )
     }
 
-    /// Returns `true` if it gives one result, or chunks of it, or changes what it finds.
+    /// Returns `true` if the operation gives one result, or chunks of it, or changes the objects it
+    /// finds.
     pub(super) fn has_moment(self) -> bool {
         self.is_chunk() || self.reads_all() || self.writes()
     }
@@ -126,8 +127,7 @@ impl Operation {
         )
     }
 
-    /// The place at which to begin. A list is made from its end, so what shall come first is read
-    /// last.
+    /// Returns the start position. A list is built from its end, so its first result is read last.
     pub(super) fn start(self) -> Cursor {
         Cursor::new(match self {
             Operation::List(Direction::Up) | Operation::Objects | Operation::Take => {
@@ -139,16 +139,16 @@ impl Operation {
     }
 }
 
-/// Returns `true` if a query shall read one moment of the table: it reads several keys of a table
-/// in memory, and [has a moment](Operation::has_moment). The objects of one key of a bag may be so
-/// many that they are not changed in one step.
+/// Returns `true` if a query must read a snapshot: it reads several keys of a table in memory, and
+/// [has a moment](Operation::has_moment). A single key of a bag may have so many objects that they
+/// are not changed in one step.
 pub(super) fn is_of_one_moment(shared: &Shared, prepared: &Prepared, operation: Operation) -> bool {
     let is_one_step = prepared.query.reads_one_key()
         && !(operation.writes() && shared.table.table_type().is_bag());
     operation.has_moment() && !shared.table.has_byte_store() && !is_one_step
 }
 
-/// A table that the caller may do this with.
+/// Resolves a table on which the caller may run this operation.
 pub(super) fn find_for<'g>(
     env: Env<'_>,
     table: VmTerm<'g>,
@@ -161,7 +161,7 @@ pub(super) fn find_for<'g>(
     }
 }
 
-/// Does the first slice.
+/// Runs the first slice.
 pub(super) fn start<'e>(
     env: Env<'e>,
     operation: Operation,
@@ -174,21 +174,21 @@ pub(super) fn start<'e>(
     work.go_on(shared, prepared, operation.start(), moment, guard)
 }
 
-/// Work on its way.
+/// A query that is being run.
 pub(super) struct Work<'e> {
     env: Env<'e>,
     operation: Operation,
     /// Results that are already a list.
     list: VmWord<'e>,
-    /// Results in the order in which they were found: of a chunk all, of the list of a bag without
-    /// order those of one key.
+    /// Results in the order in which they were found: of a chunk all, of an unordered bag's list
+    /// those of one key.
     found: Vec<VmWord<'e>>,
-    /// The key of these: the [`Slice::key`].
+    /// The [`Slice::key`] of these results.
     key: u64,
     count: u64,
-    /// Objects read.
+    /// Number of objects read.
     read: u64,
-    /// The terms of what is read and of the specification, if the caller has them.
+    /// The terms of the source and of the specification, if the caller has them.
     again: Option<[VmWord<'e>; 2]>,
 }
 
@@ -211,9 +211,8 @@ impl<'e> Work<'e> {
         }
     }
 
-    /// With these terms of what is read and of the specification, to be called with once more.
-    /// References made anew for each slice are binaries to the garbage collector, which comes when
-    /// there are many.
+    /// Sets the terms of the source and of the specification for the next call. A new reference in
+    /// each slice would be a binary to the garbage collector, which runs when there are many.
     pub(super) fn with_call_terms(self, again: [VmWord<'e>; 2]) -> Self {
         Work {
             again: Some(again),
@@ -238,8 +237,8 @@ impl<'e> Work<'e> {
         self.go_on_with(&shared.table, &terms, prepared, cursor, moment, guard)
     }
 
-    /// Does what [`go_on`](Work::go_on) does, for objects to which another term leads: makes that
-    /// and the term of the specification.
+    /// Like [`go_on`](Work::go_on), for objects reached through another term: makes that term and
+    /// that of the specification.
     pub(super) fn go_on_with(
         mut self,
         table: &Table<VmHost>,
@@ -260,7 +259,7 @@ impl<'e> Work<'e> {
             let reading = (prepared, moment.get(guard)?, guard);
             self.run(table, reading, &mut cursor, &slice, selecting)
         })?;
-        // All of the caller's time is about two slices.
+        // The caller's time slice is about two slices of ours.
         process::consume(env, u128::from(slice.percent() / 2));
         self.read += slice.objects();
         let is_part = self.operation.lists()
@@ -283,7 +282,7 @@ impl<'e> Work<'e> {
             Progress::More => KnownAtom::More,
             Progress::Pending => KnownAtom::Pending,
         };
-        // The result may be of the key before the one that the slice ended in.
+        // The last result may belong to the key before the one in which the slice ended.
         let mut of_key = Vec::new();
         if is_part && self.key == slice.key() {
             of_key = std::mem::take(&mut self.found);
@@ -297,8 +296,8 @@ impl<'e> Work<'e> {
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
 
-    /// Takes what was found of a bag without order. The objects of a key come oldest first, so they
-    /// are not put before each other.
+    /// Adds a result of an unordered bag. The objects of a key come oldest first, so they are not
+    /// prepended to each other.
     #[inline]
     fn add_to_key(&mut self, key: u64, result: VmWord<'e>) {
         if key != self.key {
@@ -309,7 +308,7 @@ impl<'e> Work<'e> {
         self.found.push(result);
     }
 
-    /// The result so far.
+    /// Returns the result so far.
     pub(super) fn result(&self) -> VmWord<'e> {
         match self.operation {
             Operation::Chunk { .. } | Operation::Few { .. } => self.env.list(&self.found),
@@ -321,7 +320,7 @@ impl<'e> Work<'e> {
         }
     }
 
-    /// Does a slice.
+    /// Runs a slice.
     fn run(
         &mut self,
         table: &Table<VmHost>,
@@ -401,8 +400,7 @@ impl<'e> Work<'e> {
 }
 
 impl<'e> Results<VmWord<'e>> {
-    /// Builds the result for each object that matches. A normal scheduler builds none that is
-    /// large.
+    /// Builds the result for each object that matches. A normal scheduler builds no large one.
     #[inline]
     fn build_each(
         &mut self,
@@ -438,7 +436,7 @@ impl<'e> Results<VmWord<'e>> {
     }
 }
 
-/// A cursor as a term: `{up | down, Step, start | Key | {Key, N} | N}`.
+/// Builds the term of a cursor: `{up | down, Step, start | Key | {Key, N} | N}`.
 fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
     let at = match &cursor.at {
         At::Start => KnownAtom::Start.word(),
@@ -453,7 +451,7 @@ fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
     ])
 }
 
-/// The cursor that a term is.
+/// Reads a cursor from a term.
 pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
     let &[word, step, at] = term.tuple_words()? else {
         return None;

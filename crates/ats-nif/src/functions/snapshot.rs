@@ -1,4 +1,4 @@
-//! Snapshots: tables that show a moment of another one, and only that.
+//! Snapshots of tables in memory, as read-only tables.
 
 use super::access::{find_readable, find_table};
 use super::object_terms::object_list_unlimited;
@@ -36,7 +36,7 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The reason why the store has ended a snapshot, if it has.
+/// Returns the reason why the store has ended a snapshot, if it has.
 pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
     let why = match &shared.moment.as_ref()?.shown {
         Shown::Disk(snapshot) => match snapshot.ending()? {
@@ -53,15 +53,15 @@ pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
     why.or_else(|| shared.id.ending())
 }
 
-/// `snapshot(Table, query | default | MaxAge)`: a table that is what this is at the moment, and
-/// ends with the caller. If it is for a `query`, those may read it who may read the table, and
-/// nothing else ends it; `none` if the table is in a store that has no moments, or is one itself.
-/// Each process may read any other, and it ends also after so many milliseconds, or if it holds
-/// back too much memory.
+/// `snapshot(Table, query | default | MaxAge)`: a snapshot of a table, as a table that ends with
+/// the caller. With `query`, every process that may read the table may read it, nothing else ends
+/// it, and the result is `none` if the store has no snapshots or the table is one itself. Every
+/// process may read the other snapshots, which also end after `MaxAge` milliseconds, or if they
+/// hold back too much memory.
 fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let is_query = KnownAtom::Query.is(age.word());
-    // The moment is begun by a thread that is not pinned.
+    // A snapshot must be taken by a thread that is not pinned.
     let shared = {
         let guard = ats_sync::pin();
         find_readable(env, table, &guard)?.to_arc()
@@ -79,7 +79,7 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     };
     let shown = moment.keep(&shared.table, reader);
     if !shared.is_found_by_id() {
-        // Whoever deletes the table may have looked for its queries before.
+        // A concurrent delete may have listed the queries before this one was added.
         return Err(KnownAtom::Id.into());
     }
     if let Some(age) = age.as_unsigned() {
@@ -127,14 +127,14 @@ pub(super) fn is_pid_alive(env: Env<'_>, pid: Word) -> bool {
 }
 
 /// `snapshots(Table)`: `{Number, Queries, Oldest, Memory, Evicted}` of the snapshots of a table and
-/// of queries that go on. `Oldest` is the age of the oldest in milliseconds, bytes are those that
-/// are held back for them, and `Evicted` is the number of snapshots that bounds have ended.
+/// of its running queries. `Oldest` is the age of the oldest in milliseconds, `Memory` is the
+/// number of bytes held back for them, and `Evicted` is the number of snapshots ended by limits.
 fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
-    // One that is dead has them until each is told of its end, in the background.
+    // A dead owner keeps its snapshots until each is told of its exit, in the background.
     let kept = shared
         .table
         .kept_snapshots_of(&|holder| is_pid_alive(env, holder));
@@ -148,9 +148,8 @@ fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&words))
 }
 
-/// `moment_state(Term)`: `none` if a term is no snapshot that a program holds; the reason why it
-/// has ended, if it has; or `{disk | memory, Table, Owner, Milliseconds}`, of which the last is its
-/// age.
+/// `moment_state(Term)`: `none` if the term is no snapshot held by a program; the reason of its
+/// end, if it has ended; or `{disk | memory, Table, Owner, Age}` with its age in milliseconds.
 fn moment_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let Some(handle) = resource::get::<Handle>(term) else {
         return Ok(KnownAtom::None.word());
@@ -175,7 +174,7 @@ fn moment_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[place.word(), moment.source.term(env), owner, age]))
 }
 
-/// `release(Snapshot)`: ends a snapshot, of any owner: `true`, also if it has ended otherwise.
+/// `release(Snapshot)`: ends a snapshot, of any owner: `true`, even if it had ended already.
 fn release<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
     if handle.set_released().ok_or(KnownAtom::Id)? == KnownAtom::Released {
@@ -188,7 +187,7 @@ fn release<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(KnownAtom::True.word())
 }
 
-/// A snapshot that ends when the VM frees this.
+/// A snapshot that ends when the VM frees this resource.
 pub(crate) struct HeldSnapshot(ResourceRef<Handle>);
 
 impl Resource for HeldSnapshot {
@@ -209,14 +208,14 @@ impl Drop for HeldSnapshot {
     }
 }
 
-/// `end_when_freed(Snapshot)`: a reference that has a snapshot for a query end when no term leads
-/// to the reference any more, if it has not ended otherwise.
+/// `end_when_freed(Snapshot)`: a reference whose garbage collection ends the snapshot of a query,
+/// unless it has ended already.
 fn end_when_freed<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let snapshot = ResourceRef::<Handle>::of_term(term).ok_or(KnownAtom::Type)?;
     Ok(ResourceRef::new(HeldSnapshot(snapshot)).term(env))
 }
 
-/// The keys that two snapshots may have differently.
+/// Keys that may differ between two snapshots.
 pub(crate) struct ChangedKeys(Vec<Box<[u8]>>);
 
 impl Resource for ChangedKeys {
@@ -228,7 +227,7 @@ impl Resource for ChangedKeys {
     }
 }
 
-/// A snapshot of a table in memory, to be read beyond a guard.
+/// Resolves a snapshot of a table in memory, to be read without a guard.
 fn find_snapshot(env: Env<'_>, term: VmTerm<'_>) -> Result<Arc<Shared>, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, term, &guard)?;
@@ -244,7 +243,7 @@ fn moment_of(shared: &Shared) -> Result<&Arc<KeptMoment<VmHost>>, KnownAtom> {
 /// `changed_keys(First, Second)`: a reference to the keys that changed between two snapshots of a
 /// table.
 fn changed_keys<'e>(env: Env<'e>, [first, second]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    // It looks at each version.
+    // The call visits each version.
     if !process::on_dirty_scheduler() {
         return Err(NoReply::DirtyCpu);
     }
@@ -257,12 +256,11 @@ fn changed_keys<'e>(env: Env<'e>, [first, second]: [VmTerm<'e>; 2]) -> NifResult
     Ok(ResourceRef::new(ChangedKeys(keys)).term(env))
 }
 
-/// A call that finds differences takes about so long.
+/// Approximate duration of a call that finds differences.
 const SLICE: Duration = Duration::from_micros(500);
 
-/// `differences(First, Second, Keys, From) -> {[{OfFirst, OfSecond}], Next | done}`: the objects
-/// that two snapshots have of keys, from the one with the index `From` on, that are not in the
-/// same record.
+/// `differences(First, Second, Keys, From) -> {[{OfFirst, OfSecond}], Next | done}`: the objects of
+/// the keys from index `From` on whose records differ between two snapshots.
 fn differences<'e>(env: Env<'e>, [first, second, keys, from]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let keys = resource::get::<ChangedKeys>(keys).ok_or(KnownAtom::None)?;
     let from = from.as_unsigned().ok_or(KnownAtom::None)?;

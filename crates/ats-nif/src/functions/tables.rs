@@ -1,4 +1,4 @@
-//! Tables as a whole: making, deleting, naming, fixing, giving away.
+//! Functions on whole tables: create, delete, rename, fix, give away.
 
 use super::access::{find_readable, find_table, find_writable};
 use super::arguments::index;
@@ -90,14 +90,14 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         },
         &guard,
     )?;
-    // Another process may have renamed it already.
+    // Another process may have renamed the table already.
     Ok(match named {
         true => name.word(),
         false => shared.id.term(env),
     })
 }
 
-/// The bytes that snapshots may hold back, unless it is the `default`.
+/// Reads the number of bytes that snapshots may hold back; `None` for `default`.
 fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     if KnownAtom::Infinity.is(term.0) {
         return Some(usize::MAX);
@@ -106,7 +106,7 @@ fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     Some(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
-/// A table where the option `backend` says.
+/// Creates an empty table in the store named by the option `backend`.
 fn empty<'e>(
     env: Env<'e>,
     kind: TableType,
@@ -141,7 +141,7 @@ fn empty<'e>(
     on_rival(env, backend.0, kind, position, zeros)
 }
 
-/// The other values of the option `backend` name stores that this build does not have.
+/// Refuses other values of the option `backend`: they name stores that this build does not have.
 #[cfg(not(feature = "rivals"))]
 fn on_rival(
     _env: Env<'_>,
@@ -153,7 +153,7 @@ fn on_rival(
     Err(KnownAtom::Backend)
 }
 
-/// A store that only tests can ask for.
+/// Creates a store that only tests can ask for.
 #[cfg(feature = "forcing")]
 fn store_for_tests(
     env: Env<'_>,
@@ -174,7 +174,7 @@ fn store_for_tests(
     Ok(None)
 }
 
-/// A word of the options.
+/// A word of the options, to be read.
 #[derive(Clone, Copy)]
 pub(super) struct Term<'e>(pub(super) VmWord<'e>);
 
@@ -235,13 +235,13 @@ fn write_concurrency(env: Env<'_>, term: Term<'_>) -> Result<WriteConcurrency, K
     one_of(term, &choices)
 }
 
-/// The heir, unless there is none or it is dead already.
+/// Reads the heir; `None` if there is none or it is dead.
 fn heir_of(env: Env<'_>, heir: Term<'_>, data: Term<'_>) -> Option<Heir> {
     let is_pid = VmTerm::of(env, heir.0).is_local_pid();
     (is_pid && process::is_alive(env, heir.0)).then(|| Heir::new(heir.0.raw(), data.0))
 }
 
-/// The owner: `process` for the caller, `none`, or the pid that stands for an application.
+/// Reads the owner: `process` for the caller, `none`, or the pid that stands for an application.
 fn owner_of(env: Env<'_>, owner: Term<'_>) -> Result<Owner, KnownAtom> {
     if KnownAtom::None.is(owner.0) {
         Ok(Owner::Nobody)
@@ -264,9 +264,9 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
     Ok(KnownAtom::True.word())
 }
 
-/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays
-/// as it is; or instead of the options anything else, if they are wrong, for the table is to blame
-/// first.
+/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for each
+/// unchanged option. Any other term stands for wrong options, because errors of the table take
+/// precedence.
 fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
@@ -299,7 +299,7 @@ fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'
     Ok(KnownAtom::True.word())
 }
 
-/// `clear(Table) -> N`: deletes all objects, as one step, and counts them.
+/// `clear(Table) -> N`: deletes all objects in one step, and returns their number.
 fn clear<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let objects = find_writable(env, table, &guard)?.table.clear()?;
@@ -342,12 +342,12 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
     for (shared, name) in registry::list_all(&guard) {
-        // Those on disk are known by other names, and to another module; snapshots to those who
-        // have made them.
+        // Tables on disk are known by other names, and to another module; snapshots only to their
+        // creators.
         let is_listed = shared.disk.is_none() && shared.moment.is_none();
         if is_listed && lifetime::ensure_alive(env, shared, &guard) {
             let user_term = match shared.named {
-                // SAFETY: the word is that of an atom, which is an immediate and so a term in every
+                // SAFETY: the word is an atom, which is an immediate and so a term in every
                 // environment (ENV-2).
                 true => unsafe { VmWord::new(name) },
                 false => shared.id.term(env),
@@ -369,8 +369,8 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(KnownAtom::True.word())
 }
 
-/// `collect() -> Freed`: frees what no reader can use any more, and gives free memory back to the
-/// system.
+/// `collect() -> Freed`: frees memory that no reader can use any more, and returns free memory to
+/// the system.
 fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
     ats::trim();

@@ -1,8 +1,8 @@
-//! Taking all objects out of a table.
+//! Removal of all objects of a table, which are returned.
 //!
-//! A table whose objects are taken leaves a resource with its objects, to which only the process
-//! refers that took them. If that is killed the objects go with it. So nothing is taken before all
-//! long lists have ended; then it takes no longer than the native calls that are in the table.
+//! The objects move to a resource that only the taking process refers to. If that process is
+//! killed, the objects are lost. So objects are taken only once all long lists are written; after
+//! that the take waits only for the native calls inside the table.
 
 use super::access::find_writable;
 use super::moment::AtMoment;
@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The objects of a table from which all were taken.
+/// The objects of a drained table.
 pub(crate) struct TakenObjects(DrainedTable<VmHost>);
 
 impl Resource for TakenObjects {
@@ -36,8 +36,8 @@ impl Resource for TakenObjects {
     }
 }
 
-/// `take_all_start(Table) -> Taken | wait`: takes all objects out of a table, as one step. Nothing
-/// has been taken if it is `wait`: a long list is being written.
+/// `take_all_start(Table) -> Taken | wait`: takes all objects out of a table in one step. Takes
+/// nothing and returns `wait` while a long list is being written.
 fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     match find_writable(env, table, &guard)?.table.take_all() {
@@ -46,15 +46,16 @@ fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     }
 }
 
-/// `take_all_more(Taken, MatchSpec, Position, Result)`: goes on to make a list of the objects, as
-/// `select_more` does, from `start` on. Returns `wait` as long as native calls are in the
-/// table that have begun before.
+/// `take_all_more(Taken, MatchSpec, Position, Result)`: continues the list of the objects like
+/// `select_more`, from `start` on. Returns `wait` while native calls that began before are still
+/// inside the table.
 fn take_all_more<'e>(
     env: Env<'e>,
     [taken_term, spec, position, so_far]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {
     let taken = resource::get::<TakenObjects>(taken_term).ok_or(KnownAtom::None)?;
-    // Before the thread is pinned, or writers would never seem to have finished.
+    // Checked before the thread is pinned: its own pin would keep the writers from ever being
+    // finished.
     let Some(table) = taken.0.when_at_rest() else {
         return Ok(KnownAtom::Wait.word());
     };

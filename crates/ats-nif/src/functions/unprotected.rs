@@ -1,4 +1,4 @@
-//! Reading a table whatever its protection, for a report about it.
+//! Reads that ignore the protection of a table, for a report about it.
 
 use super::access::find_table;
 use super::moment::AtMoment;
@@ -15,8 +15,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from
-/// `start` on, as `select_more` returns them; or `undefined`. Private tables of others can be read,
-/// too: the caller keeps what it reads to itself, and reports no more than `ets` would.
+/// `start` on, like `select_more`; or `undefined`. Private tables of others can be read, too: the
+/// caller must report no more about them than `ets` would.
 fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = find_table(env, table, &guard)? else {

@@ -1,4 +1,4 @@
-//! Walking over keys.
+//! Steps from key to key.
 
 use super::access::find_readable;
 use super::object_terms::{is_long, key_term, object_list, write_key};
@@ -65,7 +65,7 @@ pub(super) fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> Ni
     step_to_objects(env, table, key, Down)
 }
 
-/// The form in which the key that was found is returned.
+/// The form in which a found key is returned.
 type Shape = for<'e> fn(Env<'e>, &Shared, &LookupResult<'_, VmHost>) -> NifResult<'e>;
 
 fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &LookupResult<'_, VmHost>) -> NifResult<'e> {
@@ -91,7 +91,7 @@ fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) 
     apply_shape(env, shared, found, shape)
 }
 
-/// A step after which only the key is wanted.
+/// Takes a step that returns the key.
 fn step_to_key<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -111,7 +111,7 @@ fn step_to_key<'e>(
     })
 }
 
-/// The table, for a step from a key.
+/// Resolves the table of a step.
 #[inline]
 fn walkable<'e, 'g>(
     env: Env<'e>,
@@ -130,7 +130,7 @@ where
     Ok(shared)
 }
 
-/// A step after which the objects of the key are wanted, too.
+/// Takes a step that returns the objects of the key, too.
 fn step_to_objects<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -199,16 +199,16 @@ pub(super) fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResu
     }
 }
 
-/// A chunk takes no longer than about this, however large its objects are.
+/// Approximate time limit of a chunk, however large its objects are.
 const CHUNK_TIME: Duration = Duration::from_micros(500);
-/// Objects between two looks at the clock.
+/// Number of objects between two checks of the clock.
 const CHUNK_LOOK: usize = 16;
 
-/// The place at which a chunk begins.
+/// Start position of a chunk.
 enum Position<'e> {
     Start,
     AfterKey(VmTerm<'e>),
-    /// At the object of this key which has this position, or after it.
+    /// Among the objects of this key: the one with this position, or the next.
     Within(VmTerm<'e>, u64),
 }
 
@@ -234,7 +234,7 @@ impl<'e> Position<'e> {
     }
 }
 
-/// Objects on their way to the caller.
+/// Objects collected for the caller.
 struct Chunk<'e> {
     env: Env<'e>,
     objects: Vec<VmWord<'e>>,
@@ -249,7 +249,8 @@ impl<'e> Chunk<'e> {
         len >= self.most || look && self.begun.elapsed() > CHUNK_TIME
     }
 
-    /// Adds the objects of a key. If that are many, and not all, where to go on with the others.
+    /// Adds the objects of a key. If these are many, and not all fit, returns the position of the
+    /// rest.
     fn add(
         &mut self,
         found: &LookupResult<'_, VmHost>,
@@ -266,8 +267,8 @@ impl<'e> Chunk<'e> {
         ControlFlow::Continue(())
     }
 
-    /// Adds the objects of a key from a position on. Those of a key that was small when it was
-    /// visited were added then; if it was removed meanwhile, so were they.
+    /// Adds the objects of a key from a position on. A small key has none left: its objects were
+    /// added when it was visited, or have been removed since.
     fn add_from(
         &mut self,
         found: &LookupResult<'_, VmHost>,
@@ -287,15 +288,15 @@ impl<'e> Chunk<'e> {
         rest.map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
-    /// The objects, and where the next chunk begins.
+    /// Returns the objects, and the start of the next chunk.
     fn with(&self, next: VmWord<'e>) -> VmWord<'e> {
         self.env.tuple(&[self.env.list(&self.objects), next])
     }
 }
 
-/// `chunk(Table, Position, MostObjects) -> {Objects, done | Position}`: the next objects in the
-/// order of the table. A position is `start`, `{after_key, Key}`, or `{within, Key, N}`. The
-/// objects of a key come all in one chunk, unless there are many.
+/// `chunk(Table, Position, MostObjects) -> {Objects, done | Position}`: the next objects in table
+/// order. A position is `start`, `{after_key, Key}`, or `{within, Key, N}`. All objects of a key
+/// come in one chunk, unless they are many.
 fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -316,12 +317,12 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
         }
         fill(&mut chunk, shared, from, bytes, &guard)
     });
-    // The caller's turn is to last a millisecond.
+    // A chunk of a millisecond uses up the caller's time slice.
     process::consume(env, (chunk.begun.elapsed().as_micros() / 10).max(1));
     filled
 }
 
-/// Fills a chunk. `bytes` are those of the key of the position, if it has one.
+/// Fills a chunk. `bytes` is the encoded key of the position, if it has one.
 fn fill<'e>(
     chunk: &mut Chunk<'e>,
     shared: &Shared,

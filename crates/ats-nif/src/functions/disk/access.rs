@@ -1,4 +1,4 @@
-//! The open directory that a call is about, and the schedulers on which it may block.
+//! Lookup of a call's open directory, and the schedulers on which calls may block.
 
 use crate::atoms::KnownAtom;
 use crate::call::NoReply;
@@ -11,24 +11,24 @@ use crate::vm_term::VmTerm;
 use ats_store::MayBlock;
 use std::sync::Arc;
 
-/// The capability to block. Without it, the call is made again where it has it.
+/// Returns the capability to block. Without it, the call moves to a dirty I/O scheduler.
 pub(super) fn on_dirty_io() -> Result<MayBlock, NoReply> {
     process::may_block().ok_or(NoReply::DirtyIo)
 }
 
-/// The open directory of a table.
+/// Returns the open directory of a table.
 pub(super) fn open_table_of(shared: &Shared) -> Result<Arc<OpenTable>, KnownAtom> {
     shared.disk.clone().ok_or(KnownAtom::TableType)
 }
 
-/// Returns `true` if a table is a snapshot that a program holds.
+/// Returns `true` if a table is a snapshot held by a program.
 pub(super) fn is_moment(env: Env<'_>, table: VmTerm<'_>) -> Result<bool, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     Ok(shared.moment.is_some())
 }
 
-/// The open directory of a table, for a call that takes long.
+/// Resolves the open directory of a table, for a call that takes long.
 pub(super) fn find_open_table(
     env: Env<'_>,
     table: VmTerm<'_>,

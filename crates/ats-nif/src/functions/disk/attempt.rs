@@ -1,10 +1,10 @@
-//! Functions of all tables, whose refusals are answers.
+//! Functions of all tables, with refusals as return values.
 //!
-//! A table on disk refuses what it may do later: to read a key whose values a program has to merge
-//! first. So what calls such a table gets a tag and goes on, where other callers get an exception.
+//! A table on disk refuses a read that may succeed later, if a program has to merge the values of
+//! the key first. So callers of such a table get a tagged value where others get an exception.
 //!
-//! The functions that tables in memory are in a hurry for are inlined always: a second caller must
-//! not cost them the one in their entry.
+//! Functions that are hot for tables in memory are always inlined: this second caller must not
+//! prevent that at their entry.
 
 use crate::atoms::{self, KnownAtom};
 use crate::call::{NifResult, NoReply};
@@ -18,10 +18,10 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("disk_try", disk_try, 3)]
 }
 
-/// More arguments behind the table than any of these functions has.
+/// More than the number of arguments after the table of any of these functions.
 const MANY: usize = 4;
 
-/// `disk_try(Table, Function, Arguments)`: calls a function with the arguments behind the table:
+/// `disk_try(Table, Function, Arguments)`: calls a function with these arguments after the table:
 /// `{ok, Answer}`, or `{refused, Cause}`.
 fn disk_try<'e>(env: Env<'e>, [table, function, arguments]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     if !function.is_atom() {

@@ -1,4 +1,4 @@
-//! Tables in directories that are not open.
+//! Operations on closed tables.
 
 use super::access::on_dirty_io;
 use super::terms::{failure_term, path, read_optional, size};
@@ -33,7 +33,7 @@ fn disk_destroy<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e>
     })
 }
 
-/// `ok`, or `{error, source | target | earlier, Cause, Text}`.
+/// Builds `ok`, or `{error, source | target | earlier, Cause, Text}`.
 pub(super) fn side_result_term<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
     let Err((side, failure)) = done else {
         return KnownAtom::Ok.word();

@@ -14,7 +14,8 @@ use ats::program_merge::objects;
 use ats_disk::{Diff, values_of_record};
 use ats_store::{KeyRange, successor};
 
-/// A chunk has so many bytes, or the changes of one key; or so many keys were looked at for it.
+/// Limits of a chunk: bytes of its changes, and number of keys visited. A chunk has at least the
+/// changes of one key.
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNK_KEYS: usize = 4096;
 
@@ -43,7 +44,7 @@ impl Side {
         Ok(())
     }
 
-    /// Appends it as a list.
+    /// Appends the objects as a list.
     fn write(&self, out: &mut Vec<u8>) {
         if self.count > 0 {
             out.push(LIST_EXT);
@@ -54,9 +55,9 @@ impl Side {
     }
 }
 
-/// The pairs of a chunk, and the one that is being gathered.
+/// The pairs of a chunk, and the pair under construction.
 struct Pairs {
-    /// `true` if each object of a key has a record.
+    /// `true` if each object of a key has its own record.
     has_bags: bool,
     out: Vec<u8>,
     count: u32,
@@ -65,8 +66,8 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Adds the values that a record has in the two snapshots. Returns `false`, and adds nothing,
-    /// if the chunk is full before it.
+    /// Adds the values of a record in the two snapshots. Returns `false`, and adds nothing, if the
+    /// chunk is full already.
     fn add(&mut self, diff: &Diff, is_full: bool) -> Result<bool, NoReply> {
         let difference = diff.difference();
         let values = [difference.first, difference.second];
@@ -108,7 +109,7 @@ impl Pairs {
         }
     }
 
-    /// The external term format of the list.
+    /// Returns the list in the external term format.
     fn finish(mut self) -> Vec<u8> {
         self.finish_pair();
         let mut bytes = vec![VERSION];
@@ -126,10 +127,10 @@ fn of_store(error: ats_disk::Error) -> NoReply {
     Error::Storage(error.into()).into()
 }
 
-/// `disk_diff(First, Second, start | Last)`: objects that two snapshots have differently, behind
-/// the record `Last`: `{more | done, Pairs, NewLast}`, of which `Pairs` is the external term format
-/// of a list of `{OfFirst, OfSecond}`. Each pair is of one key, the changes of which are all in it:
-/// lists of those objects that were in records which the other snapshot does not have as they are.
+/// `disk_diff(First, Second, start | Last)`: differences between two snapshots after the record
+/// `Last`: `{more | done, Pairs, NewLast}`, where `Pairs` is a list of `{OfFirst, OfSecond}` in the
+/// external term format. Each pair holds all changes of one key: on each side the objects of
+/// records that the other snapshot does not have unchanged.
 fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();

@@ -1,4 +1,4 @@
-//! The ends of snapshots of tables on disk that programs hold.
+//! The end of snapshots of tables on disk, held by programs.
 
 use crate::atoms::KnownAtom;
 use crate::disk::OpenTable;
@@ -9,15 +9,15 @@ use crate::{lifetime, registry};
 use ats_sync::Guard;
 use std::sync::Arc;
 
-/// Ends a snapshot of a table that is closed.
+/// Ends one snapshot when its table is closed.
 pub(super) fn end_moment(moment: &Shared, guard: &Guard) {
     let why = find_ending(moment).unwrap_or(KnownAtom::Closed);
     moment.id.set_ending(why);
     lifetime::delete(moment, guard);
 }
 
-/// Ends all snapshots of a table that is closed. Returns `true` if a process still goes through the
-/// table.
+/// Ends all snapshots when their table is closed. Returns `true` if a process still walks through
+/// the table.
 pub(super) fn end_moments(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) -> bool {
     let mut has_walks = false;
     for (shared, _name) in registry::list_all(guard) {

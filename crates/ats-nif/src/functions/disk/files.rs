@@ -1,5 +1,4 @@
-//! The files of a table: the moments at which they are on disk, at which they are sorted, and at
-//! which another table has them.
+//! Operations on the files of a table: sync, flush, compaction and checkpoints.
 
 use super::access::{find_open_table, on_dirty_io};
 use super::closed::side_result_term;
@@ -19,29 +18,29 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `disk_sync(Table)`: makes all durable that was written before.
+/// `disk_sync(Table)`: makes all earlier writes durable.
 fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = find_open_table(env, table)?;
     Ok(result_term(env, opened.sync()))
 }
 
-/// `disk_flush(Table)`: writes to runs what is in memory.
+/// `disk_flush(Table)`: writes the memtables to runs.
 fn disk_flush<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = find_open_table(env, table)?;
     Ok(result_term(env, opened.flush()))
 }
 
-/// `disk_compact(Table)`: merges all runs into one.
+/// `disk_compact(Table)`: compacts all runs into one.
 fn disk_compact<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = find_open_table(env, table)?;
     Ok(result_term(env, opened.compact()))
 }
 
-/// `disk_checkpoint(Table, To, default | Earlier)`: makes a table in another directory, which is
-/// what this one is at this moment.
+/// `disk_checkpoint(Table, To, default | Earlier)`: copies the table at this moment to another
+/// directory.
 fn disk_checkpoint<'e>(env: Env<'e>, [table, to, earlier]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = find_open_table(env, table)?;

@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `disk_kind(Table)`: `{Type, KeyPos, Fixed}`, the last as in `info(Table)`.
+/// `disk_kind(Table)`: `{Type, KeyPos, Fixed}`, with `Fixed` as in `info(Table)`.
 fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -49,8 +49,8 @@ fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.uint(objects as u64))
 }
 
-/// `disk_format(Table)`: how the program makes bytes of keys and values, in the external term
-/// format; `none` if it does not.
+/// `disk_format(Table)`: the program's formats of keys and values, in the external term format;
+/// `none` if it has none.
 fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -61,7 +61,7 @@ fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
-/// `disk_stats(Table)`: what the store tells of itself, as a map of integers.
+/// `disk_stats(Table)`: the statistics of the store, as a map of integers.
 fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -102,7 +102,7 @@ fn numbers(info: &Info) -> [(&'static str, u64); 26] {
     ]
 }
 
-/// A map of atoms with these names, which are short and distinct, to integers.
+/// Builds a map of integers. The names are short and distinct.
 fn map_of<'e>(env: Env<'e>, items: &[(&str, u64)]) -> VmWord<'e> {
     let words: Option<Vec<_>> = items
         .iter()
@@ -124,7 +124,7 @@ fn disk_memory<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     Ok(map_of(env, &items))
 }
 
-/// `disk_set_memory(Bytes)`: how much memory all tables share.
+/// `disk_set_memory(Bytes)`: sets the memory that all tables share.
 fn disk_set_memory<'e>(_env: Env<'e>, [bytes]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     ats_disk::set_shared_memory(size(bytes).ok_or(KnownAtom::None)?);
     Ok(KnownAtom::True.word())

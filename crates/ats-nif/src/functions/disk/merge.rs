@@ -1,4 +1,4 @@
-//! Programs that merge the values of a table on disk: what they are asked, and what they say.
+//! Programs that merge the values of a table on disk: their inputs and results.
 
 use super::access::{find_open_table, is_moment, on_dirty_io};
 use super::read::with_value;
@@ -29,7 +29,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `disk_program(Table)`: `{module, Name, Version, Id}`, the program that merges the values of a
-/// table and a number of the table; `none` if none does.
+/// table, and a unique number of the table; `none` without such a program.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -42,14 +42,14 @@ fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[KnownAtom::Module.word(), module, version, id]))
 }
 
-/// The name of a program that merges, and its version.
+/// Returns the name and the version of a program that merges.
 pub(super) fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
     let program = program.program();
     let name = name_word(env, &program.name);
     [name, env.uint(u64::from(program.version))]
 }
 
-/// The name of a program, which is of atoms and tuples.
+/// Builds the name of a program, a term of atoms and tuples.
 fn name_word<'e>(env: Env<'e>, name: &ats_term::Term) -> VmWord<'e> {
     match name.as_tuple() {
         Some(names) => {
@@ -63,14 +63,14 @@ fn name_word<'e>(env: Env<'e>, name: &ats_term::Term) -> VmWord<'e> {
     }
 }
 
-/// The version of a program.
+/// Reads the version of a program.
 pub(super) fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
     let version = size(word).and_then(|version| u32::try_from(version).ok());
     version.ok_or(KnownAtom::None)
 }
 
-/// `disk_pending(Table)`: some pending keys of a snapshot, from the one on that a read has met
-/// last, as a list of records `{Key, Value}`; `none` of a table that is no snapshot.
+/// `disk_pending(Table)`: some pending keys of a snapshot, starting with the one that a read met
+/// last, as a list of records `{Key, Value}`; `none` if the table is no snapshot.
 fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let may_block = on_dirty_io()?;
     let guard = ats_sync::pin();
@@ -88,8 +88,8 @@ fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.list(&words))
 }
 
-/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have.
-/// Values that were said before are forgotten.
+/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: sets the values of pending keys of a
+/// snapshot, and discards those set before.
 fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -114,15 +114,15 @@ fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_take_noted(Table, N)`: takes some keys that were noted, and returns those that are pending
-/// as records of `disk_pending`: `N` keys at most, and not many bytes.
+/// `disk_take_noted(Table, N)`: takes at most `N` noted keys, of not many bytes, and returns those
+/// that are pending, as records like those of `disk_pending`.
 fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    /// Memory that others need, one key apart.
+    /// Limit of the memory used, which may be exceeded by one key.
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;
     if is_moment(env, table)? {
-        // The keys are those of the table that has changed since.
+        // A snapshot has no noted keys: they belong to the live table.
         return Ok(env.list(&[]));
     }
     let opened = find_open_table(env, table)?;
@@ -138,15 +138,15 @@ fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'
                 record_term(env, &key, value)
             })
         });
-        // Reading the key has noted it: else a key that cannot be merged would come again and
-        // again.
+        // The read has noted the key again; without this, a key that cannot be merged would recur
+        // for ever.
         program.forget(&key);
         found.extend(pending?.flatten());
     }
     Ok(env.list(&found))
 }
 
-/// `disk_watch(Table, Pid)`: has a process told, by `{pending, Table}`, when keys are pending.
+/// `disk_watch(Table, Pid)`: has `{pending, Table}` sent to a process when keys are pending.
 fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -157,7 +157,7 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     }
     let (pid, id) = (pid.word().raw(), shared.id.clone());
     program.watch(Box::new(move || {
-        // On a scheduler, the call that merges has a process, of which nothing is known here.
+        // A scheduler can send only through the environment of its call, which is unknown here.
         process::is_own_thread()
             && process::tell(pid, |env| {
                 env.tuple(&[KnownAtom::Pending.word(), id.term(env)])
@@ -166,8 +166,8 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None
-/// is under way when this returns.
+/// `disk_gate(Table, open | closed)`: makes `disk_operand` refuse writes, or allow them again. No
+/// such write is under way when this returns.
 fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
     let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];
@@ -178,7 +178,7 @@ fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_set_program(Table, Name, Version)`: has another program merge from now on: `ok`, or
+/// `disk_set_program(Table, Name, Version)`: replaces the program that merges values: `ok`, or
 /// `{error, Cause, Text}`.
 fn disk_set_program<'e>(env: Env<'e>, [table, name, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;

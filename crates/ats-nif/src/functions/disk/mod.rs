@@ -1,7 +1,7 @@
-//! Tables in directories: the functions that only they have.
+//! Functions that only tables in directories have.
 //!
-//! All other functions see a table on disk as they see each table. [`access`] and [`terms`] have
-//! what these share.
+//! All other functions treat a table on disk like any table. [`access`] and [`terms`] are shared by
+//! the functions here.
 
 mod access;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Snapshots of tables on disk that programs hold: tables that show a moment, and only that.
+//! Snapshots of tables on disk that programs hold: read-only tables.
 
 use super::access::{on_dirty_io, open_table_of};
 use super::endings::end_moment;
@@ -21,8 +21,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `disk_moment(Table, default | MaxAge)`: a table that is what this is at the moment. Each process
-/// may read it; it ends with the caller, after so many milliseconds, with the table, or if it holds
+/// `disk_moment(Table, default | MaxAge)`: a snapshot of a table, as a table. Every process may
+/// read it; it ends with the caller, after `MaxAge` milliseconds, with the table, or if it holds
 /// too much memory.
 fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -46,17 +46,17 @@ fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e>
     let moment = lifetime::create(env, recipe, &guard)?;
     moment.id.begin_snapshot();
     if !shared.is_found_by_id() {
-        // Whoever closes the table may have looked for its snapshots before.
+        // A concurrent close may have listed the snapshots before this one was added.
         end_moment(moment, &guard);
     }
     Ok(moment.id.term(env))
 }
 
 /// `disk_moments(Table)`: `{Number, Oldest, Memory, FileBytes, Evicted}` of the snapshots of a
-/// table. `Oldest` is the age of the oldest in milliseconds, bytes are those that only they read,
-/// and `Evicted` is the number of those that bounds have ended.
+/// table. `Oldest` is the age of the oldest in milliseconds, `Memory` and `FileBytes` are the bytes
+/// kept only for snapshots, and `Evicted` is the number of snapshots ended by limits.
 fn disk_moments<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    // It looks at each of them.
+    // The call visits every snapshot.
     on_dirty_io()?;
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

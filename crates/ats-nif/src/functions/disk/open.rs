@@ -1,4 +1,4 @@
-//! Opening a directory as a table, and closing it.
+//! Opening and closing of directories as tables.
 
 use super::access::{on_dirty_io, open_table_of};
 use super::endings::end_moments;
@@ -35,7 +35,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 struct Options<'e>(VmTerm<'e>);
 
 impl<'e> Options<'e> {
-    /// Reads an option, which must be there.
+    /// Reads a required option.
     fn get<T>(
         &self,
         key: KnownAtom,
@@ -45,7 +45,7 @@ impl<'e> Options<'e> {
         value.and_then(read).ok_or(KnownAtom::None)
     }
 
-    /// The same of an option that may be `default`.
+    /// Reads an option that may be `default`.
     fn get_optional<T>(
         &self,
         key: KnownAtom,
@@ -95,7 +95,7 @@ fn boolean(value: VmTerm<'_>) -> Option<bool> {
     one_of(Term(value.word()), &booleans).ok()
 }
 
-/// `sync`, `system`, or `{interval, Milliseconds}`.
+/// Parses `sync`, `system`, or `{interval, Milliseconds}`.
 fn durability(value: VmTerm<'_>) -> Option<Durability> {
     match value.tuple_words() {
         Some(&[tag, interval]) if KnownAtom::Interval.is(tag) => {
@@ -133,14 +133,14 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
     match lifetime::create(env, recipe, &guard) {
         Ok(shared) => Ok(env.tuple(&[KnownAtom::Ok.word(), shared.id.term(env)])),
         Err(cause) => {
-            // The owner has ended meanwhile. The table that was opened is in order.
+            // The owner has ended meanwhile. The opened table itself is intact.
             let _nothing_to_flush = opened.close();
             Err(cause.into())
         }
     }
 }
 
-/// The parts of a table on the store of an open directory, or on a moment of one.
+/// Returns the parts of a table on the store of an open directory, or on a snapshot of one.
 pub(super) fn recipe(
     opened: &Arc<OpenTable>,
     store: Box<dyn StoreHandle>,
@@ -175,19 +175,20 @@ pub(super) fn recipe(
     }
 }
 
-/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after
-/// which it is closed, too.
+/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`; it is
+/// closed in both cases.
 fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     close(env, table, |_| Ok(()))
 }
 
-/// `disk_publish(Table)`: closes a table that was made in a temporary directory, and gives it the
-/// one that it was opened with: `ok`, or `{error, Cause, Text}`, after which there is no table.
+/// `disk_publish(Table)`: closes a table that was made in a temporary directory, and moves it to
+/// the directory that `disk_open` named: `ok`, or `{error, Cause, Text}`, after which the table is
+/// gone.
 fn disk_publish<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     close(env, table, OpenTable::publish)
 }
 
-/// Closes a table for all processes, and does something with its files if that went well.
+/// Closes a table for all processes, and runs `then` on its files if that succeeded.
 fn close<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -205,14 +206,15 @@ fn close<'e>(
     let closed = opened.close().and_then(|()| finish(&opened));
     let files = opened.files();
     drop(opened);
-    // A process goes through a table for as long as it likes. The last one closes the files.
+    // Walks of processes may take arbitrarily long. The last one closes the files.
     if !has_walks {
         files.wait();
     }
     Ok(result_term(env, closed))
 }
 
-/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge, Format}`, or why there is no table.
+/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge, Format}`, or the reason why there is no
+/// table.
 fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let described = match describe(path(directory)?) {

@@ -20,7 +20,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The objects of a value, as a list of the caller.
+/// Builds the list of the objects in a value.
 fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
     check_length(value.len())?;
     let objects = objects_of(value).map_err(Error::from)?;
@@ -31,9 +31,9 @@ fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
     Ok(env.list(&words.ok_or(KnownAtom::Damaged)?))
 }
 
-/// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the
-/// store at once, and not of a record that is made of them; or `{pending, Record}`, as
-/// `disk_record` does. Of a snapshot that a program holds, it is what `lookup` returns.
+/// `disk_lookup(Table, Key)`: the result of `lookup` on an open table, built directly from the
+/// bytes of the store without a record in between; or `{pending, Record}`, like `disk_record`. A
+/// snapshot held by a program answers like `lookup`.
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -61,7 +61,7 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     })
 }
 
-/// Does something with the value of a key in the store, if there is one.
+/// Runs `work` on the value of a key in the store, if the key exists.
 pub(super) fn with_value<R>(
     opened: &OpenTable,
     key: &[u8],
@@ -76,8 +76,8 @@ pub(super) fn with_value<R>(
     Ok(found)
 }
 
-/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` if its values are still to
-/// be merged, of which the record is one of `disk_pending`; `none` if there is none.
+/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` with a record like those
+/// of `disk_pending` if its values are not merged yet; `none` if the key is absent.
 fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

@@ -1,4 +1,4 @@
-//! Snapshots: tables that are what a table on disk was at a moment.
+//! Snapshots of tables on disk, as tables.
 
 use super::access::open_table_of;
 use super::open::recipe;
@@ -15,10 +15,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("disk_snapshot", disk_snapshot, 2)]
 }
 
-/// `disk_snapshot(Table, Most)`: a table that is what this is at the moment, and belongs to the
-/// caller. Unless `Most` is `default`, it is one of those of the table that are so many at most: of
-/// more, those that were not used for longest expire. Of a snapshot that a program holds it is the
-/// same moment, and there is no limit.
+/// `disk_snapshot(Table, Most)`: a snapshot of a table that belongs to the caller. Unless `Most` is
+/// `default`, the table keeps at most this many of them: beyond that, the least recently used
+/// expire. For a snapshot held by a program, the result is the same snapshot, without a limit.
 fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;

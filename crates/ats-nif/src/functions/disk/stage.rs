@@ -1,9 +1,8 @@
-//! Replacing all objects of a table in a directory.
+//! Replacement of all objects of a table in a directory.
 //!
-//! The new objects are first inserted into a *stage*: a table in memory with the same keys, of
-//! which the records are the same bytes. So what is wrong with an object is found out before
-//! anything has changed, and objects of the same key are treated as the type of the table says.
-//! Then the records become one batch.
+//! The new objects are first inserted into a *stage*: a table in memory with the same keys, whose
+//! records are the same bytes. So a bad object is found before anything has changed, and objects of
+//! the same key are treated as the type of the table demands. Then the records become one batch.
 
 use super::access::{on_dirty_io, open_table_of};
 use super::open::recipe;
@@ -25,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `disk_stage(Table)`: an empty stage for a table, which belongs to the caller.
+/// `disk_stage(Table)`: creates an empty stage for a table; the caller owns it.
 fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let opened = open_table_of(find_writable(env, table, &guard)?)?;

@@ -1,4 +1,4 @@
-//! Arguments and answers of functions on tables on disk.
+//! Arguments and results of functions on tables on disk.
 
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
@@ -10,13 +10,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The path that a binary is.
+/// Reads a path from a binary.
 pub(super) fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
     let bytes = directory.as_bytes().ok_or(KnownAtom::None)?;
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// `{error, Cause, Text}`.
+/// Builds `{error, Cause, Text}`.
 pub(super) fn failure_term<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
     env.tuple(&[
         KnownAtom::Error.word(),
@@ -25,7 +25,7 @@ pub(super) fn failure_term<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
     ])
 }
 
-/// `ok`, or why not.
+/// Builds `ok`, or the failure.
 pub(super) fn result_term<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
     match done {
         Ok(()) => KnownAtom::Ok.word(),
@@ -33,7 +33,7 @@ pub(super) fn result_term<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord
     }
 }
 
-/// A word that is `default` if the user has not said anything.
+/// Reads a word that is `default` if the user gave no value.
 pub(super) fn read_optional<'e, T>(
     term: VmTerm<'e>,
     read: impl FnOnce(VmTerm<'e>) -> Option<T>,
@@ -48,7 +48,7 @@ pub(super) fn size(term: VmTerm<'_>) -> Option<usize> {
     usize::try_from(term.as_small()?).ok()
 }
 
-/// The value that a key shall have, or nothing for `missing`.
+/// Reads the value for a key, or `None` for `missing`.
 pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
     match KnownAtom::Missing.is(value.word()) {
         true => Ok(None),
@@ -56,11 +56,11 @@ pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, Kno
     }
 }
 
-/// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred
-/// microseconds.
+/// Length above which a value becomes terms on a dirty scheduler: this many bytes take a few
+/// hundred microseconds.
 const LONG_VALUE: usize = 128 << 10;
 
-/// Checks that so many bytes may be copied, or become terms, on this scheduler.
+/// Checks that this scheduler may copy this many bytes, or build terms of them.
 pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
     match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
         true => Err(NoReply::DirtyCpu),
@@ -68,12 +68,12 @@ pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
     }
 }
 
-/// `{Key, Value}` of a key in the store, as binaries.
+/// Builds `{Key, Value}` of a record of the store, as binaries.
 pub(super) fn record_term<'e>(env: Env<'e>, key: &[u8], value: &[u8]) -> VmWord<'e> {
     env.tuple(&[env.binary(key), env.binary(value)])
 }
 
-/// `{Tag, Record}`.
+/// Builds `{Tag, Record}`.
 pub(super) fn tagged_record_term<'e>(
     env: Env<'e>,
     tag: KnownAtom,

@@ -1,9 +1,9 @@
-//! Walking through all objects of a table on disk: as bytes of the store, of which the caller makes
+//! Walks through all objects of a table on disk, returned as bytes from which the caller makes
 //! terms.
 //!
-//! A query makes a record of the bytes of the store, and a term of that. Where every object is
-//! wanted as it is, the bytes of many are put together to those of one list: the VM makes terms of
-//! them in one go, and lets other processes run meanwhile.
+//! A query makes a record from the bytes of the store, and a term from the record. A walk that
+//! wants every object unchanged joins the bytes of many objects to those of one list: the VM
+//! decodes them at once, and lets other processes run meanwhile.
 
 use super::terms::check_length;
 use crate::atoms::KnownAtom;
@@ -21,10 +21,11 @@ use std::ops::ControlFlow;
 
 const LIST_EXT: u8 = 108;
 const NIL_EXT: u8 = 106;
-/// The place of the number of elements in the bytes of a list.
+/// Position of the number of elements in an encoded list.
 const COUNT: std::ops::Range<usize> = 2..6;
 
-/// A chunk has so many bytes, or one key. They take about a twentieth of the caller's time slice.
+/// Size of a chunk, which has at least one key. Its decoding takes about a twentieth of the
+/// caller's time slice.
 const CHUNK_BYTES: usize = 64 << 10;
 const PERCENT: u128 = 5;
 
@@ -37,7 +38,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The external term format of a list.
+/// A list in the external term format.
 struct List {
     bytes: Vec<u8>,
     count: u32,
@@ -51,8 +52,7 @@ impl List {
         }
     }
 
-    /// Adds the objects of a value, which are the oldest first; in the other direction the newest
-    /// first.
+    /// Adds the objects of a value, oldest first upwards and newest first downwards.
     fn add(&mut self, value: &[u8], direction: Direction) -> Result<(), NoReply> {
         let mut objects = objects(value).map_err(Error::from)?;
         if direction == Direction::Down {
@@ -74,11 +74,11 @@ impl List {
     }
 }
 
-/// `disk_chunk(Table, Direction, Last)`: the objects of some keys behind the key `Last`, or from
-/// the end of the table that `up` or `down` begins at if that is `start`:
-/// `{Tag, Objects, NewLast}`, of which `Objects` is the external term format of a list. The objects
-/// of one key come oldest first on the way up. The tag is `done` if there are no others, and
-/// `pending` if the values of the next key have to be merged first, else `more`.
+/// `disk_chunk(Table, Direction, Last)`: the objects of some keys after the key `Last`, or from the
+/// first key in direction `up` or `down` if `Last` is `start`: `{Tag, Objects, NewLast}`, where
+/// `Objects` is a list in the external term format. The objects of one key come oldest first on the
+/// way up. The tag is `done` at the end of the table, `pending` if the values of the next key have
+/// to be merged first, else `more`.
 fn disk_chunk<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let chunk = chunk(env, arguments, CHUNK_BYTES)?;
     process::consume(env, PERCENT);
@@ -90,7 +90,7 @@ fn disk_step<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
     chunk(env, arguments, 0)
 }
 
-/// The objects of so many bytes, or of one key.
+/// Reads the objects of one chunk, or of one key.
 fn chunk<'e>(
     env: Env<'e>,
     [table, direction, last]: [VmTerm<'e>; 3],
@@ -153,7 +153,7 @@ fn chunk<'e>(
     Ok(env.tuple(&[tag.word(), env.binary(&list.finish()), next]))
 }
 
-/// `disk_key(Table, Key)`: a key as the store has it, for `disk_chunk`.
+/// `disk_key(Table, Key)`: a key as encoded in the store, for `disk_chunk`.
 fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -163,7 +163,7 @@ fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     })
 }
 
-/// A key as the store has it, or nothing for `none`.
+/// Reads a key as encoded in the store; `None` for `none`.
 fn bound_bytes<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
     match KnownAtom::None.is(bound.word()) {
         true => Ok(None),
@@ -172,9 +172,9 @@ fn bound_bytes<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
 }
 
 /// `disk_median(Snapshot, Low, High)`: divides the records of a snapshot from `Low` on and below
-/// `High`, of which each is a key as the store has it or `none`: `{Median, Key, Object}`, of which
-/// the last two are the first record from the median on, an object of it if it has several;
-/// `{Median, none}` if there is no such record below `High`; `none` if no records are left.
+/// `High`, each an encoded key or `none`. Returns `{Median, Key, Object}` with the key and an
+/// object of the first record from the median on; `{Median, none}` if there is no such record below
+/// `High`; `none` if there are no records.
 fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
@@ -191,7 +191,7 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
         found = Some(first_object(env, &median, key, value));
     };
     match &shared.pending_snapshot {
-        // The next key does not depend on how values are merged.
+        // The next key is the same whether or not its values are merged.
         Some(snapshot) => snapshot
             .first(process::may_block(), behind, &mut read)
             .map_err(Error::from)?,
@@ -205,7 +205,7 @@ fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResu
     found.unwrap_or_else(|| Ok(env.tuple(&[env.binary(&median), KnownAtom::None.word()])))
 }
 
-/// `{Median, Key, Object}` of a record.
+/// Builds `{Median, Key, Object}` of a record.
 fn first_object<'e>(env: Env<'e>, median: &[u8], key: &[u8], value: &[u8]) -> NifResult<'e> {
     check_length(value.len().saturating_add(2 * key.len()))?;
     let objects = objects(value).map_err(Error::from)?;

@@ -1,4 +1,5 @@
-//! Writing to a table on disk without reading what is there, and replacing what was read.
+//! Writes to a table on disk that do not read the key first, and replacements of values read
+//! before.
 
 use super::merge::{program_words, version_of};
 use super::terms::{check_length, value_bytes};
@@ -29,7 +30,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// The key and the value of a pair, as bytes: the value as the objects of the key, behind its
+/// Lends the encoded key and value of a pair. The value is the list of the key's objects, after its
 /// length.
 fn with_pair<'e, R>(
     env: Env<'e>,
@@ -38,7 +39,7 @@ fn with_pair<'e, R>(
     work: impl FnOnce(&[u8], &[u8]) -> Result<R, NoReply>,
 ) -> Result<R, NoReply> {
     if table.key_position() > 1 {
-        // The caller has a key and a value.
+        // A pair consists of a key and a value.
         return Err(KnownAtom::KeyPos.into());
     }
     table.check_object(pair)?;
@@ -50,7 +51,7 @@ fn with_pair<'e, R>(
     let etf = Etf::of(pair.word());
     scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
-        // The key of a table is not longer than its object.
+        // A key is not longer than its object, so this check covers it.
         let at = bytes.len();
         let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::TooLong)?;
         bytes.extend_from_slice(&len.to_le_bytes());
@@ -60,9 +61,9 @@ fn with_pair<'e, R>(
     })
 }
 
-/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it:
-/// `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges, which
-/// is to be asked first.
+/// `disk_write(Table, Object)`: writes an object as a merge operand of its key, without reading the
+/// key: `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges,
+/// which must be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
@@ -90,13 +91,12 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
     })
 }
 
-/// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a
-/// program, without reading what is there. `How` is `object`, with which nothing older is merged,
-/// or tells of an operand whether it is `present` when it is alone, or may be missing, `undefined`.
-/// Returns `written`; or, if values of some key were put one behind the other that are many, `hot`,
-/// and if they are so many that they should be merged before more is written, `long`. If the table
-/// has not this version of the program, it returns `{other_version, Version}` with that of the
-/// table, and nothing is written.
+/// `disk_operand(Table, Object, How, Version)`: writes an object to a key that a program merges,
+/// without reading the key. `How` is `object` for a full value, which hides older ones; an operand
+/// is `present` if it counts as an object by itself, and `undefined` if the key may be missing.
+/// Returns `written`; `hot` if a key has many unmerged operands; `long` if it has so many that they
+/// should be merged before further writes. If the table has another version of the program, it
+/// returns `{other_version, Version}` with that version, and writes nothing.
 fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ways = [
         (KnownAtom::Object, Written::Object),
@@ -133,8 +133,8 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
     })
 }
 
-/// `disk_delete(Table, Key)`: removes the objects of a key, also if what was written to it cannot
-/// be merged, or is still to be.
+/// `disk_delete(Table, Key)`: removes the objects of a key, even if its operands cannot be merged,
+/// or are not merged yet.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let is_deleted = scratch::with_workspace(|work| match shared.table.delete(key, work) {
@@ -148,8 +148,7 @@ fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     })
 }
 
-/// `disk_delete_unread(Table, Key)`: removes a key of a table without bags, without reading what is
-/// there.
+/// `disk_delete_unread(Table, Key)`: removes a key without reading it. Not for bags.
 fn disk_delete_unread<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         delete_unread(shared, key)?;
@@ -168,9 +167,9 @@ fn delete_unread(shared: &Shared, key: VmTerm<'_>) -> Result<(), NoReply> {
     })
 }
 
-/// `disk_replace(Table, Key, Value, New, all | beginning)`: replaces the value of a key, if all of
-/// it, or its beginning, is still what is given, by another one, or by nothing if that is
-/// `missing`. Returns `true` if it was.
+/// `disk_replace(Table, Key, Value, New, all | beginning)`: replaces the value of a key by `New`,
+/// or removes the key if that is `missing`, provided that the value, or its beginning, still equals
+/// `Value`. Returns `true` on success.
 fn disk_replace<'e>(
     env: Env<'e>,
     [table, key, value, new, how_much]: [VmTerm<'e>; 5],
