@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// Capacity in bytes above which a buffer is freed after use.
 const KEEP: usize = 1 << 16;
 
-/// Largest integer below which every integer is exactly a float.
+/// Bound up to which every integer is exactly a float.
 const EXACT_FLOAT: u64 = 1 << 53;
 
 /// Number of key bytes that count as one step of a comparison.

@@ -13,12 +13,12 @@ use crate::term::{
     Bits, ExternalFun, Float, Identifier, List, LocalFun, Map, NativeRecord, Term, Tuple,
 };
 
-/// Terms of every kind, nested a few levels.
+/// Generates terms of every kind, nested a few levels.
 pub fn any_term() -> BoxedStrategy<Term> {
     nested(leaf(), 4, 24, 6)
 }
 
-/// Terms out of few values, so that two of them are often equal or nearly so.
+/// Generates terms from few values, so that two of them are often equal or nearly so.
 pub fn near_term() -> BoxedStrategy<Term> {
     let number = select(vec![
         Term::Int(0),
@@ -42,7 +42,7 @@ pub fn near_term() -> BoxedStrategy<Term> {
     nested(prop_oneof![3 => number, 1 => other].boxed(), 3, 8, 3)
 }
 
-/// A term without parts.
+/// Generates terms without parts.
 pub fn leaf() -> BoxedStrategy<Term> {
     prop_oneof![
         6 => integer(),
@@ -58,7 +58,7 @@ pub fn leaf() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Integers of any size, often close to a power of two.
+/// Generates integers of any size, often close to a power of two.
 pub fn integer() -> BoxedStrategy<Term> {
     let near_power =
         (0u32..=130, -2i128..=2, any::<bool>()).prop_map(|(bits, offset, negative)| {
@@ -77,7 +77,7 @@ pub fn integer() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Finite floats: all of them, integers, neighbours of integers, and the extremes.
+/// Generates finite floats: all of them, integers, neighbours of integers, and the extremes.
 pub fn finite_float() -> BoxedStrategy<Term> {
     let near_power =
         (-70i32..=1023, -2i64..=2, any::<bool>()).prop_map(|(exponent, steps, sign)| {
@@ -104,7 +104,7 @@ pub fn finite_float() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Atoms, some of them prefixes of each other or with bytes that keys must escape.
+/// Generates atoms, some of them prefixes of each other or with bytes that keys must escape.
 pub fn atom() -> BoxedStrategy<Atom> {
     let known = [
         "",
@@ -128,7 +128,7 @@ pub fn atom() -> BoxedStrategy<Atom> {
     .boxed()
 }
 
-/// Binaries and bitstrings.
+/// Generates binaries and bitstrings.
 pub fn bits() -> BoxedStrategy<Term> {
     let byte = prop_oneof![Just(0u8), Just(255), Just(1), any::<u8>()];
     (vec(byte, 0..12), 0usize..8)
@@ -139,8 +139,8 @@ pub fn bits() -> BoxedStrategy<Term> {
         .boxed()
 }
 
-/// Identifiers with up to so many numbers. Those of one node are all local or all not: bytes do not
-/// tell them apart, and a map of both could not be read again.
+/// Generates identifiers with up to `max_numbers` numbers. Those of one node are either all local
+/// or all remote: their encodings are equal, so a map with both could not be decoded.
 pub fn identifier(max_numbers: usize) -> BoxedStrategy<Identifier> {
     let node = select(vec![
         (false, known_atom("a@b")),
@@ -198,7 +198,7 @@ fn nested(leaf: BoxedStrategy<Term>, depth: u32, size: u32, width: usize) -> Box
     .boxed()
 }
 
-/// A record with fields that differ, few of them from those of others.
+/// Returns a record whose fields differ from each other; records share few fields.
 fn native_record(values: Vec<Term>, (module, name, exported): (Atom, Atom, bool)) -> Term {
     let fields = values.len() % 2..;
     let fields = fields.map(|i| known_atom(&format!("field{i}")));
@@ -220,7 +220,7 @@ fn improper(parts: Vec<Term>, tail: Term) -> Term {
         .fold(tail, |tail, head| Term::List(List::new(head, tail)))
 }
 
-/// A map of those pairs whose keys are distinct, also where `0.0` and `-0.0` are the same.
+/// Returns a map of the pairs whose keys are distinct even if `0.0` and `-0.0` are the same.
 fn map(pairs: Vec<(Term, Term)>) -> Term {
     let mut seen = std::collections::HashSet::new();
     let distinct = pairs.into_iter().filter(|(key, _)| {
@@ -239,7 +239,7 @@ fn float(value: f64) -> Term {
     Term::try_from(value).unwrap_or(Term::Nil)
 }
 
-/// An atom of the generator itself. The generator uses few atoms and short ones.
+/// Returns an atom of the generator itself, which uses few atoms and short ones.
 fn known_atom(text: &str) -> Atom {
     Atom::new(text).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -2,8 +2,8 @@
 //!
 //! An [`Atom`] is a pointer to its text, so reading the text costs no look-up. Interning takes a
 //! lock on one of several shards; turning an [id](Atom::id) back into an atom takes none. As in the
-//! Erlang machine atoms are never freed, so text from strangers must not become atoms without a
-//! limit; see [`etf::Atoms`](crate::etf::Atoms).
+//! Erlang VM, atoms are never freed, so untrusted text must not become atoms without a limit; see
+//! [`etf::Atoms`](crate::etf::Atoms).
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -48,11 +48,11 @@ impl fmt::Display for AtomError {
 impl std::error::Error for AtomError {}
 
 impl Atom {
-    /// The atom with this text, made if there is none yet. Expected O(length).
+    /// Interns a text. Expected O(length).
     ///
     /// # Errors
-    /// [`AtomError::TooLong`] above 255 characters, [`AtomError::TableFull`] when no more atoms can
-    /// be made.
+    /// Returns [`AtomError::TooLong`] above 255 characters, [`AtomError::TableFull`] when no more
+    /// atoms can be made.
     pub fn new(text: &str) -> Result<Atom, AtomError> {
         match Atom::existing(text) {
             Some(atom) => Ok(atom),
@@ -61,7 +61,7 @@ impl Atom {
         }
     }
 
-    /// The atom with this text if some part of the program has made it before.
+    /// Returns the atom with this text if the program has made it before.
     #[must_use]
     pub fn existing(text: &str) -> Option<Atom> {
         let shard = TABLE.shard(text);
@@ -69,20 +69,20 @@ impl Atom {
         atoms.get(text).copied()
     }
 
-    /// The atom with this [id](Atom::id). Takes no lock.
+    /// Returns the atom with this [id](Atom::id). Takes no lock.
     #[must_use]
     pub fn from_id(id: u64) -> Option<Atom> {
         TABLE.by_id(u32::try_from(id).ok()?)
     }
 
-    /// The text of the atom.
+    /// Returns the text of the atom.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         &self.0.text
     }
 
-    /// A number that belongs to this atom as long as the process lives; less than [`MAX_ATOMS`].
-    /// Another run of the program may number its atoms in another way.
+    /// Returns the number of this atom, which is fixed for the life of the process and less than
+    /// [`MAX_ATOMS`]. Another run of the program may number its atoms differently.
     #[must_use]
     pub fn id(self) -> u64 {
         u64::from(self.0.id)
@@ -159,11 +159,12 @@ fn needs_no_quotes(text: &str) -> bool {
         && !RESERVED_WORDS.contains(&text)
 }
 
-/// The table has 32 shards by text, so that threads that intern at once rarely meet.
+/// Number of shards of the table, selected by text, so that threads that intern at once rarely
+/// meet.
 const SHARDS: usize = 32;
 
-/// Chunk `c` of the id index holds `FIRST_CHUNK << c` entries. Chunks never move, which is what
-/// makes reading without a lock possible.
+/// Chunk `c` of the id index holds `FIRST_CHUNK << c` entries. Chunks never move, so reads need no
+/// lock.
 const FIRST_CHUNK: u32 = 1 << 10;
 const CHUNKS: usize = (MAX_ATOMS / FIRST_CHUNK).ilog2() as usize + 1;
 
@@ -197,8 +198,8 @@ impl Table {
         if let Some(&atom) = atoms.get(text) {
             return Ok(atom);
         }
-        // The id is only a unique number: publication happens through the `OnceLock` below and the
-        // lock of the shard, so no ordering is needed here.
+        // Relaxed: the id is only a unique number. The `OnceLock` below and the lock of the shard
+        // publish the entry.
         let id = self
             .next_id
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
@@ -211,7 +212,7 @@ impl Table {
         })));
         let (chunk, offset) = locate(id);
         let chunk = self.chunks[chunk].get_or_init(|| new_chunk(chunk));
-        // The slot is empty since no other call got this id.
+        // The slot is empty, because no other call got this id.
         let _ = chunk[offset].set(atom);
         atoms.insert(atom.as_str(), atom);
         Ok(atom)
@@ -230,7 +231,7 @@ fn new_chunk(chunk: usize) -> Chunk {
         .collect()
 }
 
-/// Chunk and offset of an id: chunk `c` begins at id `FIRST_CHUNK * (2^c - 1)`.
+/// Returns chunk and offset of an id: chunk `c` begins at id `FIRST_CHUNK * (2^c - 1)`.
 fn locate(id: u32) -> (usize, usize) {
     let biased = u64::from(id) + u64::from(FIRST_CHUNK);
     let chunk = biased.ilog2() - FIRST_CHUNK.ilog2();

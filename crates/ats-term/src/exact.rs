@@ -1,11 +1,11 @@
 //! Exact keys: bytes that are equal exactly when the terms are the same term (`=:=`).
 //!
-//! Hash tables use them: hash the bytes, compare the bytes. Their order means nothing.
+//! Hash tables hash and compare these bytes. Their order is meaningless.
 //!
 //! # Format
 //! An immediate term is its 8-byte word, little endian; the low two bits of the first byte are 3.
-//! Everything else begins with a tag, whose low two bits are not 3, so that a key tells where it
-//! ends and nothing needs to be escaped:
+//! Everything else begins with a tag, whose low two bits are not 3, so that a key is
+//! self-delimiting and needs no escapes:
 //!
 //! | term | bytes after the tag |
 //! |---|---|
@@ -22,10 +22,9 @@
 //! | opaque term of another kind | length, external term format |
 //!
 //! Sizes and counts are LEB128, texts have their length in front. Atoms as words follow the
-//! numbering of the running machine; with [`Atoms::Text`] they are a tag and their text, which any
-//! machine understands. The same holds for all that a fun captured and for the values of native
-//! records, because these reach us as [`Term`](crate::Term)s, whose atoms are numbered by this
-//! crate.
+//! numbering of the running VM; with [`Atoms::Text`] they are a tag and their text, which any VM
+//! understands. The same form is used for values captured by funs and values of native records,
+//! because these arrive as [`Term`](crate::Term)s, whose atoms are numbered by this crate.
 
 use crate::Zeros;
 use crate::immediate::{Immediate, NIL, small_word};
@@ -48,7 +47,7 @@ const BITS: u8 = 0x30;
 const RECORD: u8 = 0x34;
 const UNKNOWN: u8 = 0x38;
 
-/// Options of exact keys. Keys are comparable only if made with the same options.
+/// Options of exact keys. Only keys made with the same options are comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The rule for `0.0` and `-0.0`.
@@ -60,24 +59,23 @@ pub struct Options {
 /// The form of atoms, and of pids and ports of the running node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Atoms {
-    /// The word of the machine: short and fast, for memory.
+    /// The word of the VM: short and fast, for keys in memory.
     #[default]
     Word,
-    /// Text and numbers: the same in every machine, for disk.
+    /// Text and numbers: the same in every VM, for keys on disk.
     Text,
 }
 
 /// Appends the exact key of a term. O(n log n) at most, where n is the size of the term, and O(n)
-/// for a term without maps; without recursion.
+/// for a term without maps; not recursive.
 #[inline]
 pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
     let _work = exact_key_within(term, out, options, usize::MAX);
 }
 
-/// Does what [`exact_key`] does, but gives up when that takes more than about `most` steps: then it
-/// appends nothing and returns `None`. For callers that must not work for long. Else returns the
-/// number of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the
-/// keys of maps.
+/// Like [`exact_key`], but gives up after about `most` steps: then it appends nothing and returns
+/// `None`. Otherwise returns the number of steps. For callers with limited time. A step is a byte
+/// of the key, or about a nanosecond of sorting map keys.
 #[inline]
 pub fn exact_key_within<T: TermRef>(
     term: T,
@@ -85,7 +83,7 @@ pub fn exact_key_within<T: TermRef>(
     options: Options,
     most: usize,
 ) -> Option<usize> {
-    // Small integers, and in memory all immediates, are their word: those need no walk.
+    // Small integers, and in memory all immediates, are written as their word: they need no walk.
     if let Some(word) = term.immediate()
         && (options.atoms == Atoms::Word || word & 0xF == 0xF)
     {
@@ -96,7 +94,7 @@ pub fn exact_key_within<T: TermRef>(
     keys::write(term, &mut Exact::new(options), out, most)
 }
 
-/// Does what [`exact_key_within`] does, and tells `record` of the maps in the term.
+/// Like [`exact_key_within`], and reports the maps in the term to `record`.
 pub(crate) fn exact_key_with_recorder<T: TermRef, R: MapRecorder<T>>(
     term: T,
     out: &mut Vec<u8>,
@@ -107,9 +105,9 @@ pub(crate) fn exact_key_with_recorder<T: TermRef, R: MapRecorder<T>>(
     keys::write_recorded(term, &mut Exact::new(options), out, most, record)
 }
 
-/// Returns the order of the exact keys of two terms that are no immediates, if it can be told
-/// without making keys: if they are of different kinds, or bitstrings. Returns also how many bytes
-/// were compared for that.
+/// Returns the order of the exact keys of two terms that are no immediates, if no keys are needed
+/// for that: if they are of different kinds, or bitstrings. Also returns the number of bytes
+/// compared.
 pub fn exact_order<A: TermRef, B: TermRef>(a: A, b: B) -> Option<(Ordering, usize)> {
     let (a_kind, b_kind) = (a.kind(), b.kind());
     let order = tag(&a_kind)?.cmp(&tag(&b_kind)?);
@@ -129,7 +127,7 @@ pub fn exact_order<A: TermRef, B: TermRef>(a: A, b: B) -> Option<(Ordering, usiz
     Some((a_size.cmp(&b_size), 0))
 }
 
-/// The tag of a term of this kind, unless it may be an immediate or has several.
+/// Returns the tag of terms of this kind, unless they may be immediates or have several tags.
 fn tag<T>(kind: &Kind<T>) -> Option<u8> {
     Some(match kind {
         Kind::Int(_) | Kind::Big => INTEGER,
@@ -147,9 +145,9 @@ fn tag<T>(kind: &Kind<T>) -> Option<u8> {
     })
 }
 
-/// An exact key that is written from parts, for a term that does not stand anywhere as a whole.
+/// A writer of an exact key from parts, for a term that exists nowhere as a whole.
 ///
-/// Parts are given from left to right, at any depth. The key of `{a, [1]}` is
+/// Parts are written from left to right, at any depth. The key of `{a, [1]}` is written by
 ///
 /// ```
 /// use ats_term::{Atom, Term, exact};
@@ -171,7 +169,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A key of which nothing is written yet.
+    /// Creates a writer of an empty key.
     #[must_use]
     pub fn new(options: Options) -> Writer {
         Writer {
@@ -180,26 +178,26 @@ impl Writer {
         }
     }
 
-    /// The next part is a tuple of this many elements.
+    /// Begins a tuple of this many elements.
     pub fn tuple(&mut self, arity: usize) -> &mut Writer {
         self.bytes.push(TUPLE);
         push_size(arity, &mut self.bytes);
         self
     }
 
-    /// The next part is a list cell: a head, then a tail.
+    /// Begins a list cell: a head, then a tail.
     pub fn cons(&mut self) -> &mut Writer {
         self.bytes.push(CONS);
         self
     }
 
-    /// The next part is this term.
+    /// Writes a term.
     pub fn term<T: TermRef>(&mut self, term: T) -> &mut Writer {
         exact_key(term, &mut self.bytes, self.options);
         self
     }
 
-    /// The key, if all its parts were given.
+    /// Returns the key, which is complete once all parts were written.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -209,7 +207,7 @@ impl Writer {
 /// The format of exact keys.
 struct Exact {
     options: Options,
-    /// Within how many captured values of funs, or values of native records, the current term is.
+    /// Number of funs or native records around the current term.
     captured: usize,
 }
 
@@ -338,7 +336,7 @@ fn push_int(value: i64, out: &mut Vec<u8>) {
         Some(word) => out.extend_from_slice(&word.to_le_bytes()),
         None => {
             let magnitude = value.unsigned_abs().to_le_bytes();
-            // An integer without a word has at least 60 bits, that is all 8 bytes.
+            // An integer without a word has at least 60 bits, so all 8 bytes count.
             push_big(value < 0, &magnitude, out);
         }
     }

@@ -1,11 +1,11 @@
-//! Pids, ports and references, wherever they live.
+//! Pids, ports and references in any representation.
 
 /// The identity of a pid, port or reference: the node that made it and its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ident<'a> {
-    /// True if this is an identifier of the running node, whatever that node is called at present.
-    /// `node` and `creation` are then the name and creation the node had when the library was
-    /// loaded, so that renaming the node changes no key.
+    /// `true` for an identifier of the running node, regardless of the node's present name. `node`
+    /// and `creation` are then those at the time the library was loaded, so that renaming the node
+    /// changes no key.
     pub local: bool,
     /// Name of the node, UTF-8.
     pub node: &'a str,
@@ -18,8 +18,8 @@ pub struct Ident<'a> {
 }
 
 impl<'a> Ident<'a> {
-    /// The numbers without leading zeros. Erlang takes a missing word of a reference for zero, so
-    /// only these count in comparisons.
+    /// Returns the numbers without leading zeros. Erlang treats a missing word of a reference as
+    /// zero, so only these count in comparisons.
     pub(crate) fn significant(&self) -> &'a [u32] {
         let zeros = self
             .numbers

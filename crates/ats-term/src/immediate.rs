@@ -1,8 +1,8 @@
 //! The words of immediate terms.
 //!
-//! They are the words that the Erlang VM uses on 64-bit machines, except that every host numbers
-//! its atoms, local pids and local ports as it likes. The picture is in [`image`](crate::image),
-//! which makes them public; keys and owned terms use the same words.
+//! They are the words of the Erlang VM on 64-bit machines, except that every host has its own
+//! numbering of atoms, local pids and local ports. The layout is described in
+//! [`image`](crate::image), which makes them public; keys and owned terms use the same words.
 
 /// The word of the empty list.
 pub const NIL: u64 = 0x3B;
@@ -13,7 +13,7 @@ pub const SMALL_MIN: i64 = -(1 << 59);
 
 const ATOM_BITS: u64 = 0x0B;
 
-/// The term that the word of an immediate stands for.
+/// The meaning of the word of an immediate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Immediate {
     /// A small integer.
@@ -22,15 +22,15 @@ pub enum Immediate {
     Atom(u64),
     /// The empty list.
     Nil,
-    /// A local process identifier; its word is what the host knows it by.
+    /// A local process identifier; the host knows it by its word.
     LocalPid,
-    /// A local port identifier; its word is what the host knows it by.
+    /// A local port identifier; the host knows it by its word.
     LocalPort,
 }
 
 impl Immediate {
-    /// Reads the word of an immediate. Words that are none, such as the slots of boxes, give
-    /// `None`. O(1).
+    /// Reads the word of an immediate. Returns `None` for other words, such as the slots of boxes.
+    /// O(1).
     pub const fn from_word(word: u64) -> Option<Self> {
         match word & 0xF {
             0xF => Some(Self::Small(word as i64 >> 4)),
@@ -43,7 +43,7 @@ impl Immediate {
     }
 }
 
-/// The word of a small integer, or `None` if `value` does not fit 60 bits. O(1).
+/// Returns the word of a small integer, or `None` if `value` does not fit 60 bits. O(1).
 pub const fn small_word(value: i64) -> Option<u64> {
     if value < SMALL_MIN || value > SMALL_MAX {
         return None;
@@ -51,7 +51,7 @@ pub const fn small_word(value: i64) -> Option<u64> {
     Some((value as u64) << 4 | 0xF)
 }
 
-/// The word of the atom with number `index`, which is below 2^58. O(1).
+/// Returns the word of the atom with number `index`, which is below 2^58. O(1).
 pub const fn atom_word(index: u64) -> u64 {
     debug_assert!(index < 1 << 58);
     index << 6 | ATOM_BITS

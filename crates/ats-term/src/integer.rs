@@ -1,25 +1,25 @@
-//! Integers of any size, to calculate with.
+//! Integers of any size, with arithmetic.
 //!
-//! Results are those of the Erlang VM, also in what it refuses to calculate.
+//! Results are those of the Erlang VM, including its refusal of results that are too large.
 
 use crate::term_ref::{Kind, TermRef};
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
-/// An integer; of 64 bits as long as it fits, which it nearly always does.
+/// An integer, kept as 64 bits if it fits, as nearly all do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Integer {
-    /// Fits 64 bits.
+    /// An integer that fits 64 bits.
     Small(i64),
-    /// Does not. Boxed, since it is rare.
+    /// A larger integer. Boxed, because it is rare.
     Big(Box<BigInt>),
 }
 
-/// An integer of more bits is refused, as the Erlang VM does (`BIG_ARITY_MAX` words of 64 bits).
+/// Largest number of bits of an integer, as in the Erlang VM (`BIG_ARITY_MAX` words of 64 bits).
 const MOST_BITS: u64 = 64 * ((1 << 19) - 1);
 
 impl Integer {
-    /// The integer a term is, if it is one.
+    /// Returns the integer that a term is, if it is one.
     pub fn from_term<T: TermRef>(term: T) -> Option<Self> {
         match term.kind() {
             Kind::Int(value) => Some(Integer::Small(value)),
@@ -31,7 +31,7 @@ impl Integer {
         }
     }
 
-    /// The value, if it fits 64 bits.
+    /// Returns the value, if it fits 64 bits.
     pub fn as_small(&self) -> Option<i64> {
         match self {
             Integer::Small(value) => Some(*value),
@@ -39,7 +39,7 @@ impl Integer {
         }
     }
 
-    /// The number of words of 64 bits that its magnitude takes, at least one. O(1).
+    /// Returns the number of words of 64 bits in the magnitude, at least one. O(1).
     pub fn words(&self) -> usize {
         match self {
             Integer::Small(_) => 1,
@@ -47,7 +47,7 @@ impl Integer {
         }
     }
 
-    /// Returns `true` if it is below zero.
+    /// Returns `true` if the integer is negative.
     pub fn is_negative(&self) -> bool {
         match self {
             Integer::Small(value) => *value < 0,
@@ -55,7 +55,7 @@ impl Integer {
         }
     }
 
-    /// The sum, unless it is larger than the VM allows.
+    /// Adds two integers; returns `None` if the sum is too large for the VM.
     pub fn checked_add(&self, other: &Integer) -> Option<Integer> {
         if let (Integer::Small(a), Integer::Small(b)) = (self, other)
             && let Some(sum) = a.checked_add(*b)
@@ -65,7 +65,7 @@ impl Integer {
         check_size(self.to_big() + other.to_big())
     }
 
-    /// The difference, unless it is larger than the VM allows.
+    /// Subtracts an integer; returns `None` if the difference is too large for the VM.
     pub fn checked_sub(&self, other: &Integer) -> Option<Integer> {
         if let (Integer::Small(a), Integer::Small(b)) = (self, other)
             && let Some(difference) = a.checked_sub(*b)
@@ -75,7 +75,7 @@ impl Integer {
         check_size(self.to_big() - other.to_big())
     }
 
-    /// The product, unless it is larger than the VM allows.
+    /// Multiplies two integers; returns `None` if the product is too large for the VM.
     pub fn checked_mul(&self, other: &Integer) -> Option<Integer> {
         if let (Integer::Small(a), Integer::Small(b)) = (self, other)
             && let Some(product) = a.checked_mul(*b)
@@ -90,7 +90,7 @@ impl Integer {
         check_size(a * b)
     }
 
-    /// The quotient, rounded towards zero (`div`), or `None` if `other` is zero.
+    /// Divides by an integer and rounds towards zero (`div`); returns `None` if `other` is zero.
     pub fn checked_div(&self, other: &Integer) -> Option<Integer> {
         match (self, other) {
             (_, Integer::Small(0)) => None,
@@ -99,7 +99,8 @@ impl Integer {
         }
     }
 
-    /// The remainder, which has the sign of `self` (`rem`), or `None` if `other` is zero.
+    /// Computes the remainder, which has the sign of `self` (`rem`); returns `None` if `other` is
+    /// zero.
     pub fn checked_rem(&self, other: &Integer) -> Option<Integer> {
         match (self, other) {
             (_, Integer::Small(0)) => None,
@@ -108,7 +109,7 @@ impl Integer {
         }
     }
 
-    /// The integer with the other sign.
+    /// Returns the integer with the opposite sign.
     pub fn negate(&self) -> Integer {
         match self {
             Integer::Small(value) if *value != i64::MIN => Integer::Small(-value),
@@ -116,7 +117,7 @@ impl Integer {
         }
     }
 
-    /// Bitwise and, of infinite two's complements.
+    /// Computes the bitwise and of infinite two's complements.
     pub fn bit_and(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a & b),
@@ -124,7 +125,7 @@ impl Integer {
         }
     }
 
-    /// Bitwise or, of infinite two's complements.
+    /// Computes the bitwise or of infinite two's complements.
     pub fn bit_or(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a | b),
@@ -132,7 +133,7 @@ impl Integer {
         }
     }
 
-    /// Bitwise exclusive or, of infinite two's complements.
+    /// Computes the bitwise exclusive or of infinite two's complements.
     pub fn bit_xor(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a ^ b),
@@ -140,7 +141,7 @@ impl Integer {
         }
     }
 
-    /// Bitwise complement, unless it is larger than the VM allows.
+    /// Computes the bitwise complement; returns `None` if it is too large for the VM.
     pub fn checked_not(&self) -> Option<Integer> {
         match self {
             Integer::Small(value) => Some(Integer::Small(!value)),
@@ -148,8 +149,8 @@ impl Integer {
         }
     }
 
-    /// Shifted to the left by so many bits, to the right if it is fewer than none; unless it is
-    /// larger than the VM allows.
+    /// Shifts the integer to the left by `bits`, or to the right if `bits` is negative; returns
+    /// `None` if the result is too large for the VM.
     pub fn checked_shl(&self, bits: &Integer) -> Option<Integer> {
         if *self == Integer::Small(0) {
             return Some(self.clone());
@@ -178,7 +179,7 @@ impl Integer {
         }
     }
 
-    /// The float that the VM makes of it, unless it is too large for one.
+    /// Converts the integer to a float like the VM; returns `None` if it is too large.
     ///
     /// Integers beyond 64 bits are not always rounded to the nearest float: the VM adds up their
     /// 64-bit digits, and rounds at each.
@@ -195,10 +196,10 @@ impl Integer {
         float.is_finite().then_some(float)
     }
 
-    /// The integer part of a finite float, rounded towards zero.
+    /// Returns the integer part of a finite float, rounded towards zero.
     pub fn from_float(value: f64) -> Integer {
         const FRACTION_BITS: u32 = 52;
-        // Exact below 2^63, and saturating above, where the comparison finds out.
+        // The cast is exact below 2^63 and saturates above, which the comparison detects.
         let small = value as i64;
         if small != i64::MAX && small != i64::MIN {
             return Integer::Small(small);
@@ -230,7 +231,7 @@ impl Integer {
     }
 }
 
-/// Returns the integer, unless it is larger than the VM allows.
+/// Returns the integer, unless it is too large for the VM.
 fn check_size(value: BigInt) -> Option<Integer> {
     (value.bits() <= MOST_BITS).then(|| value.into())
 }

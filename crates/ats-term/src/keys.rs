@@ -1,18 +1,16 @@
 //! The walk behind [order keys](crate::order) and [exact keys](crate::exact).
 //!
-//! Both kinds of keys are written depth first: what a format writes for a compound term, then its
-//! parts. Maps are the difficulty, since their keys must be sorted by bytes that are not known yet.
-//! So the keys are written as they come, and when all of them are there, they are put in order, and
-//! the values follow in that order. A key that is itself a map is finished by then. Bytes are moved
-//! only for maps that are not within keys of others; for the rest the order is noted, see
-//! [`folds`].
+//! Both kinds of keys are written depth first: the head of a compound term, then its parts. Maps
+//! are the difficulty, because their keys must be sorted by bytes that are not known yet. So the
+//! keys are first written unsorted; once all are written, they are sorted, and the values follow in
+//! that order. A key that is itself a map is finished by then. Bytes are moved only for maps that
+//! are not inside keys of other maps; for those inside, only the order is recorded, see [`folds`].
 //!
-//! A walk counts its *work*: a byte that is written or moved counts one, and so does a byte that is
-//! compared, or eight of them where no map is in the way. A walk stops when it has done more than
-//! it may.
+//! A walk counts its *work*: a byte written or moved counts one, and so does a byte compared, or
+//! eight bytes compared if no map is involved. A walk stops when its work exceeds the limit.
 //!
 //! The walk keeps its own stack. The first few levels need no heap, so that usual keys are made
-//! without allocating anything but the output.
+//! without any allocation but the output.
 
 mod folds;
 mod recorder;
@@ -26,7 +24,7 @@ pub(crate) use stack::Stack;
 use crate::term::Term;
 use crate::term_ref::{FunIdent, Kind, Opaque, TermRef};
 
-/// The bytes that a kind of key has for each term, without the parts of compound terms.
+/// The bytes that a kind of key has for each term, apart from the parts of compound terms.
 pub(crate) trait Format {
     /// Writes a term that is an immediate word.
     fn immediate<T: TermRef>(&mut self, term: T, word: u64, out: &mut Vec<u8>);
@@ -42,23 +40,22 @@ pub(crate) trait Format {
     fn local_fun(&mut self, fun: &FunIdent<'_>, out: &mut Vec<u8>);
     /// Begins a native record, or writes another opaque term.
     fn opaque(&mut self, opaque: &Opaque<'_>, out: &mut Vec<u8>);
-    /// Told before the first and after the last of the keys of a map. Calls nest.
+    /// Handles the boundary before the first or after the last key of a map. Calls nest.
     fn map_keys(&mut self, boundary: Boundary);
-    /// Told before the first and after the last of the captured values of a fun, or of the values
-    /// of a native record. Calls nest.
+    /// Handles the boundary before the first or after the last captured value of a fun, or value of
+    /// a native record. Calls nest.
     fn note_boundary(&mut self, boundary: Boundary);
 }
 
-/// One of the two ends of a part of a term that is written in a way of its own.
+/// An end of a part of a term that is written differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Boundary {
     Enter,
     Leave,
 }
 
-/// Appends the key of a term, and returns how much work that was. `None` if it is more than `most`,
-/// about; what was written until then is taken back. At most O(n log n) work, where n is the size
-/// of the term.
+/// Appends the key of a term, and returns the work done. Returns `None`, and appends nothing, if
+/// that exceeds about `most`. At most O(n log n) work, where n is the size of the term.
 pub(crate) fn write<T: TermRef, F: Format>(
     term: T,
     format: &mut F,
@@ -68,8 +65,7 @@ pub(crate) fn write<T: TermRef, F: Format>(
     write_recorded(term, format, out, most, &mut NoRecorder)
 }
 
-/// Does what [`write()`] does, and tells `record` of the maps, but for those that funs have
-/// captured.
+/// Like [`write()`], and reports the maps to `record`, except those captured by funs.
 pub(crate) fn write_recorded<T: TermRef, F: Format, R: MapRecorder<T>>(
     term: T,
     format: &mut F,
@@ -100,7 +96,7 @@ pub(crate) fn write_recorded<T: TermRef, F: Format, R: MapRecorder<T>>(
     None
 }
 
-/// A compound term whose parts are not all written yet.
+/// A compound term with parts still to be written.
 #[derive(Clone, Copy)]
 enum Frame<T> {
     /// The elements of a tuple from `next` on, at least one.
@@ -117,13 +113,13 @@ enum Frame<T> {
 
 struct Walk<'a, T, F, R: MapRecorder<T>> {
     stack: Stack<Frame<T>>,
-    /// There from the first map on: most terms have none.
+    /// Allocated at the first map: most terms have none.
     sorting: Option<Box<Sorting<T, R::Mark>>>,
-    /// The number of maps whose keys are being written.
+    /// Number of maps whose keys are being written.
     keys_around: usize,
-    /// The number of funs whose captured values are being written.
+    /// Number of funs whose captured values are being written.
     captured: usize,
-    /// The work besides that of writing, and how long the output with it may be.
+    /// The work besides writing, and the length that the output may then have.
     work: usize,
     limit: usize,
     record: &'a mut R,
@@ -131,11 +127,11 @@ struct Walk<'a, T, F, R: MapRecorder<T>> {
     out: &'a mut Vec<u8>,
 }
 
-/// Maps with more pairs are not sorted by insertion.
+/// Largest number of pairs that are sorted by insertion.
 const FLAT_PAIRS: usize = 16;
 
 impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
-    /// Returns `true` if the work is more than it may be, or would be with so much more.
+    /// Returns `true` if the work exceeds the limit, or would with this much more.
     #[inline]
     fn is_over(&self, more: usize) -> bool {
         self.out
@@ -144,7 +140,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
             > self.limit
     }
 
-    /// Writes the term. Returns whether it did so within the limit.
+    /// Writes the term. Returns `false` if that exceeds the limit.
     fn run(&mut self, term: T) -> bool {
         let mut current = Some(term);
         while let Some(term) = current {
@@ -162,8 +158,8 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         !self.is_over(0)
     }
 
-    /// Writes a term as far as possible without the stack. Returns the part to go on with, having
-    /// noted what follows it.
+    /// Writes a term as far as possible without the stack. Returns the part to continue with, after
+    /// pushing the work that follows it.
     fn begin(&mut self, term: T) -> Option<T> {
         match term.kind() {
             Kind::Tuple(arity) => {
@@ -192,15 +188,15 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         }
     }
 
-    /// Ends the walk with the work that it may do.
+    /// Stops the walk because the limit is exceeded.
     #[cold]
     fn give_up(&mut self) -> Option<T> {
         self.work = usize::MAX;
         None
     }
 
-    /// Writes the elements of a tuple from `next` on up to the first that is no immediate, which it
-    /// returns.
+    /// Writes the elements of a tuple from `next` on, up to the first that is no immediate, which
+    /// it returns.
     fn elements(&mut self, tuple: T, next: usize, arity: usize) -> Option<T> {
         for i in next..arity {
             let element = tuple.element(i);
@@ -208,7 +204,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
                 Some(_) if self.is_over(0) => return self.give_up(),
                 Some(word) => self.format.immediate(element, word, self.out),
                 None => {
-                    // A finished tuple needs no frame, so nesting in last elements takes no room.
+                    // A finished tuple needs no frame, so nesting in last elements uses no stack.
                     if i + 1 < arity {
                         let next = i + 1;
                         self.stack.push(Frame::Elements { tuple, next, arity });
@@ -283,7 +279,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
     }
 
     /// Begins a map whose keys are immediates, and ends it if its values are, too. Such keys are
-    /// short, so their bytes are moved at once, also within a key of another map.
+    /// short, so their bytes are moved at once, even inside a key of another map.
     fn begin_flat_map(&mut self, term: T, mut pairs: Vec<(T, T)>) {
         let begun = (self.captured == 0).then(|| {
             let mark = self.record.mark();
@@ -318,8 +314,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.stack.push(Frame::Values);
     }
 
-    /// Writes keys that are immediates in the order of their bytes, and puts the pairs in that
-    /// order.
+    /// Writes keys that are immediates in the order of their bytes, and sorts the pairs alike.
     fn write_flat_keys(&mut self, pairs: &mut [(T, T)]) {
         self.format.map_keys(Boundary::Enter);
         let start = self.out.len();
@@ -380,8 +375,8 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.stack.push(next);
     }
 
-    /// Begins the values within a fun or a native record, and writes them if they cannot be walked
-    /// in place.
+    /// Begins the values in a fun or a native record, and writes them if they cannot be walked in
+    /// place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Frame<T> {
         self.format.note_boundary(Boundary::Enter);
         self.captured += 1;
@@ -390,7 +385,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
             return Frame::Captured { of, next: 0, count };
         }
         let most = self.limit.saturating_sub(self.out.len());
-        // This nests calls only once: these values are owned terms, and what is in those can be
+        // The recursion has depth one: the values are owned terms, whose own captured values can be
         // walked in place.
         let mut values = values.iter();
         if !values.all(|value| write(value, self.format, self.out, most).is_some()) {
@@ -400,7 +395,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         Frame::Captured { of, next, count }
     }
 
-    /// The next part to be written; `None` if the key is complete.
+    /// Returns the next part to be written; `None` if the key is complete.
     fn next(&mut self) -> Option<T> {
         loop {
             match self.stack.top()? {
@@ -445,7 +440,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         }
     }
 
-    /// The next key of the innermost map. When there is none, its keys are put in order.
+    /// Returns the next key of the innermost map. After the last one, sorts its keys.
     fn next_key(&mut self) -> Option<T> {
         let sorting = self.sorting.as_deref_mut()?;
         let map = sorting.maps.last_mut()?;

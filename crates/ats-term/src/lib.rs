@@ -1,17 +1,18 @@
 //! Erlang terms as data, without a virtual machine.
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
-//! | [`term_ref`] | how a term is looked at ([`TermRef`]) and built ([`TermSink`]), wherever it lives |
+//! | [`term_ref`] | traits for terms in any representation: reading ([`TermRef`]) and building
+//! ([`TermSink`]) |
 //! | [`term`] | [`Term`], an owned term of every Erlang type, and Erlang's standard order |
 //! | [`atom`] | [`Atom`], interned text |
 //! | [`order`] | keys whose byte order is Erlang's standard order and whose equality is `==` |
 //! | [`exact`] | keys whose byte equality is `=:=` |
 //! | [`etf`] | the external term format, written and read from untrusted bytes |
-//! | [`image`] | tuples as relocatable words that are read in place |
-//! | [`integer`] | [`Integer`], integers to calculate with |
+//! | [`image`] | tuples as relocatable words, read in place |
+//! | [`integer`] | [`Integer`], integers with arithmetic |
 //!
-//! Nothing here recurses on the nesting of a term: terms a million levels deep are as safe as flat
+//! No function recurses on the nesting of a term: terms a million levels deep are as safe as flat
 //! ones.
 
 pub mod atom;

@@ -1,16 +1,16 @@
 //! Order keys: bytes whose order is Erlang's standard order and whose equality is `==`.
 //!
-//! `memcmp` of two keys (the shorter of two equal prefixes first) says how their terms compare, so
-//! an ordered table needs to know nothing about terms: `1` and `1.0` are one key, integers and
-//! floats compare exactly at any size, and all tuples that begin with the same elements lie
-//! together. The order was read from `erts_cmp_compound` of OTP 25, and that of native records from
+//! `memcmp` of two keys (the shorter of two equal prefixes first) is the comparison of their terms,
+//! so an ordered table needs to know nothing about terms: `1` and `1.0` are one key, integers and
+//! floats compare exactly at any size, and all tuples that begin with the same elements are
+//! adjacent. The order is that of `erts_cmp_compound` in OTP 25, and that of native records from
 //! the tests of OTP 29; it is
 //!
 //! ```text
 //! number < atom < reference < fun < port < pid < tuple < native record < map < nil < list < bitstring
 //! ```
 //!
-//! [`compare()`] answers without keys, for terms that are compared only once.
+//! [`compare()`] needs no keys, for terms that are compared only once.
 //!
 //! # Format
 //! A key begins with the tag of the term's class. Tags are `0x01..=0xFD`.
@@ -36,8 +36,8 @@
 //! | bitstring | bytes, `00`, number of bits used of the last byte |
 //!
 //! *Text* and *bytes* of any length have every byte `00` written as `00 FF` and end with `00`. This
-//! keeps `a` before `a\0` before `ab` because what follows the last `00` is never `FF`: after an
-//! atom it is a tag, elsewhere a byte that was chosen so.
+//! keeps `a` before `a\0` before `ab` because the byte after the last `00` is never `FF`: after an
+//! atom it is a tag, elsewhere the format excludes it.
 //!
 //! *Ordered size* is one byte below 248, otherwise `247 + n` and `n` bytes big endian.
 //!

@@ -1,8 +1,8 @@
 //! Owned Erlang terms of every type.
 //!
 //! A [`Term`] is a value: cloning takes constant time because compound terms share their parts, and
-//! parts never change. The types inside [`Term`] keep what Erlang promises: a [`Float`] is finite,
-//! a [`BigInt`] does not fit 64 bits, the keys of a [`Map`] are distinct.
+//! parts never change. The types inside [`Term`] maintain the invariants of Erlang: a [`Float`] is
+//! finite, a [`BigInt`] does not fit 64 bits, the keys of a [`Map`] are distinct.
 //!
 //! ```
 //! use ats_term::{Atom, Term};
@@ -13,10 +13,10 @@
 //! # Ok::<(), ats_term::atom::AtomError>(())
 //! ```
 //!
-//! There are two orders. `Term` does not implement `Ord`, so that one is not mistaken for the
+//! Terms have two orders. `Term` does not implement `Ord`, so that one is not mistaken for the
 //! other: [`Term::compare`] is Erlang's standard order (`<`, `==`), in which `1` equals `1.0`;
 //! [`Term::compare_exact`] is the order of map keys, in which they differ. `==` between two `Term`s
-//! in Rust is Erlang's `=:=`, as OTP 27 has it: `0.0` and `-0.0` differ.
+//! in Rust is Erlang's `=:=` since OTP 27: `0.0` and `-0.0` differ.
 
 mod bits;
 mod builder;

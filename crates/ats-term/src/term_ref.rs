@@ -1,16 +1,16 @@
-//! Looking at terms and building them, wherever they live.
+//! Traits to read and build terms in any representation.
 //!
-//! Three kinds of terms meet in this crate: a term on the heap of an Erlang process (seen through
+//! Terms have three representations: a term on the heap of an Erlang process (seen through
 //! the NIF interface), an owned [`Term`](crate::Term) of a Rust program, and a term inside an
-//! [`image`](crate::image). Encoders are written once against [`TermRef`], decoders once against
-//! [`TermSink`]; the three kinds implement them.
+//! [`image`](crate::image). Encoders are written once for [`TermRef`], decoders once for
+//! [`TermSink`], which all three implement.
 
 pub use crate::ident::Ident;
 
 /// The kind of a term, with the cheap part of its content.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<T> {
-    /// An integer that fits 64 bits (whatever its representation elsewhere).
+    /// An integer that fits 64 bits, in any representation.
     Int(i64),
     /// An integer outside 64 bits; see [`TermRef::with_big`].
     Big,
@@ -38,13 +38,13 @@ pub enum Kind<T> {
     LocalFun,
     /// An external fun, `fun M:F/A`; see [`TermRef::with_fun`].
     ExternalFun,
-    /// A term that is seen through the external term format only; see [`TermRef::with_opaque`].
+    /// A term visible only through the external term format; see [`TermRef::with_opaque`].
     Opaque,
 }
 
 impl<T> Kind<T> {
-    /// The same kind, with head and tail of a list cell changed by a function: for references to
-    /// terms that wrap others.
+    /// Returns the same kind, with head and tail of a list cell mapped by a function: for
+    /// references that wrap others.
     #[inline]
     pub fn map<U>(self, f: impl Fn(T) -> U) -> Kind<U> {
         match self {
@@ -67,8 +67,8 @@ impl<T> Kind<T> {
     }
 }
 
-/// The identity of a fun. Captured values are given as owned terms since the VM only shows them
-/// through the external term format.
+/// The identity of a fun. Captured values are owned terms, because the VM shows them only through
+/// the external term format.
 #[derive(Clone, Debug)]
 pub enum FunIdent<'a> {
     /// `fun M:F/A`.
@@ -82,7 +82,7 @@ pub enum FunIdent<'a> {
     },
     /// A closure.
     Local {
-        /// Module that defines it.
+        /// Module that defines the fun.
         module: &'a str,
         /// Number of arguments.
         arity: u32,
@@ -94,45 +94,45 @@ pub enum FunIdent<'a> {
         old_index: u32,
         /// Hash of the fun's code, as the older unique value.
         old_uniq: u32,
-        /// The process that made the fun. It does not count in comparisons.
+        /// The process that made the fun. Comparisons ignore it.
         creator: Ident<'a>,
         /// Captured values.
         free: &'a [crate::Term],
     },
 }
 
-/// A term of a kind that functions for terms do not show: in the standard order, such terms stand
-/// behind tuples and before maps.
+/// A term of a kind that the accessors of terms do not show. In the standard order, such terms come
+/// after tuples and before maps.
 #[derive(Clone, Copy, Debug)]
 pub enum Opaque<'a> {
     /// A native record, as Erlang/OTP has them since release 29.
     Record {
-        /// Module that defines it.
+        /// Module that defines the record.
         module: &'a str,
         /// Name of the record.
         name: &'a str,
-        /// True if other modules may see the fields.
+        /// `true` if other modules may see the fields.
         exported: bool,
         /// Names of the fields in the order of their definition.
         fields: &'a [crate::Atom],
         /// A value for each field.
         values: &'a [crate::Term],
     },
-    /// Anything else: its external term format, with the version byte. Terms of which that differs
-    /// count as different, and stand in the order of these bytes.
+    /// Any other term: its external term format, with version byte. Terms with different bytes
+    /// count as different, and are ordered by these bytes.
     Unknown(&'a [u8]),
 }
 
-/// A term that can be looked at. `Copy`, because it is a word or a pointer wherever it lives.
+/// A readable term. `Copy`, because it is a word or a pointer in every representation.
 ///
-/// The `with_*` functions lend bytes that may exist only during the call. Calling one on a term of
+/// The `with_*` functions lend data that may exist only during the call. Calling one on a term of
 /// another [`Kind`] is a bug of the caller; implementations may panic.
 pub trait TermRef: Copy {
-    /// The kind of this term.
+    /// Returns the kind of this term.
     fn kind(self) -> Kind<Self>;
 
-    /// The image word of this term if it is an immediate (small integer, atom, nil, local pid,
-    /// local port), see [`image`](crate::image). Cheap; the fast path of every encoder.
+    /// Returns the image word of this term if it is an immediate (small integer, atom, nil, local
+    /// pid, local port), see [`image`](crate::image). Cheap; the fast path of every encoder.
     fn immediate(self) -> Option<u64>;
 
     /// Lends sign (`true` = negative) and magnitude, little endian without leading zero bytes.
@@ -141,7 +141,7 @@ pub trait TermRef: Copy {
     /// Lends the text of an atom.
     fn with_atom<R>(self, f: impl FnOnce(&str) -> R) -> R;
 
-    /// Element `i` (from 0) of a tuple.
+    /// Returns element `i` (from 0) of a tuple.
     fn element(self, i: usize) -> Self;
 
     /// Appends all pairs of a map, in any order.
@@ -157,17 +157,17 @@ pub trait TermRef: Copy {
     /// Lends the identity of a fun.
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
 
-    /// Lends what is known of an opaque term.
+    /// Lends the known facts about an opaque term.
     fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R;
 
-    /// Returns `true` if this term shows the pairs of each map in it in an order that depends on
-    /// the set of its keys alone.
+    /// Returns `true` if the pairs of each map in this term are shown in an order that depends only
+    /// on the set of keys.
     fn has_canonical_maps(self) -> bool {
         false
     }
 
-    /// Pair `i` of a map, from 0, in the order of [`map_pairs`](TermRef::map_pairs). O(1) if the
-    /// term [has canonical maps](TermRef::has_canonical_maps).
+    /// Returns pair `i` of a map, from 0, in the order of [`map_pairs`](TermRef::map_pairs). O(1)
+    /// if the term [has canonical maps](TermRef::has_canonical_maps).
     fn map_pair(self, i: usize) -> (Self, Self) {
         let mut pairs = Vec::new();
         self.map_pairs(&mut pairs);
@@ -197,9 +197,9 @@ pub trait TermRef: Copy {
     }
 }
 
-/// Returns `true` if a term, or one in it, is so; each is asked about before the terms in it, which
-/// are looked for only if it is not. Values that a fun has captured do not count, nor do values of
-/// a native record that is no owned term. O(size), without recursion.
+/// Returns `true` if a term, or one in it, satisfies `is_so`. Each term is tested before the terms
+/// in it, which are visited only if it fails. Values captured by a fun are not visited, nor are
+/// values of a native record that is no owned term. O(size), not recursive.
 pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool) -> bool {
     let (mut todo, mut pairs) = (Vec::new(), Vec::new());
     let mut next = Some(term);
@@ -223,10 +223,10 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
     false
 }
 
-/// Returns `true` if a term is larger than `most`: an element of a tuple counts as one, so does a
-/// key or a value of a map, a list cell as two, and a bitstring as the 64-bit words that hold it.
-/// Values that a fun has captured do not count, nor does an opaque term. O(`most`) at most, without
-/// recursion.
+/// Returns `true` if a term is larger than `most`: an element of a tuple counts one, so does a key
+/// or a value of a map, a list cell counts two, and a bitstring the number of its 64-bit words.
+/// Values captured by a fun do not count, nor does an opaque term. O(`most`) at most, not
+/// recursive.
 pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
     let mut left = most;
     has_part(term, |part, kind| {
@@ -246,29 +246,29 @@ pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
     })
 }
 
-/// A place where terms are built.
+/// A builder of terms in some representation.
 pub trait TermSink {
     /// A built term.
     type Term: Copy;
 
-    /// A term from its immediate word, see [`image`](crate::image).
+    /// Builds a term from its immediate word, see [`image`](crate::image).
     fn immediate(&mut self, word: u64) -> Self::Term;
-    /// An integer of any size from sign and little-endian magnitude; never one that is immediate.
+    /// Builds an integer of any size from sign and little-endian magnitude; never an immediate one.
     fn big(&mut self, negative: bool, magnitude: &[u8]) -> Self::Term;
-    /// A finite float.
+    /// Builds a finite float.
     fn float(&mut self, value: f64) -> Self::Term;
-    /// A binary or bitstring: `bits` bits of `bytes`.
+    /// Builds a binary or bitstring: `bits` bits of `bytes`.
     fn bits(&mut self, bytes: &[u8], bits: usize) -> Self::Term;
-    /// A tuple.
+    /// Builds a tuple.
     fn tuple(&mut self, elements: &[Self::Term]) -> Self::Term;
-    /// A list cell.
+    /// Builds a list cell.
     fn cons(&mut self, head: Self::Term, tail: Self::Term) -> Self::Term;
-    /// A list of these elements before a tail.
+    /// Builds a list of these elements before a tail.
     fn list(&mut self, elements: &[Self::Term], tail: Self::Term) -> Self::Term {
         let cells = elements.iter().rev();
         cells.fold(tail, |tail, &head| self.cons(head, tail))
     }
-    /// A map; keys are distinct and in no particular order.
+    /// Builds a map; keys are distinct and in no particular order.
     fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term;
 }
 

@@ -1,29 +1,30 @@
-//! Reading the external term format from untrusted bytes.
+//! Decoder of the external term format, for untrusted bytes.
 
 use super::error::{DecodeError, DecodeErrorKind};
 use super::reader::{Atoms, Decoded, FunHead, Reader, RecordHead};
 use super::tag::{self, VERSION};
 use crate::term::{Map, NativeRecord, Term, Tuple};
 
-/// Options of reading.
+/// Options of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The atoms that may be read.
+    /// The policy for atoms.
     pub atoms: Atoms,
 }
 
 impl Options {
-    /// For bytes that this library, or a virtual machine, has written: their atoms have been made
-    /// before, so any number of them may be read.
+    /// Options for bytes written by this library or a virtual machine: their atoms exist, so any
+    /// number of them may be read.
     pub const TRUSTED: Self = Options {
         atoms: Atoms::New { limit: usize::MAX },
     };
 }
 
-/// Reads the term that the bytes are. O(size) plus the sorting of map keys, without recursion.
+/// Decodes a term. O(size) plus the sorting of map keys, not recursive.
 ///
 /// # Errors
-/// [`DecodeError`] if they are no term, if anything follows it, or if `options` forbid it.
+/// Returns a [`DecodeError`] if the bytes are no term, if further bytes follow, or if `options`
+/// forbid the term.
 pub fn decode(bytes: &[u8], options: Options) -> Result<Term, DecodeError> {
     let (term, length) = decode_first(bytes, options)?;
     if length < bytes.len() {
@@ -35,10 +36,10 @@ pub fn decode(bytes: &[u8], options: Options) -> Result<Term, DecodeError> {
     Ok(term)
 }
 
-/// Reads the term that the bytes begin with and returns it with its length in bytes.
+/// Decodes the term at the beginning of the bytes and returns it with its length in bytes.
 ///
 /// # Errors
-/// Like [`decode`], but bytes may follow the term.
+/// Like [`decode`], but further bytes may follow.
 pub fn decode_first(bytes: &[u8], options: Options) -> Result<(Term, usize), DecodeError> {
     let mut reader = Reader::new(bytes, options.atoms);
     if reader.byte()? != VERSION {
@@ -56,11 +57,11 @@ pub fn decode_first(bytes: &[u8], options: Options) -> Result<(Term, usize), Dec
     Ok((term, reader.position))
 }
 
-/// Reads the closure that the bytes begin with, although what it has captured cannot be read: that
-/// becomes one captured value, the binary of its bytes.
+/// Decodes the closure at the beginning of the bytes even if its captured values cannot be decoded:
+/// they become one captured value, the binary of their bytes.
 ///
 /// # Errors
-/// [`DecodeError`] if they begin with no closure, or one that is not complete.
+/// Returns a [`DecodeError`] if the bytes do not begin with a complete closure.
 pub fn decode_sealed_fun(bytes: &[u8], options: Options) -> Result<Term, DecodeError> {
     let mut reader = Reader::new(bytes, options.atoms);
     let version = reader.byte()?;
@@ -73,23 +74,23 @@ pub fn decode_sealed_fun(bytes: &[u8], options: Options) -> Result<Term, DecodeE
     Ok(Term::LocalFun(head.fun(vec![Term::binary(captured)])))
 }
 
-/// A compound term some of whose parts are still to be read.
+/// A compound term with parts still to be read.
 struct Frame {
-    /// The number of parts that are missing.
+    /// Number of missing parts.
     missing: usize,
-    /// The number of all parts.
+    /// Number of parts in all.
     parts: usize,
     /// Position of the tag, for errors.
     offset: usize,
     compound: Compound,
 }
 
-/// The use of the parts.
+/// The meaning of the parts.
 enum Compound {
     Tuple,
     /// The elements, then the tail.
     List,
-    /// Keys and values in turn.
+    /// Keys and values alternately.
     Map,
     Fun(Box<FunHead>),
     Record(Box<RecordHead>),
@@ -122,7 +123,7 @@ impl Decoder<'_, '_> {
         }
     }
 
-    /// Turns the parts of the innermost compound term into that term.
+    /// Builds the innermost compound term from its parts.
     fn finish_frame(&mut self) -> Decoded<()> {
         let Some(frame) = self.frames.pop() else {
             return Ok(());
@@ -168,7 +169,7 @@ impl Decoder<'_, '_> {
         Ok(Term::LocalFun(head.fun(free)))
     }
 
-    /// Reads a term without parts, or begins one with parts and returns nothing.
+    /// Reads a term without parts and returns it, or begins one with parts and returns `None`.
     fn term(&mut self) -> Decoded<Option<Term>> {
         let offset = self.reader.position;
         let reader = &mut *self.reader;
@@ -188,7 +189,8 @@ impl Decoder<'_, '_> {
             }
             tag => return reader.simple(tag, offset).map(Some),
         };
-        // Every part takes a byte at least, so a false count is found before it does harm.
+        // Every part takes at least a byte, so a false count is rejected before memory is
+        // allocated.
         if parts > reader.remaining() {
             return Err(reader.error(DecodeErrorKind::Truncated));
         }

@@ -1,4 +1,4 @@
-//! Writing the external term format.
+//! Encoder of the external term format.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::tag::{self, VERSION};
 use crate::term::Term;
 use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
-/// A part of a term is too large for the 32-bit lengths of the format.
+/// The error of a term with a part too large for the 32-bit lengths of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -18,7 +18,7 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// The name and the creation of a node, as identifiers carry them.
+/// Name and creation of a node, as in identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
     /// Name of the node, UTF-8.
@@ -27,21 +27,21 @@ pub struct Node<'a> {
     pub creation: u32,
 }
 
-/// The external form of a term, with its version byte. O(size), without recursion.
+/// Returns the external term format of a term, with version byte. O(size), not recursive.
 ///
 /// # Errors
-/// [`TooLarge`] if a binary, tuple, map or list has 2^32 bytes, elements or pairs, or more.
+/// Returns [`TooLarge`] if a binary, tuple, map or list has 2^32 or more bytes, elements or pairs.
 pub fn encode(term: &Term) -> Result<Vec<u8>, TooLarge> {
     let mut out = Vec::new();
     encode_into(term, &mut out)?;
     Ok(out)
 }
 
-/// Appends the external form of a term of any host, with its version byte. The pairs of maps stand
-/// in the order in which the term [shows them](TermRef::map_pairs). O(size), without recursion.
+/// Appends the external term format of a term of any host, with version byte. Pairs of maps are in
+/// the order in which the term [shows them](TermRef::map_pairs). O(size), not recursive.
 ///
-/// Identifiers of the running node are written under the name that they [show](Ident::local);
-/// [`encode_on_node`] writes them under another one.
+/// Identifiers of the running node are written with the node name in [their
+/// identity](Ident::local); [`encode_on_node`] writes another one.
 ///
 /// # Errors
 /// Like [`encode`]; part of the term may have been written then.
@@ -50,8 +50,8 @@ pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarg
     Writer::new(None, out).write(term)
 }
 
-/// Does what [`encode_into`] does, but writes identifiers of the running node under its name and
-/// creation at present. A virtual machine of that name reads them as its own.
+/// Like [`encode_into`], but writes identifiers of the running node with its present name and
+/// creation. A virtual machine of that name decodes them as its own.
 ///
 /// # Errors
 /// Like [`encode_into`].
@@ -64,26 +64,25 @@ pub fn encode_on_node<T: TermRef>(
     Writer::new(Some(node), out).write(term)
 }
 
-/// The work that remains, last first.
+/// Remaining work, kept on a stack.
 enum Job<T> {
     /// The elements of a tuple from `next` on, at least one.
     Elements { tuple: T, next: usize, arity: usize },
-    /// The rest of a list behind an element: more elements, or the tail.
+    /// The rest of a list after an element: more elements, or the tail.
     Rest(T),
     /// A key or a value of a map.
     Part(T),
     /// The captured values of a fun, or the values of a native record, from `next` on.
     Captured { of: T, next: usize },
-    /// The size of a fun, known when all of it is written.
+    /// The size of a fun, which is known when the whole fun is written.
     FunSize { start: usize },
 }
 
 struct Writer<'a, T> {
     jobs: Vec<Job<T>>,
-    /// Empty between maps.
+    /// Pairs of the current map; empty between maps.
     pairs: Vec<(T, T)>,
-    /// The node under which identifiers of the running node are written, if not under the one that
-    /// they show.
+    /// The node to write in identifiers of the running node, if not the one in their identity.
     node: Option<Node<'a>>,
     out: &'a mut Vec<u8>,
 }
@@ -133,7 +132,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
         Ok(())
     }
 
-    /// Writes a term as far as its first part.
+    /// Writes a term up to its first part.
     fn begin(&mut self, term: T) -> Result<(), TooLarge> {
         match term.kind() {
             Kind::Int(value) => push_int(value, self.out),
@@ -174,7 +173,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
         Ok(())
     }
 
-    /// Lists of bytes are written as strings, as the machine does it.
+    /// Begins a list. Lists of bytes are written as strings, as in the VM.
     fn begin_list(&mut self, list: T) -> Result<(), TooLarge> {
         let (mut count, mut only_bytes) = (0, true);
         let mut rest = list;
@@ -243,21 +242,21 @@ impl<'a, T: TermRef> Writer<'a, T> {
         })
     }
 
-    /// Begins the values within a fun or a native record, or writes them if they cannot be walked
-    /// in place.
+    /// Begins the values in a fun or a native record, or writes them if they cannot be walked in
+    /// place.
     fn begin_captured(&mut self, of: T, values: &[Term]) -> Result<(), TooLarge> {
         if of.captured_value(0).is_some() {
             self.jobs.push(Job::Captured { of, next: 0 });
             return Ok(());
         }
-        // This nests calls only once: these values are owned terms, and what is in those can be
+        // The recursion has depth one: the values are owned terms, whose own captured values can be
         // walked in place.
         let mut writer = Writer::new(self.node, self.out);
         values.iter().try_for_each(|value| writer.write(value))
     }
 }
 
-/// A length of 32 bits.
+/// Converts a length to 32 bits.
 fn length(length: usize) -> Result<u32, TooLarge> {
     u32::try_from(length).map_err(|_| TooLarge)
 }
@@ -324,7 +323,7 @@ fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) -> Result<(), TooLarg
     Ok(())
 }
 
-/// The node that an identifier is written under.
+/// Returns the node to write in an identifier.
 fn node_of<'a>(ident: Ident<'a>, running: Option<Node<'a>>) -> Node<'a> {
     running.filter(|_| ident.local).unwrap_or(Node {
         name: ident.node,
@@ -332,7 +331,7 @@ fn node_of<'a>(ident: Ident<'a>, running: Option<Node<'a>>) -> Node<'a> {
     })
 }
 
-/// The last `N` numbers of an identifier, with zeros in front if there are fewer.
+/// Returns the last `N` numbers of an identifier, with zeros in front if it has fewer.
 fn last_numbers<const N: usize>(ident: Ident<'_>) -> [u32; N] {
     let mut numbers = ident.numbers.iter().rev();
     let mut last: [u32; N] = std::array::from_fn(|_| numbers.next().copied().unwrap_or(0));
@@ -358,7 +357,7 @@ fn push_two_numbers(tag: u8, [first, second]: [u32; 2], node: Node<'_>, out: &mu
     }
 }
 
-/// The format has the least significant number first.
+/// Writes a reference. The format has the least significant number first.
 fn push_reference(ident: Ident<'_>, running: Option<Node<'_>>, out: &mut Vec<u8>) {
     let node = node_of(ident, running);
     out.push(tag::NEWER_REFERENCE);
@@ -406,7 +405,7 @@ fn push_fun(
             out.extend_from_slice(&index.to_be_bytes());
             out.extend_from_slice(&length(free.len())?.to_be_bytes());
             push_atom(module, out);
-            // The machine keeps these two as signed numbers.
+            // The VM keeps these two as signed numbers.
             push_int(i64::from(old_index as i32), out);
             push_int(i64::from(old_uniq as i32), out);
             push_pid(creator, running, out);

@@ -1,4 +1,4 @@
-//! The errors of bytes that are not a term.
+//! Errors of the decoder.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use crate::atom::AtomError;
 /// The reason why bytes are not a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The position in the input of the field or tag that is wrong.
+    /// Position in the input of the wrong field or tag.
     pub offset: usize,
-    /// The fault there.
+    /// The kind of fault.
     pub kind: DecodeErrorKind,
 }
 
-/// The faults of bytes that should be a term.
+/// Kinds of faults in encoded terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
     /// The first byte is not the version, 131.
     BadVersion,
-    /// A field reaches beyond the end.
+    /// A field extends beyond the end of the input.
     Truncated,
     /// Bytes follow the term.
     TrailingBytes,
-    /// No term begins with this tag.
+    /// The tag is unknown.
     UnknownTag(u8),
     /// A compressed term, which is not supported.
     Compressed,
-    /// A term that only the machine that wrote it can read.
+    /// A term that only the VM that wrote it can read.
     Local,
     /// The text of an atom is too long, or there is no room for another atom.
     Atom(AtomError),
@@ -41,7 +41,7 @@ pub enum DecodeErrorKind {
     BadFloat,
     /// The number of used bits of the last byte is impossible.
     BadBits,
-    /// A key is twice in a map.
+    /// A key occurs twice in a map.
     DuplicateKey,
     /// A reference without numbers or with too many.
     BadReference,

@@ -1,18 +1,20 @@
-//! Reading what has no parts: numbers, atoms, identifiers, bytes, and the heads of the rest.
+//! Decoder of terms without parts (numbers, atoms, identifiers, bytes) and of the heads of compound
+//! terms.
 
 use super::error::{DecodeError, DecodeErrorKind};
 use super::tag;
 use crate::atom::Atom;
 use crate::term::{Bits, ExternalFun, Float, Identifier, LocalFun, Term};
 
-/// The atoms that may be read. Atoms are never freed, so a stranger must not make them at will.
+/// The atoms that may be read. Atoms are never freed, so untrusted input must not create them
+/// without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atoms {
-    /// Only atoms that exist.
+    /// Only existing atoms.
     Existing,
-    /// Also up to this number of new ones in one term.
+    /// Existing atoms, and up to this number of new ones in one term.
     New {
-        /// The most that may be made.
+        /// Largest number of new atoms.
         limit: usize,
     },
 }
@@ -27,7 +29,7 @@ impl Default for Atoms {
 /// The result of reading a part of a term.
 pub(super) type Decoded<T> = Result<T, DecodeError>;
 
-/// The fields of a fun before its captured values.
+/// The fields of a fun that precede its captured values.
 pub(super) struct FunHead {
     pub(super) arity: u8,
     pub(super) uniq: [u8; 16],
@@ -36,7 +38,7 @@ pub(super) struct FunHead {
     pub(super) old_index: u32,
     pub(super) old_uniq: u32,
     pub(super) creator: Identifier,
-    /// The end of the fun, as the size field tells it.
+    /// End of the fun according to its size field.
     pub(super) end: usize,
 }
 
@@ -55,7 +57,7 @@ impl FunHead {
     }
 }
 
-/// The parts of a native record before the values of its fields.
+/// The fields of a native record that precede its values.
 pub(super) struct RecordHead {
     pub(super) module: Atom,
     pub(super) name: Atom,
@@ -63,11 +65,11 @@ pub(super) struct RecordHead {
     pub(super) fields: Vec<Atom>,
 }
 
-/// The input and how far it was read.
+/// The input and the position in it.
 pub(super) struct Reader<'b> {
     bytes: &'b [u8],
     pub(super) position: usize,
-    /// The number of atoms that may still be made; `None` if only existing ones may be read.
+    /// Number of atoms that may still be created; `None` if only existing ones may be read.
     new_atoms: Option<usize>,
 }
 
@@ -126,7 +128,7 @@ impl<'b> Reader<'b> {
         self.u32().map(|length| length as usize)
     }
 
-    /// A term without parts, whose tag was read at `offset`.
+    /// Reads a term without parts, whose tag was read at `offset`.
     pub(super) fn simple(&mut self, tag: u8, offset: usize) -> Decoded<Term> {
         let error = |kind| Err(DecodeError { offset, kind });
         Ok(match tag {
@@ -236,7 +238,7 @@ impl<'b> Reader<'b> {
         Atom::new(text).map_err(DecodeErrorKind::Atom)
     }
 
-    /// The creation in the identifiers of that tag: one byte in the older ones.
+    /// Reads the creation in an identifier with this tag: one byte in older ones.
     fn creation(&mut self, tag: u8) -> Decoded<u32> {
         match tag {
             tag::PID | tag::PORT | tag::REFERENCE | tag::NEW_REFERENCE => {
@@ -261,7 +263,7 @@ impl<'b> Reader<'b> {
         self.identifier(node, creation, &[high, low])
     }
 
-    /// The format has the least significant number first.
+    /// Reads a reference. The format has the least significant number first.
     fn reference(&mut self, tag: u8, offset: usize) -> Decoded<Identifier> {
         if tag == tag::REFERENCE {
             let (node, number) = (self.atom()?, self.u32()?);
@@ -305,7 +307,7 @@ impl<'b> Reader<'b> {
         }))
     }
 
-    /// The fields of a fun and the number of its captured values.
+    /// Reads the fields of a fun, and the number of its captured values.
     pub(super) fn fun_head(&mut self) -> Decoded<(FunHead, usize)> {
         let start = self.position;
         let end = start.saturating_add(self.length()?);
@@ -339,7 +341,7 @@ impl<'b> Reader<'b> {
         Ok((head, free))
     }
 
-    /// The parts of a native record before the values of its fields.
+    /// Reads the fields of a native record that precede its values.
     pub(super) fn record_head(&mut self) -> Decoded<RecordHead> {
         let count = self.length()?;
         let exported = match self.byte()? {
@@ -348,7 +350,8 @@ impl<'b> Reader<'b> {
             _ => return Err(self.error(DecodeErrorKind::BadRecord)),
         };
         let (module, name) = (self.atom()?, self.atom()?);
-        // Every name takes a byte at least, so a false count is found before it does harm.
+        // Every name takes at least a byte, so a false count is rejected before memory is
+        // allocated.
         if count > self.remaining() {
             return Err(self.error(DecodeErrorKind::Truncated));
         }
@@ -361,7 +364,8 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// A number of 32 bits in a fun, which is written as a term and may be meant signed or not.
+    /// Reads a number of 32 bits in a fun, which is encoded as a term and may be signed or
+    /// unsigned.
     fn fun_number(&mut self) -> Decoded<u32> {
         let offset = self.position;
         let tag = self.byte()?;
@@ -383,7 +387,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// A float in the older format: decimal text, filled up with zero bytes.
+/// Parses a float in the older format: decimal text, padded with zero bytes.
 fn text_float(bytes: [u8; 31]) -> Option<Float> {
     let text = bytes.split(|&byte| byte == 0).next()?;
     let text = std::str::from_utf8(text).ok()?.trim();

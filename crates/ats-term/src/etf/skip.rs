@@ -1,4 +1,4 @@
-//! Finding the end of a term without reading it.
+//! Search for the end of an encoded term without decoding it.
 
 use super::tag::{
     ATOM, ATOM_UTF8, BINARY, BIT_BINARY, EXPORT, FLOAT, INTEGER, LARGE_BIG, LARGE_TUPLE, LIST, MAP,
@@ -6,12 +6,11 @@ use super::tag::{
     SMALL_ATOM_UTF8, SMALL_BIG, SMALL_INTEGER, SMALL_TUPLE, STRING, V4_PORT,
 };
 
-/// Bytes that a float takes as text.
+/// Number of bytes of a float as text.
 const FLOAT_TEXT: usize = 31;
 
-/// The bytes behind the first term of these, which have no version byte in front. `None` if they
-/// begin with no term, or with one that is not complete. The content of the term is not checked.
-/// O(number of its parts), without recursion.
+/// Returns the bytes after the first term, which has no version byte; `None` if there is no
+/// complete term. The content of the term is not checked. O(number of its parts), not recursive.
 #[must_use]
 pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
     let mut terms = 1_u64;
@@ -67,7 +66,7 @@ pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
                 (rest, 1, 2 + 2 * fields as u64)
             }
             EXPORT => (rest, 0, 3),
-            // The size counts itself.
+            // The size includes itself.
             NEW_FUN => {
                 let (size, rest) = four(rest)?;
                 (rest, size.checked_sub(4)?, 0)
@@ -86,13 +85,13 @@ pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
     Some(bytes)
 }
 
-/// The bytes behind the name of a node, which is an atom.
+/// Returns the bytes after the name of a node, which is an atom.
 fn after_node(bytes: &[u8]) -> Option<&[u8]> {
     let is_atom = matches!(
         bytes.first()?,
         &(ATOM | ATOM_UTF8 | SMALL_ATOM | SMALL_ATOM_UTF8)
     );
-    // An atom has no parts, so this ends.
+    // An atom has no parts, so this recursion ends.
     is_atom.then(|| skip(bytes)).flatten()
 }
 

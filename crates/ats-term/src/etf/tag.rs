@@ -1,6 +1,6 @@
-//! The tags of the format, under the names of the format's specification without `_EXT`.
+//! Tags of the format, named as in its specification without `_EXT`.
 
-/// The byte every term begins with.
+/// Version byte, with which every encoded term begins.
 pub(super) const VERSION: u8 = 131;
 
 pub(super) const RECORD: u8 = 67;

@@ -1,7 +1,7 @@
-//! From an image to terms of another kind.
+//! Conversion of images to terms of another representation.
 //!
-//! A sink wants the parts of a term before the term, so the walk is in postorder. It keeps its own
-//! stack, since terms can be nested deeper than the machine stack.
+//! A sink takes the parts of a term before the term, so the walk is in postorder. It keeps its own
+//! stack, because terms can be nested deeper than the machine stack allows.
 
 use super::host::{Host, HostSink};
 use super::layout::{
@@ -10,28 +10,28 @@ use super::layout::{
 use super::object::Object;
 use super::view::{ImageRef, View, WHOLE};
 
-/// The stacks of a decoder. Keeping one for many calls saves their allocation.
+/// Stacks of a decoder, kept between calls to save their allocation.
 pub struct Scratch<T> {
     values: Vec<T>,
     frames: Vec<Frame>,
 }
 
-/// A tuple, list or map whose slots are being decoded. Finished values are on the stack of values.
-/// Those around the innermost one are on the stack of frames.
+/// A tuple, list or map whose slots are being decoded. Finished values are on the stack of values,
+/// outer frames on the stack of frames.
 struct Frame {
     tag: u8,
-    /// The slot to decode next, and where the slots of the box end.
+    /// The slot to decode next, and the end of the slots of the box.
     next: usize,
     end: usize,
-    /// The beginning of the values of this box.
+    /// Start of the values of this box on the stack of values.
     values: usize,
 }
 
-/// Stacks that grew beyond this many entries are given back after the call.
+/// Number of entries above which a stack is freed after the call.
 const KEEP: usize = 1 << 12;
 
 impl<T> Scratch<T> {
-    /// Empty stacks. Does not allocate.
+    /// Creates empty stacks. Does not allocate.
     pub const fn new() -> Self {
         Self {
             values: Vec::new(),
@@ -39,7 +39,7 @@ impl<T> Scratch<T> {
         }
     }
 
-    /// Gives back stacks that one huge term blew up. For after each use.
+    /// Frees stacks that a huge term has blown up. Meant to be called after each use.
     #[inline]
     pub fn tidy(&mut self) {
         if self.values.capacity().max(self.frames.capacity()) > KEEP {
@@ -63,7 +63,7 @@ impl<T> Default for Scratch<T> {
 
 /// Builds a whole object. O(size), no allocation besides those of the sink once `scratch` is warm.
 ///
-/// A caller that can build a tuple from words that are immediates should call
+/// A caller that can build a tuple directly from words of immediates should try
 /// [`all_immediate`](super::all_immediate) first.
 pub fn decode_object<H: Host, S: HostSink<H>>(
     object: Object<'_, H>,
@@ -74,7 +74,7 @@ pub fn decode_object<H: Host, S: HostSink<H>>(
 }
 
 /// Builds element `i` of an object, counted from 0. O(size of the element), O(1) if it is
-/// immediate. Panics if there is no such element.
+/// immediate. Panics if the object has no such element.
 pub fn decode_element<H: Host, S: HostSink<H>>(
     object: Object<'_, H>,
     i: usize,
@@ -131,8 +131,8 @@ pub fn decode<H: Host, S: HostSink<H>>(
     }
 }
 
-/// The elements of a tuple of nothing but immediates, which most tuples in objects are: no stack is
-/// needed to build it.
+/// Returns the elements of a tuple of immediates, like most tuples in objects: building it needs no
+/// stack.
 #[inline]
 fn flat_tuple<'a, H: Host>(term: ImageRef<'a, H>) -> Option<&'a [u64]> {
     let words = term.tuple()?.words();
@@ -142,7 +142,7 @@ fn flat_tuple<'a, H: Host>(term: ImageRef<'a, H>) -> Option<&'a [u64]> {
         .then_some(words)
 }
 
-/// The frame of a term that has slots.
+/// Returns the frame of a term that has slots.
 fn open<H: Host>(term: ImageRef<'_, H>, values: usize) -> Option<Frame> {
     if is_immediate(term.slot) {
         return None;
@@ -170,7 +170,7 @@ fn open<H: Host>(term: ImageRef<'_, H>, values: usize) -> Option<Frame> {
     })
 }
 
-/// A term without slots.
+/// Builds a term without slots.
 fn leaf<H: Host, S: HostSink<H>>(term: ImageRef<'_, H>, sink: &mut S) -> S::Term {
     match term.view() {
         View::Immediate(_) => sink.immediate(term.slot),

@@ -1,4 +1,4 @@
-//! The words of an image that is being built, and what they own.
+//! The words of an image under construction, and the resources that they own.
 
 use super::host::{Host, HostTag};
 use super::layout::header;
@@ -6,32 +6,31 @@ use super::object::Object;
 use super::owned::owned_box;
 use std::marker::PhantomData;
 
-/// The forms of the words of a draft.
+/// States of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unfinished,
     Object,
-    /// They belong to a record already.
+    /// The words belong to a record already.
     Taken,
 }
 
-/// Words that were built, on their way to the record that will hold them.
+/// Finished words, to be stored in a record.
 ///
-/// Code that takes the words takes the units of ownership they stand for (IMAGE-5). It must ensure
+/// Code that takes the words takes their units of ownership (IMAGE-5). It must ensure
 /// that [`release_all`](super::release_all) is called when the record dies.
 #[must_use = "the words may own resources, which leak unless a record takes them"]
 pub struct Built<'a, H> {
     words: &'a [u64],
-    /// [`OWNS`] and [`LIST`]. A whole word, since it is passed on through memory right after it was
-    /// made: a processor hands what was stored to a load of the same width only, and waits
-    /// otherwise.
+    /// The flags [`OWNS`] and [`LIST`]. A whole word, because it is stored and loaded again at
+    /// once: a processor forwards a store only to a load of the same width, and stalls otherwise.
     what: u64,
     host: PhantomData<H>,
 }
 
-/// The words own a resource.
+/// Flag of words that own a resource.
 const OWNS: u64 = 1;
-/// The words are those of an object list.
+/// Flag of the words of an object list.
 const LIST: u64 = 2;
 
 impl<'a, H: Host> Built<'a, H> {
@@ -55,7 +54,7 @@ impl<'a, H: Host> Built<'a, H> {
         self.what & LIST != 0
     }
 
-    /// The words: an object image, or an object list.
+    /// Returns the words: an object image, or an object list.
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
@@ -66,17 +65,18 @@ impl<'a, H: Host> Built<'a, H> {
     }
 }
 
-/// Words under construction. Their resources are released unless they are taken with
-/// [`take`](Draft::take).
+/// Words under construction. Their resources are released unless [`take`](Draft::take) hands them
+/// over.
 pub(super) struct Draft<H: Host> {
     pub(super) words: Vec<u64>,
-    /// Offsets of the boxes in `words` whose units of ownership (IMAGE-5) are still ours.
+    /// Offsets in `words` of the boxes whose units of ownership (IMAGE-5) still belong to the
+    /// draft.
     owned: Vec<usize>,
     state: State,
     host: PhantomData<H>,
 }
 
-/// Buffers with room for more entries than this are given back.
+/// Capacity in entries above which a buffer is freed.
 pub(super) const KEEP: usize = 1 << 13;
 
 impl<H: Host> Draft<H> {
@@ -89,7 +89,7 @@ impl<H: Host> Draft<H> {
         }
     }
 
-    /// Writes a host box with what `write` appends, unless it declines; returns whether it did not.
+    /// Writes a host box whose content `write` appends. Returns `false` if `write` declines.
     pub(super) fn write_host(
         &mut self,
         write: impl FnOnce(&mut Vec<u64>) -> Option<HostTag>,
@@ -105,7 +105,7 @@ impl<H: Host> Draft<H> {
         true
     }
 
-    /// Remembers that the box at `at` stands for a unit of ownership, if it does.
+    /// Records the box at `at` as owned, if its tag is an owning one.
     pub(super) fn note_owned(&mut self, tag: HostTag, at: usize) {
         if tag.owns() {
             self.owned.push(at);
@@ -116,19 +116,19 @@ impl<H: Host> Draft<H> {
         !self.owned.is_empty()
     }
 
-    /// Says that the words are an object now.
+    /// Marks the words as a complete object.
     pub(super) fn finish(&mut self) {
         self.state = State::Object;
     }
 
     pub(super) fn object(&self) -> Object<'_, H> {
-        // Not after `take`: the new holder of the words may release what they refer to.
+        // After `take`, the new holder of the words may release their resources.
         assert_eq!(self.state, State::Object, "image: no object here");
         Object::new(&self.words)
     }
 
     pub(super) fn take(&mut self) -> Built<'_, H> {
-        // Handing over the same words twice would let two records share one unit.
+        // Handing over the words twice would let two records share one unit.
         assert_eq!(self.state, State::Object, "image: no object to be taken");
         let owns = self.owns();
         self.owned.clear();
@@ -136,13 +136,14 @@ impl<H: Host> Draft<H> {
         Built::object(&self.words, owns)
     }
 
-    /// Gives back what was not taken, and begins anew.
+    /// Releases the resources of words that were not taken, and resets the draft.
     pub(super) fn discard(&mut self) {
-        // One at a time and popped first, so that a panic of the host cannot release a box twice.
+        // Boxes are popped before their release, so that a panic of the host cannot release one
+        // twice.
         while let Some(at) = self.owned.pop() {
             if let Some(host_box) = owned_box::<H>(&self.words, at) {
-                // SAFETY: IMAGE-5: a box in `owned` stands for a unit that was not taken, and the
-                // box has just been removed from the list.
+                // SAFETY: IMAGE-5: a box in `owned` holds a unit that was not taken, and the box
+                // was just removed from the list.
                 unsafe { H::release(host_box) };
             }
         }

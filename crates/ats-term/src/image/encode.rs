@@ -1,4 +1,4 @@
-//! From terms to an image.
+//! Conversion of terms to images.
 
 use super::draft::{Built, Draft, KEEP};
 use super::host::{HostKind, HostTerm};
@@ -9,12 +9,12 @@ use crate::Zeros;
 use crate::immediate::small_word;
 use crate::term_ref::Kind;
 
-/// The reason why there is no image of a term.
+/// The reason why a term has no image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoImage {
-    /// It is not a tuple, so it cannot be an object.
+    /// The term is not a tuple, so it cannot be an object.
     NotATuple,
-    /// It takes more words than it may.
+    /// The image would exceed its limit of words.
     TooLarge,
 }
 
@@ -32,33 +32,34 @@ impl std::error::Error for NoImage {}
 /// Builds the images of objects, one after the other.
 ///
 /// A builder keeps its buffers, so that a warm one does not allocate. Buffers that grew for one
-/// huge object are freed when the next object is begun. The builder owns what it built until
-/// [`take`] hands it over. An object that was not taken is released when the next one is begun or
-/// the builder is dropped. So an error, a panic or an abandoned object leaks nothing.
+/// huge object are freed when the next object begins. The builder owns its object until [`take`]
+/// hands it over. An object that was not taken is released when the next one begins or the builder
+/// is dropped. So an error, a panic or an abandoned object leaks nothing.
 ///
 /// [`take`]: ImageBuilder::take
 pub struct ImageBuilder<T: HostTerm> {
     pub(super) draft: Draft<T::Host>,
-    /// Boxes that the draft refers to but does not hold yet. The last is next.
+    /// Boxes that slots refer to but that are not written yet. The last is next.
     todo: Vec<Todo<T>>,
     sorter: MapSorter<T>,
     zeros: Zeros,
-    /// The number of the next map in those that the sorter recorded, within a key that holds maps.
+    /// Number of the next map among those that the sorter recorded, inside a key that contains
+    /// maps.
     next_map: Option<usize>,
-    /// The words that the draft may have, about, and whether it has come to their end. The cost of
-    /// sorting counts as words.
+    /// Approximate limit for the words of the draft; the flag is `true` once it is exceeded. The
+    /// cost of sorting counts as words.
     pub(super) most: usize,
     pub(super) is_too_large: bool,
 }
 
-/// A term whose box must be written, and the slot that refers to it; or, where the slot has
-/// [`MARK`], what `next_map` becomes.
+/// A term whose box must be written, and the slot that refers to it; or, if the slot has [`MARK`],
+/// the next value of `next_map`.
 struct Todo<T> {
     term: T,
     slot: usize,
 }
 
-/// No slot has this bit. The others are the number of a recorded map, or all of them are set.
+/// Flag that no slot has. The other bits are the number of a recorded map, or all set.
 const MARK: usize = 1 << (usize::BITS - 1);
 
 impl<T> Todo<T> {
@@ -71,8 +72,8 @@ impl<T> Todo<T> {
 }
 
 impl<T: HostTerm> ImageBuilder<T> {
-    /// A builder without buffers; does not allocate. `zeros` says which floats are one map key and
-    /// must be the same for all images that are compared with each other.
+    /// Creates a builder without buffers; does not allocate. `zeros` decides which floats are the
+    /// same map key, and must be equal for all images that are compared with each other.
     pub const fn new(zeros: Zeros) -> Self {
         Self {
             draft: Draft::new(),
@@ -86,15 +87,14 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 
     /// Builds the image of a tuple. O(n log n) at most, where n is the size of the term, and O(n)
-    /// if keys of maps are immediates, but for sorting them.
+    /// plus sorting if all map keys are immediates.
     pub fn encode_object(&mut self, object: T) -> Result<(), NoImage> {
         self.encode_object_within(object, usize::MAX)
     }
 
-    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if that takes
-    /// more than about `most` steps. Each word of the image is one step. Work of about the same
-    /// duration while the keys of maps are sorted is one step, too. Intended for callers that must
-    /// return quickly.
+    /// Like [`encode_object`](ImageBuilder::encode_object), but gives up after about `most` steps.
+    /// A step is a word of the image, or a similar amount of work while map keys are sorted.
+    /// Intended for callers that must return quickly.
     pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
             return Err(NoImage::NotATuple);
@@ -111,13 +111,13 @@ impl<T: HostTerm> ImageBuilder<T> {
         Ok(())
     }
 
-    /// The object that was built last. Panics if there is none, or if it was taken.
+    /// Returns the object that was built last. Panics if there is none, or if it was taken.
     pub fn object(&self) -> Object<'_, T::Host> {
         self.draft.object()
     }
 
-    /// The number of steps since the object was begun, as
-    /// [`encode_object_within`](ImageBuilder::encode_object_within) counts them.
+    /// Returns the number of steps since the object was begun, counted as in
+    /// [`encode_object_within`](ImageBuilder::encode_object_within).
     pub fn steps(&self) -> usize {
         self.draft.words.len().saturating_add(self.sorter.work)
     }
@@ -127,13 +127,13 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.owns()
     }
 
-    /// Hands over what was built. The words stay where they are until the builder is used again.
-    /// Panics if there is nothing, or if it was taken already.
+    /// Hands over the object. The words stay in place until the builder is used again. Panics if
+    /// there is no object, or if it was taken already.
     pub fn take(&mut self) -> Built<'_, T::Host> {
         self.draft.take()
     }
 
-    /// Gives back what was built and not taken.
+    /// Releases an object that was built but not taken.
     pub fn discard(&mut self) {
         self.draft.discard();
         self.todo.clear();
@@ -144,12 +144,12 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.is_too_large = false;
     }
 
-    /// Does what [`discard`](ImageBuilder::discard) does, if there is something to be given back:
-    /// resources, or buffers that one huge object blew up. For after each use, so that a builder
-    /// that is kept keeps nothing alive.
+    /// Does a [`discard`](ImageBuilder::discard) if the builder holds resources, or buffers that a
+    /// huge object has blown up. Meant to be called after each use, so that a cached builder keeps
+    /// nothing alive.
     #[inline]
     pub fn tidy(&mut self) {
-        // The other buffers have at most about as many entries as there were words.
+        // The other buffers have hardly more entries than there were words.
         let is_large = self.draft.words.capacity() > KEEP || self.sorter.bytes() > 8 * KEEP;
         if is_large || self.draft.owns() {
             self.discard_all();
@@ -161,16 +161,17 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.discard();
     }
 
-    /// The same builder for terms of another type of the same host, with the buffer of its words.
+    /// Returns the builder for terms of another type of the same host, with its buffer of words.
     ///
-    /// A builder of borrowed terms is bound to their lifetime; this lets a long-lived place keep
-    /// the buffer: park it as `ImageBuilder<&'static Term>`, recycle it for each call.
+    /// A builder of borrowed terms is bound to their lifetime; this lets a long-lived variable keep
+    /// the buffer: store it as `ImageBuilder<&'static Term>`, and recycle it for each call.
     pub fn recycle<U: HostTerm<Host = T::Host>>(mut self) -> ImageBuilder<U> {
         self.draft.discard();
         self.with_terms()
     }
 
-    /// The same builder for terms of another type of the same host, with what it has built.
+    /// Returns the builder for terms of another type of the same host, with the object it has
+    /// built.
     pub fn with_terms<U: HostTerm<Host = T::Host>>(self) -> ImageBuilder<U> {
         ImageBuilder {
             draft: self.draft,
@@ -178,8 +179,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes the boxes that are still to be written, each followed by everything below it
-    /// (IMAGE-2).
+    /// Writes the pending boxes, each followed by everything below it (IMAGE-2).
     pub(super) fn write_todo(&mut self) {
         while let Some(Todo { term, slot }) = self.todo.pop() {
             if slot & MARK != 0 {
@@ -193,15 +193,15 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Returns `true` if the draft may have this number of words more. Once it may not, the draft
-    /// is not finished.
+    /// Returns `true` if the draft may grow by this number of words. After a refusal, the draft is
+    /// not finished.
     #[inline]
     fn has_room(&mut self, words: usize) -> bool {
         self.is_too_large |= self.steps().saturating_add(words) > self.most;
         !self.is_too_large
     }
 
-    /// Fills `slot` with a term: at once if it is immediate, else when its turn comes.
+    /// Fills `slot` with a term: at once if it is immediate, else when its box is written.
     pub(super) fn fill(&mut self, slot: usize, term: T) {
         match term.immediate() {
             Some(word) => self.draft.words[slot] = word,
@@ -223,7 +223,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes the box of a term and lets `slot` refer to it.
+    /// Writes the box of a term and makes `slot` refer to it.
     fn write_box(&mut self, term: T, slot: usize) {
         self.draft.words[slot] = box_slot(self.draft.words.len());
         match term.kind() {
@@ -297,8 +297,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.todo[mark..].reverse();
     }
 
-    /// Writes a map that is in no key of another, or in one that was not sorted because it is the
-    /// only one that is no immediate.
+    /// Writes a map that is outside all map keys, or in a key that was not sorted because it was
+    /// the only one that is no immediate.
     fn write_unrecorded_map(&mut self, map: T, len: usize) {
         let left = self.most.saturating_sub(self.steps());
         if self.sorter.sort(map, self.zeros, left).is_none() {
@@ -311,7 +311,7 @@ impl<T: HostTerm> ImageBuilder<T> {
             let (key, _) = self.sorter.pairs()[i];
             match has_maps {
                 false => self.push(key),
-                // This tells where the maps in the key find how they are sorted.
+                // The mark leads to the sorted order of the maps in the key.
                 true => self.push_marked(key, self.sorter.key_mark(i)),
             }
         }
@@ -323,7 +323,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes a map in a key of another, the keys of which were sorted together with that one.
+    /// Writes a map inside a map key; its keys were sorted together with those of the outer map.
     fn write_recorded_map(&mut self, map: T, number: usize) {
         let (pairs, end) = self.sorter.recorded.map(number);
         for i in pairs.clone() {
@@ -348,8 +348,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.words.extend([header(FLOAT, 1), value.to_bits()]);
     }
 
-    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small
-    /// (IMAGE-4).
+    /// Writes an integer of 64 bits for `slot`: into the slot itself if it is small (IMAGE-4).
     pub(super) fn write_integer(&mut self, slot: usize, value: i64) {
         match small_word(value) {
             Some(word) => self.draft.words[slot] = word,
@@ -357,7 +356,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Writes an integer of any size where `slot` refers to. The magnitude may have leading zeros.
+    /// Writes an integer of any size for `slot`. The magnitude may have leading zeros.
     pub(super) fn write_big(&mut self, slot: usize, negative: bool, magnitude: &[u8]) {
         match super::view::i64_of_big(negative, strip(magnitude)) {
             Some(value) => self.write_integer(slot, value),
@@ -392,7 +391,7 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 }
 
-/// A magnitude without its leading zeros.
+/// Removes the leading zeros of a magnitude.
 fn strip(magnitude: &[u8]) -> &[u8] {
     let len = magnitude
         .iter()

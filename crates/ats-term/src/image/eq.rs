@@ -11,10 +11,10 @@ use crate::Zeros;
 
 /// Returns `true` if two objects are the same term (`=:=`); `zeros` is the rule for 0.0 and -0.0.
 ///
-/// O(smaller size), no allocation, no recursion. Equal words are equal terms, so most calls end
-/// with a `memcmp`. Otherwise the images are compared box by box: by IMAGE-2 and IMAGE-3 the images
-/// of equal terms have the same boxes in the same order, although not always at the same offsets,
-/// because a host need not keep equal terms in equally many words.
+/// O(smaller size), no allocation, no recursion. Equal words are equal terms, so for most calls a
+/// `memcmp` suffices. Otherwise the images are compared box by box: by IMAGE-2 and IMAGE-3 the
+/// images of equal terms have the same boxes in the same order, although not always at the same
+/// offsets, because a host may use different numbers of words for equal terms.
 pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bool {
     let (a, b) = (a.words(), b.words());
     if a == b {
@@ -38,17 +38,15 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
 /// Returns `true` if two terms, of the same or of different images, are the same term (`=:=`);
 /// `zeros` is the rule for 0.0 and -0.0.
 ///
-/// O(smaller size), no allocation, no recursion. By IMAGE-2 the boxes of a term stand side by side,
-/// so the walk is that of [`image_eq`]; it ends when all boxes have been compared that slots
-/// referred to.
+/// O(smaller size), no allocation, no recursion. By IMAGE-2 the boxes of a term are contiguous, so
+/// the walk is that of [`image_eq`]; it ends when all boxes that slots refer to have been compared.
 pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> bool {
     let mut left = usize::MAX;
     term_eq_within(a, b, zeros, &mut left).expect("image: no limit")
 }
 
-/// Does what [`term_eq`] does, but gives up and returns `None` when that takes more than about
-/// `left` steps. For callers that must not work for long. Takes the steps from `left`. A step is a
-/// box, or 8 words, and takes up to 10 ns.
+/// Like [`term_eq`], but gives up after about `left` steps and returns `None`. Subtracts its steps
+/// from `left`. For callers with limited time. A step is a box, or 8 words, and takes up to 10 ns.
 pub fn term_eq_within<H: Host>(
     a: ImageRef<'_, H>,
     b: ImageRef<'_, H>,
@@ -89,17 +87,17 @@ pub fn term_eq_within<H: Host>(
     Some(true)
 }
 
-/// The number of words that are one step.
+/// Number of words that count as one step.
 const WORDS_PER_STEP: usize = 8;
 
-/// Takes steps; `None` if there are not so many.
+/// Takes steps; returns `None` if fewer are left.
 #[inline]
 fn spend(steps: usize, left: &mut usize) -> Option<()> {
     *left = left.checked_sub(steps)?;
     Some(())
 }
 
-/// Does what [`same_box`] does, within so many steps.
+/// Like [`same_box`], with a limit of steps.
 #[inline]
 fn same_box_within<H: Host>(
     a: RawBox<'_>,
@@ -115,13 +113,13 @@ fn same_box_within<H: Host>(
     Some(same_box::<H>(a, b, zeros))
 }
 
-/// The place of the first box that a slot refers to.
+/// Returns the offset of the first box that a slot refers to.
 fn first_box(slots: &[u64]) -> Option<usize> {
     let slot = slots.iter().find(|slot| !is_immediate(**slot));
     slot.map(|slot| slot_offset(*slot))
 }
 
-/// The number of slots that refer to boxes.
+/// Counts the slots that refer to boxes.
 fn count_boxes(slots: &[u64]) -> usize {
     slots.iter().filter(|slot| !is_immediate(**slot)).count()
 }
@@ -133,7 +131,7 @@ struct RawBox<'a> {
 }
 
 impl<'a> RawBox<'a> {
-    /// The box of a term that has one.
+    /// Returns the box of a term that has one.
     fn of<H: Host>(term: ImageRef<'a, H>) -> Self {
         Self::at(term.words, slot_offset(term.slot))
     }
@@ -155,7 +153,7 @@ impl<'a> RawBox<'a> {
     }
 }
 
-/// Returns `true` if two boxes are equal, given that the boxes they refer to will be compared too.
+/// Returns `true` if two boxes are equal, provided that the boxes they refer to are compared, too.
 fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
     match (a.tag(), b.tag()) {
         (TUPLE | LIST | MAP, _) => a.header == b.header && same_slots(a.content, b.content),
@@ -176,8 +174,8 @@ fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
     }
 }
 
-/// Slots are equal if they are the same immediate or both boxes: which box they mean follows from
-/// the order of the boxes (IMAGE-2), which the lockstep compares.
+/// Compares slots: equal are the same immediates, and any two boxes, because the order of the boxes
+/// (IMAGE-2), which the lockstep compares, determines which box a slot refers to.
 fn same_slots(a: &[u64], b: &[u64]) -> bool {
     a.iter()
         .zip(b)

@@ -1,4 +1,4 @@
-//! The form of a value, which its first word tells.
+//! The form of a value, encoded in its first word.
 //!
 //! ```text
 //!  object            the slots of its elements, then their boxes
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper:
-//! it is the value of a counter that may change while the value is read, so it is for the owner of
-//! the value to load it. No slot has the low bits of these tags, so no object begins like one of
-//! the others.
+//! it is the value of a counter that may change while the value is read, so only the owner of the
+//! value loads it. No slot has the low bits of these tags, so an object never begins like another
+//! form.
 
 use super::layout::{COUNTED, LARGE, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
 
-/// The forms of the words of a value.
+/// Forms of the words of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An image.
@@ -24,14 +24,14 @@ pub enum Form {
     Packed,
     /// An [`ObjectList`](super::ObjectList).
     List,
-    /// After this word comes the image of an object, of which this element is a counter.
+    /// An image after this word, in which this element is a counter.
     Counted(usize),
-    /// The objects are not in the value; the words after this one tell its owner where they are.
+    /// Objects kept elsewhere; the words after this one tell the owner where.
     Large,
 }
 
 impl Form {
-    /// The form of a value that begins with this word.
+    /// Returns the form of a value that begins with this word.
     #[inline]
     pub fn of(first: u64) -> Form {
         // Slots end in 10 or 11.
@@ -48,7 +48,8 @@ impl Form {
     }
 }
 
-/// The first word of a value that is an object with a counter as element `index`, counted from 0.
+/// Returns the first word of a value that is an object with a counter as element `index`, counted
+/// from 0.
 pub const fn counted_word(index: usize) -> u64 {
     header(COUNTED, index)
 }
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(Form::of(counted_word(1)), Form::Counted(1));
         assert_eq!(Form::of(LARGE_WORD), Form::Large);
         assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
-        // Behind the tag of the other one is a stream of any bytes.
+        // The tag PACKED is followed by a stream of arbitrary bytes.
         assert_eq!(Form::of(!0 << 8 | u64::from(PACKED)), Form::Packed);
     }
 }

@@ -1,10 +1,10 @@
-//! The host: the system that owns the terms that an image cannot spell out.
+//! The host: the system that owns terms which an image only refers to.
 //!
-//! Pids, ports and references of other nodes, funs, references, and binaries too large to copy mean
-//! something only where they come from. The image keeps them as words of their host, and asks the
-//! host whenever it needs to know more. The Erlang VM is one host, [`Term`](crate::Term)s of a Rust
-//! program have another, [`TermHost`](super::TermHost). A host is a type without values: what it
-//! must remember is global to the process, as the VM is.
+//! Pids, ports and references of other nodes, funs, references, and binaries too large to copy are
+//! meaningful only in the system they come from. The image keeps them as words of that host, and
+//! asks the host about them. The Erlang VM is one host; [`TermHost`](super::TermHost) is the host
+//! of [`Term`](crate::Term)s in a Rust program. A host is a type without values: its state is
+//! global to the process, as the VM is.
 
 use super::layout::{HOST, HOST_OWNING};
 use crate::term_ref::{FunIdent, Ident, Opaque, TermRef, TermSink};
@@ -16,14 +16,14 @@ use std::marker::PhantomData;
 pub struct HostTag(u8);
 
 impl HostTag {
-    /// The tag of boxes without resources. `number` is below 64 (else it panics, at compile time in
-    /// a constant).
+    /// Returns the tag of boxes without resources. `number` is below 64 (else it panics, at compile
+    /// time in a constant).
     pub const fn plain(number: u8) -> Self {
         assert!(number < HOST_OWNING - HOST);
         Self(HOST + number)
     }
 
-    /// The tag of boxes that each own a resource, which [`Host::release`] gives back.
+    /// Returns the tag of boxes that each own a resource, which [`Host::release`] gives up.
     /// `number` is below 64 (else it panics, at compile time in a constant).
     pub const fn owning(number: u8) -> Self {
         assert!(number < HOST_OWNING - HOST);
@@ -35,12 +35,12 @@ impl HostTag {
         self.0 >= HOST_OWNING
     }
 
-    /// The tag as it stands in the header.
+    /// Returns the tag as in the header.
     pub const fn byte(self) -> u8 {
         self.0
     }
 
-    /// The tag of a header, if it is one of the host.
+    /// Returns the tag of a header, if it belongs to a host box.
     pub(super) const fn from_byte(byte: u8) -> Option<Self> {
         if byte >= HOST { Some(Self(byte)) } else { None }
     }
@@ -48,8 +48,8 @@ impl HostTag {
 
 /// A box that only the host `H` understands, inside an image.
 ///
-/// Only this module makes one, out of an image that holds it. So code that has a `HostBox` may rely
-/// on two facts: the words are those that the [`HostTerm`] of this host wrote, and the resource is
+/// Only this module makes one, from an image that contains it. So code with a `HostBox` can rely on
+/// two facts: the words are those that the [`HostTerm`] of this host wrote, and the resource is
 /// alive as long as the borrow.
 pub struct HostBox<'a, H> {
     tag: HostTag,
@@ -66,12 +66,12 @@ impl<'a, H> HostBox<'a, H> {
         }
     }
 
-    /// The tag that the host gave the box.
+    /// Returns the tag that the host gave the box.
     pub fn tag(self) -> HostTag {
         self.tag
     }
 
-    /// The words that the host wrote.
+    /// Returns the words that the host wrote.
     pub fn words(self) -> &'a [u64] {
         self.words
     }
@@ -92,10 +92,10 @@ impl<H> fmt::Debug for HostBox<'_, H> {
     }
 }
 
-/// The kinds of host boxes.
+/// Kinds of host boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
-    /// A bitstring of that many bits.
+    /// A bitstring of this many bits.
     Bits(usize),
     /// A process identifier.
     Pid,
@@ -107,19 +107,19 @@ pub enum HostKind {
     LocalFun,
     /// `fun M:F/A`.
     ExternalFun,
-    /// A term that is seen through the external term format only.
+    /// A term visible only through the external term format.
     Opaque,
 }
 
-/// The questions that an image asks about the words of its host.
+/// The operations that images need from their host.
 ///
-/// All functions may be called from any thread. The `with_*` functions lend what may exist only
-/// during the call; calling one on a box of another kind is a bug of the caller and may panic.
+/// All functions may be called from any thread. The `with_*` functions lend data that may exist
+/// only during the call; calling one on a box of another kind is a bug of the caller and may panic.
 pub trait Host: Copy + 'static {
-    /// The terms that the host has by itself.
+    /// Terms of the host outside of images.
     type Term<'a>: HostTerm<Host = Self>;
 
-    /// The kind of a box.
+    /// Returns the kind of a box.
     fn kind(host_box: HostBox<'_, Self>) -> HostKind;
 
     /// Lends the bytes of a bitstring; the unused low bits of the last byte are zero.
@@ -131,7 +131,7 @@ pub trait Host: Copy + 'static {
     /// Lends the identity of a fun.
     fn with_fun<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
 
-    /// Lends what is known of an opaque term.
+    /// Lends the known facts about an opaque term.
     fn with_opaque<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Opaque<'_>) -> R) -> R;
 
     /// Lends the text of the atom with this slot.
@@ -140,59 +140,61 @@ pub trait Host: Copy + 'static {
     /// Lends the identity of the local pid or port with this slot.
     fn with_local<R>(slot: u64, f: impl FnOnce(Ident<'_>) -> R) -> R;
 
-    /// Returns `true` if two boxes are the same term (`=:=`). Boxes with equal words always are.
+    /// Returns `true` if two boxes are the same term (`=:=`). Boxes with equal words always are the
+    /// same.
     fn same(a: HostBox<'_, Self>, b: HostBox<'_, Self>) -> bool;
 
     /// Adds one unit of ownership to the resource of an owning box, for a copy of its words.
     fn retain(host_box: HostBox<'_, Self>);
 
-    /// About how many bytes of memory the resource of an owning box keeps from being used, to be
-    /// given back with the last unit of ownership. If the host cannot know, what it takes for
-    /// likely.
+    /// Returns the approximate number of bytes that the resource of an owning box keeps allocated,
+    /// and that the last unit of ownership frees. A host that cannot know returns an estimate.
     fn kept_bytes(host_box: HostBox<'_, Self>) -> usize;
 
-    /// The address of the resource of an owning box: boxes with the same one keep the same memory
-    /// from being used.
+    /// Returns the address of the resource of an owning box: boxes with the same address keep the
+    /// same memory allocated.
     fn resource(host_box: HostBox<'_, Self>) -> u64 {
         host_box.words()[0]
     }
 
-    /// Gives back one unit of ownership of an owning box.
+    /// Gives up one unit of ownership of an owning box.
     ///
     /// # Safety
-    /// The caller owns a unit, and no code uses these words after the call (IMAGE-5 of the
+    /// The caller must own a unit, and no code may use these words after the call (IMAGE-5 of the
     /// [module](super)).
     unsafe fn release(host_box: HostBox<'_, Self>);
 }
 
-/// A term that can be put in an image: it knows how its host keeps what the image cannot spell out.
+/// A term that can be written to an image: it knows how its host stores terms which an image only
+/// refers to.
 ///
 /// # Safety
-/// What the `write_*` functions append under a tag must be what [`Host`] expects under that tag:
-/// the host may follow pointers it finds there. An owning tag hands exactly one unit of ownership
-/// to the image. All slots that [`TermRef::immediate`] gives are understood by `Host`.
+/// The words that the `write_*` functions append under a tag must be those that [`Host`] expects
+/// under that tag: the host may follow pointers in them. An owning tag transfers exactly one unit
+/// of ownership to the image. `Host` must understand all slots that [`TermRef::immediate`] returns.
 pub unsafe trait HostTerm: TermRef {
     /// The host of the term.
     type Host: Host;
 
-    /// Bitstrings of more bits than this are offered to the host.
+    /// Number of bits above which a bitstring is offered to the host.
     const LARGE_BITS: usize = 8 * 1024;
 
     /// Appends the words of a pid, port, reference or fun that is not immediate, or of an opaque
     /// term, and returns the tag of its box. `kind` is never [`HostKind::Bits`].
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag;
 
-    /// Appends the words of a large bitstring and returns the tag of its box, or appends nothing
-    /// and returns `None` if its bytes shall be copied to the image.
+    /// Appends the words of a large bitstring and returns the tag of its box. Returns `None`, and
+    /// appends nothing, if the image should copy the bytes.
     fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag>;
 }
 
-/// A [`TermSink`] that can build the terms in the boxes of host `H`.
+/// A [`TermSink`] that can build terms from the boxes of host `H`.
 pub trait HostSink<H: Host>: TermSink {
-    /// The term in a host box.
+    /// Builds the term in a host box.
     fn host_box(&mut self, host_box: HostBox<'_, H>) -> Self::Term;
 
-    /// A tuple of immediates, given by their words. Sinks whose terms are words may copy them.
+    /// Builds a tuple of immediates, given by their words. A sink whose terms are words may copy
+    /// them.
     fn tuple_of_immediates(&mut self, words: &[u64]) -> Self::Term {
         let elements: Vec<_> = words.iter().map(|word| self.immediate(*word)).collect();
         self.tuple(&elements)

@@ -1,4 +1,4 @@
-//! The bits of slots and headers; see the [module](super) for the picture.
+//! Bits of slots and headers; see the [module](super) for the picture.
 
 /// Tag of a tuple box.
 pub(super) const TUPLE: u8 = 0x01;
@@ -8,26 +8,25 @@ pub(super) const LIST: u8 = 0x02;
 pub(super) const MAP: u8 = 0x03;
 /// Tag of a float box.
 pub(super) const FLOAT: u8 = 0x04;
-/// Tag of an integer that is not a small one.
+/// Tag of a box for an integer that is not small.
 pub(super) const BIG: u8 = 0x05;
 /// Tag of a bitstring box.
 pub(super) const BITS: u8 = 0x06;
 /// Tag of the word before each object of an object list. No slot has these low bits, so the first
-/// word tells a list from an object.
+/// word distinguishes a list from an object.
 pub(super) const OBJECT: u8 = 0x08;
 /// Tag of the first word of a value that is an object with a [counter](super::form).
 pub(super) const COUNTED: u8 = 0x0C;
-/// Tag of the first word of a [packed](super::packed) object, which the stream follows in the same
-/// word.
+/// Tag of the first word of a [packed](super::packed) object whose stream begins in the same word.
 pub(super) const PACKED: u8 = 0x10;
-/// Tag of the first word of a packed object whose stream follows in `n` words of its own, and then
-/// come host boxes.
+/// Tag of the first word of a packed object whose stream takes the next `n` words, followed by host
+/// boxes.
 pub(super) const PACKED_WITH: u8 = 0x14;
 /// Tag of the first word of a value whose objects are kept elsewhere.
 pub(super) const LARGE: u8 = 0x18;
-/// The lowest tag of the host.
+/// The lowest tag of host boxes.
 pub(super) const HOST: u8 = 0x80;
-/// The lowest tag of the host whose box owns a resource.
+/// The lowest tag of host boxes that own a resource.
 pub(super) const HOST_OWNING: u8 = 0xC0;
 
 const BOX_BITS: u64 = 0b10;
@@ -37,42 +36,42 @@ pub(super) const fn is_immediate(slot: u64) -> bool {
     slot & 0b11 == 0b11
 }
 
-/// The slot of the box at `offset`.
+/// Returns the slot of the box at `offset`.
 pub(super) const fn box_slot(offset: usize) -> u64 {
     (offset as u64) << 2 | BOX_BITS
 }
 
-/// The offset in the slot of a box.
+/// Returns the offset in the slot of a box.
 pub(super) const fn slot_offset(slot: u64) -> usize {
     debug_assert!(slot & 0b11 == BOX_BITS);
     (slot >> 2) as usize
 }
 
-/// A header word.
+/// Returns a header word.
 pub(super) const fn header(tag: u8, n: usize) -> u64 {
     (n as u64) << 8 | tag as u64
 }
 
-/// The tag of a header.
+/// Returns the tag of a header.
 pub(super) const fn header_tag(header: u64) -> u8 {
     header as u8
 }
 
-/// The `n` of a header.
+/// Returns the `n` of a header.
 pub(super) const fn header_n(header: u64) -> usize {
     (header >> 8) as usize
 }
 
-/// Number of elements of the object with this image. O(number of elements).
+/// Returns the number of elements of the object with this image. O(number of elements).
 ///
-/// The slots of the elements end where the first box begins (IMAGE-1), and it is the first slot of
-/// a box that refers to it (IMAGE-2). Without a box there is nothing but slots.
+/// The slots of the elements end where the first box begins (IMAGE-1), and the first slot that
+/// refers to a box refers to that one (IMAGE-2). Without boxes, all words are slots.
 pub(super) fn arity(object: &[u64]) -> usize {
     let of_box = object.iter().find(|slot| !is_immediate(**slot));
     of_box.map_or(object.len(), |slot| slot_offset(*slot))
 }
 
-/// Number of words between the header of a box and the next header.
+/// Returns the number of words between the header of a box and the next header.
 pub(super) const fn content_words(header: u64) -> usize {
     let n = header_n(header);
     match header_tag(header) {
@@ -84,7 +83,7 @@ pub(super) const fn content_words(header: u64) -> usize {
     }
 }
 
-/// The beginning of the boxes of an object, of a packed one, or of an object list.
+/// Returns the offset of the first box of an object, packed or not, or of an object list.
 fn boxes_begin(words: &[u64]) -> usize {
     match words.first().copied().map(header_tag) {
         Some(OBJECT | PACKED_WITH) => 0,
@@ -93,16 +92,17 @@ fn boxes_begin(words: &[u64]) -> usize {
     }
 }
 
-/// The offsets of all boxes of an object, packed or not, or of an object list, in order. O(number
-/// of elements and boxes). Of a packed object, its stream (as one box) and the boxes of the host.
+/// Returns the offsets of all boxes of an object, packed or not, or of an object list, in order.
+/// O(number of elements and boxes). For a packed object these are its stream (as one box) and its
+/// host boxes.
 pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
     boxes_from(words, boxes_begin(words))
 }
 
-/// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words
-/// end.
+/// Returns the offsets of the boxes from `at` on, which must be the start of a box or of an object
+/// of a list, or the end of the words.
 ///
-/// IMAGE-1 says that one header follows the content of the other. O(number of boxes).
+/// By IMAGE-1, each header follows the content of the box before. O(number of boxes).
 pub(super) fn boxes_from(words: &[u64], mut at: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         loop {
@@ -129,7 +129,7 @@ pub(super) fn push_bytes(words: &mut Vec<u64>, bytes: &[u8]) {
     }
 }
 
-/// The first `len` bytes of words written by [`push_bytes`].
+/// Returns the first `len` bytes of words written by [`push_bytes`].
 pub(super) fn bytes_of(words: &[u64], len: usize) -> &[u8] {
     assert!(len <= size_of_val(words), "image: bytes beyond the box");
     // SAFETY: the pointer and the length stay within `words` (asserted above), every byte of which

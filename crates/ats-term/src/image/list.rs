@@ -4,9 +4,9 @@
 //!  OBJECT n=4 | object of 4 words | OBJECT n=9 | object of 9 words | ...
 //! ```
 //!
-//! The objects, images or packed, stand one after the other, each relative to its own start, so
-//! that appending and removing copy words and change none. This is good for the few objects a key
-//! usually has; a key with very many of them pays O(size of all) for each change.
+//! The objects, as images or packed, follow each other, each relative to its own start, so that
+//! appending and removing only copy words. This suits the few objects that a key usually has; a key
+//! with very many of them pays O(size of all) for each change.
 
 use super::draft::Built;
 use super::draft::KEEP;
@@ -23,11 +23,11 @@ pub struct ObjectList<'a, H> {
 }
 
 impl<'a, H: Host> ObjectList<'a, H> {
-    /// The list whose words are `words`. O(1).
+    /// Wraps the words of a list. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what an [`ObjectListBuilder`] for host `H` built, and the resources
-    /// that its host boxes own are not released while `'a` lasts.
+    /// The words must be a copy of words that an [`ObjectListBuilder`] for host `H` built, and the
+    /// resources that its host boxes own must not be released during `'a`.
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
         Self {
             words,
@@ -35,17 +35,17 @@ impl<'a, H: Host> ObjectList<'a, H> {
         }
     }
 
-    /// The words of the list.
+    /// Returns the words of the list.
     pub fn words(self) -> &'a [u64] {
         self.words
     }
 
-    /// Returns `true` if there is no object. O(1).
+    /// Returns `true` if the list is empty. O(1).
     pub fn is_empty(self) -> bool {
         self.words.is_empty()
     }
 
-    /// The objects in order. Counting them all is O(number of objects).
+    /// Returns the objects in order. Counting them all is O(number of objects).
     pub fn iter(self) -> Objects<'a, H> {
         Objects {
             words: self.words,
@@ -90,12 +90,12 @@ impl<'a, H: Host> Iterator for Objects<'a, H> {
     }
 }
 
-/// Builds object lists, one after the other. Keeps its buffer.
+/// A builder of object lists, which keeps its buffer.
 ///
-/// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
+/// A list that is not taken is released, as in [`ImageBuilder`](super::ImageBuilder).
 pub struct ObjectListBuilder<H: Host> {
     words: Vec<u64>,
-    /// `true` if `words` stands for units of ownership that are still ours (IMAGE-5).
+    /// `true` if `words` hold units of ownership (IMAGE-5) that belong to the builder.
     owns: bool,
     /// `true` if `words` belong to a record already.
     taken: bool,
@@ -103,7 +103,7 @@ pub struct ObjectListBuilder<H: Host> {
 }
 
 impl<H: Host> ObjectListBuilder<H> {
-    /// A builder of an empty list. Does not allocate.
+    /// Creates a builder of an empty list. Does not allocate.
     pub const fn new() -> Self {
         Self {
             words: Vec::new(),
@@ -113,14 +113,14 @@ impl<H: Host> ObjectListBuilder<H> {
         }
     }
 
-    /// Begins an empty list; what was built and not taken is released.
+    /// Begins an empty list, and releases a list that was built but not taken.
     pub fn start(&mut self) {
         self.discard();
         self.words.shrink_to(KEEP);
     }
 
-    /// Does what [`start`](ObjectListBuilder::start) does, if there is something to be given back:
-    /// resources, or a buffer that one huge list blew up. For after each use.
+    /// Does a [`start`](ObjectListBuilder::start) if the builder holds resources, or a buffer that
+    /// a huge list has blown up. Meant to be called after each use.
     pub fn tidy(&mut self) {
         if self.owns || self.words.capacity() > KEEP {
             self.start();
@@ -141,12 +141,13 @@ impl<H: Host> ObjectListBuilder<H> {
         self.owns |= object.owns();
     }
 
-    /// Appends a copy of an object of another list or record, which keeps its resources: they are
-    /// then owned by both.
+    /// Appends a copy of an object of another list or record, which keeps its own units of the
+    /// resources.
     pub fn push_copy<'a>(&mut self, object: impl Into<Stored<'a, H>>) {
         let words = object.into().words();
-        // First, so that a panic of the host leaves no words here whose units were not counted.
-        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
+        // Units are added first, so that a panic of the host leaves no uncounted words here.
+        // SAFETY: the creator of the `Stored` has promised that its words are those of a stored
+        // object.
         let owns = unsafe { retain_all::<H>(words) };
         self.append(words);
         self.owns |= owns;
@@ -166,9 +167,9 @@ impl<H: Host> ObjectListBuilder<H> {
         list.iter().for_each(|object| self.push_copy(object));
     }
 
-    /// The list as it is now. Panics if it was taken.
+    /// Returns the current list. Panics if it was taken.
     pub fn list(&self) -> ObjectList<'_, H> {
-        // The new holder of the words may release what they refer to.
+        // The new holder of the words may release their resources.
         assert!(!self.taken, "image: the list was taken");
         ObjectList {
             words: &self.words,
@@ -176,8 +177,8 @@ impl<H: Host> ObjectListBuilder<H> {
         }
     }
 
-    /// Hands over the list. The words stay where they are until the builder is used again, which
-    /// begins an empty list; taking again gives that one.
+    /// Hands over the list. The words stay in place until the builder is used again, which begins
+    /// an empty list; a second take returns that one.
     pub fn take(&mut self) -> Built<'_, H> {
         if self.taken {
             self.discard();
@@ -195,11 +196,12 @@ impl<H: Host> ObjectListBuilder<H> {
     }
 
     fn discard(&mut self) {
-        // Out of `self` first, so that a panic of the host cannot make us release them again.
+        // Words are moved out of `self` first, so that a panic of the host cannot release them
+        // twice.
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
-            // SAFETY: IMAGE-5: `owns` said that the units of these words are ours and not handed
-            // over, and no code can read the words before they are cleared below.
+            // SAFETY: IMAGE-5: `owns` was set, so the builder holds the units of these words, and
+            // no code can read the words before they are cleared below.
             unsafe { release_all::<H>(&words) };
         }
         words.clear();

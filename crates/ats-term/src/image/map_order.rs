@@ -1,9 +1,9 @@
 //! The canonical order of the keys of a map (IMAGE-3).
 //!
-//! Where two or more keys of a map are no immediates, these are sorted by their exact keys. Within
-//! the keys there can be maps again, whose keys need an order, too, when the image gets to them.
-//! The walk that makes the exact keys has just found it, for all of them at once; so it is
-//! recorded, and a term is walked once for this, however many maps are around it.
+//! If two or more keys of a map are no immediates, these are sorted by their exact keys. The keys
+//! can contain maps, whose keys must be sorted, too, when they are written to the image. The walk
+//! that makes the exact keys sorts them all at once; so it records their order, and each term is
+//! walked once for this, however many maps are around it.
 
 use crate::Zeros;
 use crate::exact::{Options, exact_key_with_recorder};
@@ -11,20 +11,20 @@ use crate::keys::MapRecorder;
 use crate::term_ref::TermRef;
 use std::ops::Range;
 
-/// Sorts the pairs of maps; keeps its buffers.
+/// A sorter of the pairs of maps, which keeps its buffers.
 pub(super) struct MapSorter<T> {
     pairs: Vec<(T, T)>,
     bytes: Vec<u8>,
     keys: Vec<(Range<usize>, (T, T), usize)>,
-    /// The maps in keys of the map that was sorted last.
+    /// Maps in the keys of the map that was sorted last.
     pub(super) recorded: Recorded<T>,
-    /// For each of its keys that are no immediates, the mark before it.
+    /// The mark before each of its keys that are no immediates.
     marks: Vec<usize>,
-    /// About how many words could have been written instead of what was done since the last `trim`.
+    /// Work since the last `trim`, in words of an image that could have been written instead.
     pub(super) work: usize,
 }
 
-/// The number of steps of sorting that cost as much as a word of an image.
+/// Number of sorting steps that cost as much as a word of an image.
 const STEPS_PER_WORD: usize = 8;
 
 impl<T> MapSorter<T> {
@@ -39,12 +39,12 @@ impl<T> MapSorter<T> {
         }
     }
 
-    /// The bytes of the buffer for keys.
+    /// Returns the capacity of the buffer for keys in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Forgets the terms, and gives back buffers with room for more than `keep` entries.
+    /// Drops the terms, and frees buffers with a capacity above `keep` entries.
     pub(super) fn trim(&mut self, keep: usize) {
         self.pairs.clear();
         self.pairs.shrink_to(keep);
@@ -58,18 +58,18 @@ impl<T> MapSorter<T> {
         self.work = 0;
     }
 
-    /// The pairs that were sorted last.
+    /// Returns the pairs that were sorted last.
     pub(super) fn pairs(&self) -> &[(T, T)] {
         &self.pairs
     }
 
-    /// Returns `true` if there are maps in those of the keys that were sorted by their bytes.
+    /// Returns `true` if any of the keys sorted by their bytes contain maps.
     pub(super) fn has_maps_in_keys(&self) -> bool {
         !self.recorded.maps.is_empty()
     }
 
-    /// The mark before key `i` of those that were sorted last; any for immediates, in which there
-    /// is no map.
+    /// Returns the mark before key `i` of those that were sorted last; arbitrary for immediates,
+    /// which contain no map.
     pub(super) fn key_mark(&self, i: usize) -> usize {
         let immediates = self.pairs.len() - self.marks.len();
         i.checked_sub(immediates).map_or(0, |i| self.marks[i])
@@ -77,11 +77,11 @@ impl<T> MapSorter<T> {
 }
 
 impl<T: TermRef> MapSorter<T> {
-    /// Puts the pairs of a map in canonical order; `None` if that takes more work than about so
-    /// many words.
+    /// Sorts the pairs of a map into canonical order. Returns `None` if that takes more work than
+    /// writing about `most` words.
     ///
     /// O(n log n) comparisons. Exact keys are made only if two or more keys are no immediates, so
-    /// maps with atoms and small integers for keys sort by single words.
+    /// maps with only atoms and small integers as keys are sorted by single words.
     pub(super) fn sort(&mut self, map: T, zeros: Zeros, most: usize) -> Option<()> {
         self.pairs.clear();
         self.recorded.clear();
@@ -113,8 +113,7 @@ impl<T: TermRef> MapSorter<T> {
         }
         let bytes = &self.bytes;
         let mut compared = 0usize;
-        // Stable, as that is a merge sort: a key that is much larger than all others is compared
-        // with few.
+        // A stable sort is a merge sort, which compares a huge key with few others.
         self.keys.sort_by(|(a, ..), (b, ..)| {
             compared += 4 + a.len().min(b.len()) / 8;
             bytes[a.clone()].cmp(&bytes[b.clone()])
@@ -128,8 +127,8 @@ impl<T: TermRef> MapSorter<T> {
     }
 }
 
-/// Puts the pairs whose keys are immediates first, sorted by their words. Returns how many they
-/// are. The others keep their order.
+/// Moves the pairs whose keys are immediates to the front, sorted by their words, and returns their
+/// number. The others keep their order.
 fn sort_immediates<T: TermRef>(pairs: &mut [(T, T)]) -> usize {
     let rank = |key: T| match key.immediate() {
         Some(word) => (false, word),
@@ -139,7 +138,7 @@ fn sort_immediates<T: TermRef>(pairs: &mut [(T, T)]) -> usize {
     pairs.partition_point(|(key, _)| key.immediate().is_some())
 }
 
-/// A pair of a map with the marks before key and value.
+/// A pair of a map, with the marks before key and value.
 #[derive(Clone, Copy)]
 pub(super) struct Marked<T> {
     pub(super) key: T,
@@ -147,8 +146,8 @@ pub(super) struct Marked<T> {
     pub(super) marks: (usize, usize),
 }
 
-/// The maps in a term with their pairs in canonical order. A mark is the number of the next map in
-/// the order of the walk that made exact keys.
+/// The maps of a term, with their pairs in canonical order. A mark is the number of the next map in
+/// the order of the walk that makes exact keys.
 pub(super) struct Recorded<T> {
     maps: Vec<RecordedMap>,
     pairs: Vec<Marked<T>>,
@@ -156,10 +155,10 @@ pub(super) struct Recorded<T> {
 
 #[derive(Clone, Copy, Default)]
 struct RecordedMap {
-    /// The place of its pairs in `pairs`.
+    /// Position of the first pair in `pairs`.
     start: usize,
     len: usize,
-    /// The mark behind the map.
+    /// The mark after the map.
     end: usize,
 }
 
@@ -182,13 +181,13 @@ impl<T> Recorded<T> {
         self.pairs.shrink_to(keep);
     }
 
-    /// The pairs of a map that was recorded, by their numbers, and the mark behind it.
+    /// Returns the numbers of the pairs of a recorded map, and the mark after it.
     pub(super) fn map(&self, mark: usize) -> (Range<usize>, usize) {
         let map = self.maps[mark];
         (map.start..map.start + map.len, map.end)
     }
 
-    /// The pair with this number.
+    /// Returns the pair with this number.
     pub(super) fn pair(&self, number: usize) -> Marked<T>
     where
         T: Copy,
@@ -212,7 +211,7 @@ impl<T: TermRef> MapRecorder<T> for Recorded<T> {
         let start = self.pairs.len();
         let marked = |(&(key, value), &marks)| Marked { key, value, marks };
         self.pairs.extend(pairs.iter().zip(marks).map(marked));
-        // Those that are no immediates are in order, which a stable sort keeps.
+        // Pairs whose keys are no immediates are sorted already; a stable sort keeps their order.
         self.pairs[start..].sort_by_key(|pair| match pair.key.immediate() {
             Some(word) => (false, word),
             None => (true, 0),

@@ -4,11 +4,11 @@
 //! the object is word `N`, and the words of immediate terms are the words the Erlang VM uses
 //! on 64-bit machines, so that the tuple `{42, foo}` leaves the table without conversion.
 //!
-//! An image is meant for the process that made it: it holds atom numbers and, in the boxes of its
-//! [host](Host), perhaps pointers. Files have the external term format.
+//! An image is valid only in the process that made it: it holds atom numbers and, in the boxes of
+//! its [host](Host), perhaps pointers. Files use the external term format.
 //!
 //! # Slots
-//! A term is named by a *slot*, one word whose low bits say what it is:
+//! A term is represented by a *slot*, one word whose low bits are its type:
 //!
 //! ```text
 //!   63                                          6 5 4 3 2 1 0
@@ -41,7 +41,7 @@
 //!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
 //! ```
 //!
-//! Bytes stand in memory order and are padded with zeros to a whole word. The list `[1, 2, 3]` is
+//! Bytes are in memory order and padded with zeros to a whole word. The list `[1, 2, 3]` is
 //! one box, so that walking and rebuilding it needs no chain of pointers.
 //!
 //! An *object image* is the image of a tuple. The tuple itself needs no box: the image begins with
@@ -63,23 +63,23 @@
 //!
 //! # Invariants
 //! - IMAGE-1. The boxes of an image follow the slots of the elements, and each other, without gaps,
-//!   and every box is named by exactly one slot, which stands before it. So all boxes can be
+//!   and exactly one slot refers to each box, from before it. So all boxes can be
 //!   visited by one linear scan, and nothing is unreachable.
 //! - IMAGE-2. A box is followed by everything below it, in the order of its slots, before anything
-//!   else (preorder), and the elements are in order, too. So what an element consists of is one
-//!   range of words, and the first slot of a box tells where the boxes begin.
-//! - IMAGE-3. The keys of a map stand in an order that depends on the set of keys alone: immediates
+//!   else (preorder), and the elements are in order, too. So an element occupies one range of words
+//!   besides its slot, and the first slot of a box tells where the boxes begin.
+//! - IMAGE-3. The keys of a map are in an order that depends on the set of keys alone: immediates
 //!   by their word, then the others by their [exact key](crate::exact). Together with IMAGE-2, two
 //!   terms that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
 //! - IMAGE-4. An integer is a BIG box only if it does not fit a small integer, and its magnitude
 //!   has no leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last
 //!   byte.
-//! - IMAGE-5. A host box with an owning tag stands for one unit of ownership of its resource. The
+//! - IMAGE-5. A host box with an owning tag holds one unit of ownership of its resource. The
 //!   owner of the words of an image owns these units. Code that copies the words must call
 //!   [`retain_all`]. Code that discards them must call [`release_all`].
 //!
-//! The single box for a list costs one thing: a list cannot share its tail with another. Images
-//! never share anything; neither do objects in `ets`.
+//! The single box for a list has one cost: a list cannot share its tail with another. Images share
+//! nothing anyway; neither do objects in `ets`.
 
 mod decode;
 mod draft;

@@ -1,4 +1,4 @@
-//! A new image out of an old one, with some elements replaced.
+//! Construction of an image from an old one with some elements replaced.
 
 use super::NoImage;
 use super::encode::ImageBuilder;
@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::object::Object;
 
-/// The term that takes the place of an element.
+/// A new value for an element.
 #[derive(Clone, Copy, Debug)]
 pub enum NewValue<'a, T> {
     /// A term.
@@ -17,14 +17,14 @@ pub enum NewValue<'a, T> {
     Int(i64),
     /// An integer of any size: sign and magnitude, least significant byte first.
     Big {
-        /// `true` if it is below zero.
+        /// `true` if the integer is negative.
         negative: bool,
-        /// The magnitude; leading zeros are allowed, and so is a value of fewer bits.
+        /// The magnitude, which may have leading zeros and fewer than 64 bits.
         magnitude: &'a [u8],
     },
 }
 
-/// A slot that waits for value `k`; no slot of an image has these low bits.
+/// Returns a slot that waits for value `k`; no slot of an image has these low bits.
 fn waiting(k: usize) -> u64 {
     (k as u64) << 2
 }
@@ -33,7 +33,7 @@ fn is_waiting(slot: u64) -> bool {
     slot & 0b11 == 0
 }
 
-/// The end of the boxes of the element in `slot`, which is the beginning of those of the next
+/// Returns the end of the boxes of the element in `slot`, which is the start of those of the next
 /// element (IMAGE-2).
 fn element_end(object: &[u64], arity: usize, slot: usize) -> usize {
     let rest = &object[slot + 1..arity];
@@ -45,8 +45,8 @@ impl<T: HostTerm> ImageBuilder<T> {
     /// Builds the image of `object` with element `i` replaced by `value` for each `(i, value)`,
     /// counted from 0. If an element is given several times, the last value counts.
     ///
-    /// The resources of elements that stay are owned by the new image too. O(size of the elements
-    /// that stay + size of the values). Panics if the object has no element `i`.
+    /// The new image has its own units of the resources of the other elements. O(size of the other
+    /// elements + size of the values). Panics if the object has no element `i`.
     pub fn replace_elements(
         &mut self,
         object: Object<'_, T::Host>,
@@ -56,8 +56,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         built.expect("no image has so many words");
     }
 
-    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old
-    /// image or the new one takes more than about `most` words, without having written many more.
+    /// Like [`replace_elements`](ImageBuilder::replace_elements), but gives up if the old image or
+    /// the new one takes more than about `most` words, before many more are written.
     pub fn replace_elements_within(
         &mut self,
         object: Object<'_, T::Host>,
@@ -77,7 +77,7 @@ impl<T: HostTerm> ImageBuilder<T> {
             assert!(i < arity, "image: the object has no such element");
             self.draft.words[i] = waiting(k);
         }
-        // Element by element in order, as IMAGE-2 wants it.
+        // Elements are written in order, as IMAGE-2 demands.
         for slot in 0..arity {
             let word = self.draft.words[slot];
             if is_waiting(word) {
@@ -110,8 +110,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    /// Appends the boxes of one element, which stood at `old_at` of their image, moves their
-    /// offsets, and lets `slot` refer to the first.
+    /// Appends the boxes of one element, which were at `old_at` of their image, adjusts their
+    /// offsets, and makes `slot` refer to the first.
     fn copy_boxes(&mut self, slot: usize, element: &[u64], old_at: usize) {
         let new_at = self.draft.words.len();
         self.draft.words[slot] = box_slot(new_at);

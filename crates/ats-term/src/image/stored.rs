@@ -1,4 +1,4 @@
-//! An object as it is stored: as an image, or packed.
+//! An object in its stored form: as an image, or packed.
 
 use super::form::Form;
 use super::host::Host;
@@ -15,18 +15,18 @@ pub enum Stored<'a, H> {
 }
 
 impl<'a, H: Host> Stored<'a, H> {
-    /// The object whose words are `words`, no word less and no word more. O(1).
+    /// Wraps the complete words of a stored object. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, or
-    /// a [`Packer`](super::Packer) made of that, and the resources that its host boxes own are not
-    /// released while `'a` lasts.
+    /// The words must be a copy of words that an [`ImageBuilder`](super::ImageBuilder) for host `H`
+    /// built, or that a [`Packer`](super::Packer) made from such words, and the resources that its
+    /// host boxes own must not be released during `'a`.
     #[inline]
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
         Self::new(words)
     }
 
-    /// Does what [`from_words`](Stored::from_words) does, for words that this module vouches for.
+    /// Like [`from_words`](Stored::from_words), for words that this module guarantees.
     #[inline]
     pub(super) fn new(words: &'a [u64]) -> Self {
         match words.first() {
@@ -35,7 +35,7 @@ impl<'a, H: Host> Stored<'a, H> {
         }
     }
 
-    /// The words as they are stored.
+    /// Returns the words in their stored form.
     #[inline]
     pub fn words(self) -> &'a [u64] {
         match self {
@@ -44,8 +44,8 @@ impl<'a, H: Host> Stored<'a, H> {
         }
     }
 
-    /// The object. If it is packed, its image is appended to `room` to be read there: O(size). Else
-    /// O(1).
+    /// Returns the object. If it is packed, its image is appended to `room` and read there:
+    /// O(size). Otherwise O(1).
     #[inline]
     pub fn object<'r>(self, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
@@ -57,8 +57,8 @@ impl<'a, H: Host> Stored<'a, H> {
         }
     }
 
-    /// Element `i` of the object, counted from 0, or `None` if it has not so many. If the object is
-    /// packed, what is before the element is unpacked too, but not what is behind it.
+    /// Returns element `i` of the object, counted from 0, or `None` if it has fewer. For a packed
+    /// object, the elements before it are unpacked, too, but not those after it.
     #[inline]
     pub fn get<'r>(self, i: usize, room: &'r mut Vec<u64>) -> Option<ImageRef<'r, H>>
     where

@@ -1,8 +1,7 @@
 //! The host of owned [`Term`]s.
 //!
 //! Identifiers and external funs become a few plain words. Closures, native records and large
-//! binaries stay where they are: their box owns a pointer to them, so that they are shared and not
-//! copied.
+//! binaries are shared, not copied: their box owns a pointer to them.
 //!
 //! ```text
 //!  PID, PORT, REF   node atom | creation, local << 32 | numbers, one a word
@@ -11,7 +10,7 @@
 //! ```
 //!
 //! # Invariants
-//! - TERM_HOST-1. The pointer in a SHARED box came from `Arc::into_raw`, and the box stands for one
+//! - TERM_HOST-1. The pointer in a SHARED box came from `Arc::into_raw`, and the box holds one
 //!   strong count of it. A `HostBox` exists only while the count does (IMAGE-5).
 
 use super::host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
@@ -28,16 +27,16 @@ const SHARED: HostTag = HostTag::owning(0);
 
 /// The host of owned [`Term`]s, for images made by Rust programs.
 ///
-/// Floats inside closures are the same term as [`Term`] sees it: `0.0` and `-0.0` differ.
+/// Floats inside closures are compared like [`Term`]s: `0.0` and `-0.0` differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermHost {}
 
 type TermBox<'a> = HostBox<'a, TermHost>;
 
-/// The number of bytes that a closure is taken to keep.
+/// Number of bytes charged for a closure.
 const CLOSURE_BYTES: usize = 4 << 10;
 
-/// The shared term of a SHARED box.
+/// Returns the shared term of a SHARED box.
 fn shared_term(host_box: TermBox<'_>) -> &Term {
     assert_eq!(host_box.tag(), SHARED, "image: this box shares no term");
     // SAFETY: TERM_HOST-1: the pointer is that of an `Arc<Term>` whose count the box holds as long
@@ -58,7 +57,7 @@ fn atom(id: u64) -> Atom {
     Atom::from_id(id).expect("image: an atom that was never made")
 }
 
-/// The numbers of an identifier box, in the front of an array.
+/// Returns the numbers of an identifier box at the front of an array, and their count.
 fn numbers(host_box: TermBox<'_>) -> ([u32; Identifier::MAX_NUMBERS], usize) {
     let words = &host_box.words()[2..];
     let mut numbers = [0; Identifier::MAX_NUMBERS];
@@ -144,7 +143,7 @@ impl Host for TermHost {
     fn kept_bytes(host_box: TermBox<'_>) -> usize {
         match shared_term(host_box) {
             Term::Bits(bits) => bits.bit_len().div_ceil(8),
-            // The content of a closure or a native record is not looked through.
+            // The contents of closures and native records are not inspected.
             _ => CLOSURE_BYTES,
         }
     }
@@ -157,7 +156,7 @@ impl Host for TermHost {
     }
 }
 
-/// The owned term in a host box.
+/// Returns the owned term in a host box.
 fn term(host_box: TermBox<'_>) -> Term {
     let identifier = || {
         let (numbers, len) = numbers(host_box);
@@ -175,9 +174,9 @@ fn term(host_box: TermBox<'_>) -> Term {
 }
 
 // SAFETY: the words of each tag are those that the functions above read: `write_identifier` writes
-// what `numbers` and `with_ident` read, external funs are three words, and a SHARED box holds the
-// pointer and the one count of an `Arc` that `share` made (TERM_HOST-1). Immediates of owned terms
-// are small integers, nil, and atoms by their `Atom::id`.
+// the words that `numbers` and `with_ident` read, external funs are three words, and a SHARED box
+// holds the pointer and the one count of an `Arc` that `share` made (TERM_HOST-1). Immediates of
+// owned terms are small integers, nil, and atoms by their `Atom::id`.
 unsafe impl HostTerm for &Term {
     type Host = TermHost;
 

@@ -77,7 +77,7 @@ impl<H: Host> TermRef for ImageRef<'_, H> {
     }
 
     fn has_canonical_maps(self) -> bool {
-        // IMAGE-3.
+        // The keys of a map in an image are in canonical order (IMAGE-3).
         true
     }
 

@@ -1,4 +1,4 @@
-//! Tests of the words themselves; their meaning is tested from outside, in `tests/image.rs`.
+//! Unit tests of the words of images; integration tests are in `tests/image.rs`.
 
 use super::layout::{
     BIG, BITS, LIST, MAP, TUPLE, arity, box_slot, boxes, bytes_of, content_words, header, header_n,
@@ -57,7 +57,7 @@ fn immediates_are_the_words_of_owned_terms() {
     assert_eq!(Immediate::from_word(box_slot(0x3B)), None);
 }
 
-/// The slots of the box at `at`, as a range of words.
+/// Returns the slots of the box at `at`, as a range of words.
 fn slots(words: &[u64], at: usize) -> Range<usize> {
     match header_tag(words[at]) {
         TUPLE | LIST | MAP => at + 1..at + 1 + content_words(words[at]),
@@ -65,8 +65,8 @@ fn slots(words: &[u64], at: usize) -> Range<usize> {
     }
 }
 
-/// IMAGE-1 and IMAGE-2: a walk in preorder meets the boxes one after the other, without gaps, to
-/// the end.
+/// Checks IMAGE-1 and IMAGE-2: a preorder walk meets the boxes in sequence, without gaps, to the
+/// end.
 fn check_preorder(words: &[u64]) {
     let named = |slots: Range<usize>| {
         let slots = words[slots].iter().rev();
@@ -87,7 +87,7 @@ fn check_preorder(words: &[u64]) {
     assert_eq!(end, words.len());
 }
 
-/// IMAGE-4: no small integer in a box, no leading zeros, padding of zeros.
+/// Checks IMAGE-4: no small integer in a box, no leading zeros, padding of zeros.
 fn check_leaves(words: &[u64]) {
     for at in boxes(words) {
         let n = header_n(words[at]);

@@ -1,4 +1,4 @@
-//! Reading an image in place.
+//! Access to images in place.
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{
@@ -9,7 +9,7 @@ use crate::immediate::Immediate;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The slot of an object as a term, which has no box: no image is that long.
+/// Pseudo slot of an object as a term, which has no box: no image is that long.
 pub(super) const WHOLE: u64 = box_slot(usize::MAX);
 
 /// The position of a term in its image. Code that keeps the image can find the term again with
@@ -22,12 +22,12 @@ pub struct Place {
 
 /// A term inside an image.
 ///
-/// It is also a [`TermRef`](crate::term_ref::TermRef), so that keys and codecs can be made from it.
+/// As a [`TermRef`](crate::term_ref::TermRef), it can be converted to keys and other encodings.
 pub struct ImageRef<'a, H> {
     pub(super) words: &'a [u64],
     pub(super) slot: u64,
-    /// If the term is a list, the index of the first element that counts, which is always a valid
-    /// index: the tails of a list have no slot of their own. If it is the object itself, its arity.
+    /// Index of the first element of a list that counts, which is always valid: the tails of a list
+    /// have no slots of their own. The arity, if the term is the object itself.
     pub(super) from: usize,
     host: PhantomData<H>,
 }
@@ -42,7 +42,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The term at a place of these words.
+    /// Returns the term at a place of these words.
     pub(super) fn at(words: &'a [u64], place: Place) -> Self {
         Self {
             from: place.from,
@@ -50,7 +50,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The object of these words as a term; it has so many elements.
+    /// Returns the object of these words as a term; it has `arity` elements.
     pub(super) fn whole(words: &'a [u64], arity: usize) -> Self {
         Self {
             from: arity,
@@ -58,7 +58,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The place of the term. O(1).
+    /// Returns the place of the term. O(1).
     pub fn place(self) -> Place {
         Place {
             slot: self.slot,
@@ -66,17 +66,17 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The slot if the term is an immediate. O(1).
+    /// Returns the slot if the term is an immediate. O(1).
     pub fn immediate(self) -> Option<u64> {
         is_immediate(self.slot).then_some(self.slot)
     }
 
-    /// The value of a small integer. O(1).
+    /// Returns the value of a small integer. O(1).
     pub fn as_small(self) -> Option<i64> {
         (self.slot & 0xF == 0xF).then_some(self.slot as i64 >> 4)
     }
 
-    /// The value of an integer of 64 bits, small or boxed. O(1).
+    /// Returns the value of an integer of 64 bits, small or boxed. O(1).
     pub fn as_i64(self) -> Option<i64> {
         match self.view() {
             View::Immediate(Immediate::Small(value)) => Some(value),
@@ -88,7 +88,8 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The tail of this list after its first `skip` elements. `at` is its box, which has that many.
+    /// Returns the tail of this list after its first `skip` elements. `at` is its box, which has
+    /// that many.
     pub(super) fn list_tail(self, at: usize, skip: usize) -> Self {
         let n = header_n(self.words[at]);
         if skip == n {
@@ -97,8 +98,8 @@ impl<'a, H: Host> ImageRef<'a, H> {
         Self { from: skip, ..self }
     }
 
-    /// The rest behind the first `skip` elements of a list that has at least so many, before its
-    /// tail. `None` if this is no such list. O(1).
+    /// Returns the rest of a list after its first `skip` elements, or `None` if this is no list of
+    /// that many. O(1).
     pub fn skip(self, skip: usize) -> Option<Self> {
         match self.view() {
             View::List { elements, .. } if skip <= elements.len() => {
@@ -108,7 +109,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The tag of the term and the slots directly below it, if it is a tuple, list or map.
+    /// Returns the tag of the term and the slots directly below it, if it is a tuple, list or map.
     pub(super) fn top_slots(self) -> Option<(u8, &'a [u64])> {
         if is_immediate(self.slot) {
             return None;
@@ -122,7 +123,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         matches!(tag, TUPLE | LIST | MAP).then(|| (tag, &self.words[at + 1 + self.from..end]))
     }
 
-    /// The kind of the term, with its content in place. O(1).
+    /// Returns the kind of the term, with its content in place. O(1).
     pub fn view(self) -> View<'a, H> {
         if is_immediate(self.slot) {
             let immediate = Immediate::from_word(self.slot);
@@ -161,7 +162,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The elements, if the term is a tuple. O(1), and less work than a [`view`](Self::view).
+    /// Returns the elements, if the term is a tuple. O(1), and cheaper than a [`view`](Self::view).
     #[inline]
     pub fn tuple(self) -> Option<Slots<'a, H>> {
         if is_immediate(self.slot) {
@@ -175,9 +176,8 @@ impl<'a, H: Host> ImageRef<'a, H> {
         (header_tag(head) == TUPLE).then(|| self.slots(at + 1, header_n(head)))
     }
 
-    /// Appends the words of the host's box that this is, if it is one, and returns its tag. If the
-    /// box owns something, the copy owns it too: that is a unit of ownership more. O(words of the
-    /// box).
+    /// Appends the words of a host box, if the term is one, and returns its tag. If the box owns a
+    /// resource, this adds a unit of ownership for the copy. O(words of the box).
     pub fn copy_host_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
         let View::Host(host_box) = self.view() else {
             return None;
@@ -195,7 +195,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
     }
 }
 
-/// The value of an integer given as sign and magnitude, if it fits.
+/// Returns an integer given as sign and magnitude, if it fits 64 bits.
 pub(super) fn i64_of_big(negative: bool, magnitude: &[u8]) -> Option<i64> {
     if magnitude.len() > 8 {
         return None;
@@ -217,7 +217,7 @@ impl<H> Copy for ImageRef<'_, H> {}
 
 impl<H: Host> fmt::Debug for ImageRef<'_, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One level only: terms can be nested deeper than the stack.
+        // Only one level is shown, because terms can be nested deeper than the stack allows.
         write!(f, "ImageRef({:?})", self.view())
     }
 }
@@ -247,9 +247,9 @@ pub enum View<'a, H> {
     Float(f64),
     /// An integer that is not a small one.
     Big {
-        /// `true` if it is below zero.
+        /// `true` if the integer is negative.
         negative: bool,
-        /// Its magnitude, least significant byte first, without leading zeros.
+        /// The magnitude, least significant byte first, without leading zeros.
         magnitude: &'a [u8],
     },
     /// A bitstring whose bytes are in the image.
@@ -281,7 +281,7 @@ impl<H: Host> fmt::Debug for View<'_, H> {
     }
 }
 
-/// Terms that stand side by side in an image: the elements of a tuple or list, keys or values.
+/// Adjacent terms of an image: the elements of a tuple or list, keys or values.
 pub struct Slots<'a, H> {
     words: &'a [u64],
     start: usize,
@@ -300,36 +300,36 @@ impl<'a, H: Host> Slots<'a, H> {
         }
     }
 
-    /// The number of them.
+    /// Returns the number of terms.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no terms.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The word at place `i`, counted from 0: that of the term if it is an immediate, else none
-    /// that an immediate has. `None` if there are not so many. O(1).
+    /// Returns word `i`, counted from 0: that of the term if it is an immediate, else a word that
+    /// no immediate has. `None` if there are fewer. O(1).
     #[inline]
     pub fn word(&self, i: usize) -> Option<u64> {
         (i < self.len).then(|| self.words[self.start + i])
     }
 
-    /// The words of all of them.
+    /// Returns the words of all terms.
     #[inline]
     pub(super) fn words(self) -> &'a [u64] {
         &self.words[self.start..self.start + self.len]
     }
 
-    /// Term `i`, counted from 0, or `None` if there are not so many. O(1).
+    /// Returns term `i`, counted from 0, or `None` if there are fewer. O(1).
     #[inline]
     pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
         (i < self.len).then(|| ImageRef::new(self.words, self.words[self.start + i]))
     }
 
-    /// All terms in order.
+    /// Returns all terms in order.
     pub fn iter(self) -> SlotsIter<'a, H> {
         let slots = &self.words[self.start..self.start + self.len];
         SlotsIter {

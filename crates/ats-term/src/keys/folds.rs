@@ -1,16 +1,15 @@
-//! Map keys that stand in another order than they should, and bytes that contain such keys.
+//! Map keys written out of order, and bytes that contain such keys.
 //!
-//! The keys of a map are sorted once they are written. Were their bytes moved then, those of a key
-//! nested `n` maps deep would be moved `n` times. So the order is only noted, as a *fold*, for a
-//! map that is within a key of another map; the bytes stay where they are. The keys of the
-//! outermost map are moved at the end, once, and every fold within them is resolved by that.
+//! The keys of a map are sorted once they are written. If their bytes were moved then, those of a
+//! key nested `n` maps deep would be moved `n` times. So the order of a map inside a key of another
+//! map is only recorded, as a *fold*; its bytes are not moved. The keys of the outermost map are
+//! moved once at the end, which resolves every fold in them.
 //!
-//! Sorting has to compare bytes that contain folds. A [`Cursor`] reads them in their right order
-//! without looking further ahead than the comparison gets, so a comparison takes time proportional
-//! to the *smaller* key at most. A byte is therefore compared, for a map around it, only if its key
-//! is not the largest of that map, and a byte can be in such keys of log n maps at most. That is
-//! what bounds the work for a term of size n by O(n log n) for maps with a bounded number of keys,
-//! however deep they are nested.
+//! Sorting has to compare bytes that contain folds. A [`Cursor`] reads them in sorted order without
+//! reading ahead, so a comparison takes time proportional to the *smaller* key at most. So a byte
+//! is compared, for a map around it, only if its key is not the largest of that map, and a byte can
+//! be in such keys of at most log n maps. This bounds the work for a term of size n by O(n log n)
+//! for maps with a bounded number of keys, however deep they are nested.
 
 use std::cmp::Ordering;
 
@@ -33,18 +32,18 @@ impl Part {
     }
 }
 
-/// The keys of a map within a key of another map.
+/// The keys of a map inside a key of another map.
 #[derive(Clone, Copy, Debug)]
 struct Fold {
     start: usize,
     end: usize,
     /// The first fold that starts after the keys.
     next: usize,
-    /// The keys in order, as a range of [`Folds::parts`]. Empty if they stand in order.
+    /// The keys in order, as a range of [`Folds::parts`]. Empty if they were written in order.
     parts: (usize, usize),
 }
 
-/// The folds of an output, by where they start.
+/// The folds of an output, by their start.
 #[derive(Default)]
 pub(super) struct Folds {
     folds: Vec<Fold>,
@@ -54,12 +53,12 @@ pub(super) struct Folds {
 }
 
 impl Folds {
-    /// The number of folds.
+    /// Returns the number of folds.
     pub(super) fn len(&self) -> usize {
         self.folds.len()
     }
 
-    /// Notes that keys begin that may have to be folded, and returns their number.
+    /// Records the start of keys that may have to be folded, and returns the number of their fold.
     pub(super) fn begin(&mut self, start: usize) -> usize {
         self.folds.push(Fold {
             start,
@@ -70,7 +69,7 @@ impl Folds {
         self.folds.len() - 1
     }
 
-    /// Notes in which order the keys of a number belong, the parts of which are all the bytes since
+    /// Records the order of the keys of a fold. The parts cover all bytes since
     /// [`begin`](Folds::begin).
     pub(super) fn fold(&mut self, number: usize, sorted: impl Iterator<Item = Part>, end: usize) {
         let first = self.parts.len();
@@ -86,18 +85,18 @@ impl Folds {
         };
     }
 
-    /// Forgets all folds: nothing of the output contains one.
+    /// Discards all folds: no part of the output contains one.
     pub(super) fn clear(&mut self) {
         self.folds.clear();
         self.parts.clear();
     }
 
-    /// Returns `true` if no keys are in another order than they should.
+    /// Returns `true` if no keys are out of order.
     pub(super) fn is_plain(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// The order of the bytes of two parts, and how much work that was. O(the shorter part).
+    /// Compares the bytes of two parts, and returns the work done. O(the shorter part).
     pub(super) fn compare(&mut self, bytes: &[u8], a: Part, b: Part) -> (Ordering, usize) {
         if a.is_plain() && b.is_plain() {
             let order = bytes[a.start..a.end].cmp(&bytes[b.start..b.end]);
@@ -143,7 +142,7 @@ impl Folds {
         }
     }
 
-    /// Appends the bytes of a part in their right order. O(size of the part).
+    /// Appends the bytes of a part in sorted order. O(size of the part).
     pub(super) fn copy(&mut self, bytes: &[u8], part: Part, out: &mut Vec<u8>) {
         if part.is_plain() {
             return out.extend_from_slice(&bytes[part.start..part.end]);
@@ -157,10 +156,10 @@ impl Folds {
     }
 }
 
-/// A way through the bytes of a part, in their right order.
+/// A reader of the bytes of a part, in sorted order.
 #[derive(Default)]
 struct Cursor {
-    /// Ranges still to be read, the last one first.
+    /// Ranges still to be read; the next one is last.
     stack: Vec<Level>,
 }
 
@@ -185,8 +184,8 @@ impl Cursor {
         });
     }
 
-    /// The next bytes, at least one; they reach to the next map at most, so finding them takes O(1)
-    /// but for the levels that are left or entered.
+    /// Returns the next bytes, at least one. They reach to the next map at most, so this takes O(1)
+    /// plus the levels left or entered.
     fn chunk(&mut self, folds: &Folds) -> Option<(usize, usize)> {
         loop {
             match self.stack.last_mut()? {
@@ -214,7 +213,7 @@ impl Cursor {
                     }
                     let (first, last) = next.parts;
                     if first == last {
-                        // A map that is in order needs no fold; those within have numbers of their
+                        // A map written in order needs no fold; those inside have numbers of their
                         // own.
                         *fold += 1;
                         continue;

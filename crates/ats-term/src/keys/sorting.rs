@@ -1,35 +1,35 @@
-//! The maps that are being written, and how the keys of each are put in order.
+//! The maps that are being written, and the sorting of their keys.
 
 use super::folds::{Folds, Part};
 
-/// The cost of a comparison besides the bytes.
+/// Cost of a comparison besides its bytes.
 pub(super) const COMPARISON: usize = 4;
 
 /// A map that is being written.
 pub(super) struct Map<M> {
-    /// The beginning of its pairs; those of maps within are behind them.
+    /// Start of its pairs; those of inner maps come after them.
     pub(super) first: usize,
-    /// The end of its pairs, and the next one whose key or value is to be written.
+    /// The end of its pairs, and the next pair whose key or value is to be written.
     pub(super) end: usize,
     pub(super) next: usize,
-    /// The number of the fold of its keys, if it is within a key.
+    /// The number of its fold, if the map is inside a key.
     pub(super) fold: Option<usize>,
     /// The mark of the map, unless a fun has captured it.
     pub(super) begun: Option<M>,
 }
 
-/// The memory that writing maps takes.
+/// Memory for writing maps.
 pub(super) struct Sorting<T, M> {
     pub(super) maps: Vec<Map<M>>,
-    /// The pairs of the unfinished maps, and for each pair the marks before key and value.
+    /// Pairs of the unfinished maps, and for each pair the marks before key and value.
     pub(super) pairs: Vec<(T, T)>,
     pub(super) marks: Vec<(M, M)>,
-    /// Of the maps whose keys are being written: where in the output each key that was begun
-    /// starts, and the number of folds before it.
+    /// Start of each begun key in the output, and the number of folds before it, for the maps whose
+    /// keys are being written.
     pub(super) starts: Vec<(usize, usize)>,
-    /// Only keys of unfinished maps contain folds.
+    /// Folds, which occur only in keys of unfinished maps.
     pub(super) folds: Folds,
-    /// The keys that are being sorted. Kept for the next ones.
+    /// Buffer for the keys that are being sorted.
     keys: Vec<(Part, usize)>,
 }
 
@@ -48,8 +48,7 @@ impl<T, M> Default for Sorting<T, M> {
 
 impl<T: Copy, M: Copy> Sorting<T, M> {
     /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
-    /// Adds what it does to the work. Returns false, having done only a part, if the output would
-    /// be longer than the limit with that.
+    /// Adds its work to `work`. Stops halfway and returns `false` if that exceeds `limit`.
     pub(super) fn sort_keys(&mut self, out: &mut Vec<u8>, work: &mut usize, limit: usize) -> bool {
         let Some(&Map {
             first, end, fold, ..
@@ -83,8 +82,7 @@ impl<T: Copy, M: Copy> Sorting<T, M> {
             if out_end.saturating_add(COMPARISON * comparisons) > limit {
                 return false;
             }
-            // A merge sort, which compares a key that is much larger than the others with few of
-            // them.
+            // A merge sort compares a key that is much larger than the others with few of them.
             keys.sort_by(compare);
             self.put_pairs_in_order(first, &keys);
         }
@@ -107,8 +105,7 @@ impl<T: Copy, M: Copy> Sorting<T, M> {
         true
     }
 
-    /// Puts the pairs from `first` on in the order of their keys, of which each stands with its
-    /// number.
+    /// Reorders the pairs from `first` on by their sorted keys, each given with its number.
     fn put_pairs_in_order(&mut self, first: usize, keys: &[(Part, usize)]) {
         let end = self.pairs.len();
         for &(_, i) in keys {

@@ -3,7 +3,8 @@
 /// A stack whose lowest few entries need no heap.
 pub(crate) struct Stack<F> {
     lowest: [Option<F>; INLINE_LEVELS],
-    /// Number of entries in `lowest`; the others are in `rest`, which is empty unless it is full.
+    /// Number of entries in `lowest`. Further entries are in `rest`, which is empty unless `lowest`
+    /// is full.
     used: usize,
     rest: Vec<F>,
 }

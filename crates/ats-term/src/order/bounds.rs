@@ -1,4 +1,4 @@
-//! The ends of sets of order keys: of terms with a common front, and of classes of terms.
+//! Bounds of sets of order keys: those of terms with a common front, and of classes of terms.
 
 use super::format::{
     ATOM, BITS, CONS, FRACTION, LOCAL_FUN, MAP, NIL, Order, PID, PORT, RECORD, REF, TUPLE,
@@ -9,14 +9,14 @@ use crate::Zeros;
 use crate::keys::Format;
 use crate::term_ref::TermRef;
 
-/// The keys that begin with a [prefix](Prefix): from the first bound, inclusive, to the second,
-/// exclusive. The empty prefix gives bounds around all keys.
+/// Returns the bounds of the keys that begin with a [prefix](Prefix): the first is inclusive, the
+/// second exclusive. The bounds of the empty prefix enclose all keys.
 #[must_use]
 pub fn prefix_bounds(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (prefix.to_vec(), prefix_end(prefix))
 }
 
-/// The upper bound of [`prefix_bounds`].
+/// Returns the upper bound of [`prefix_bounds`].
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = Vec::with_capacity(prefix.len() + 1);
@@ -25,10 +25,9 @@ pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The front of an order key: what all terms of a shape have in common when only their first parts
-/// are known.
+/// The common front of the order keys of terms of which only the first parts are known.
 ///
-/// Parts are given from left to right, at any depth. The prefix of `{{a, '_'}, '_'}` is
+/// Parts are written from left to right, at any depth. The prefix of `{{a, '_'}, '_'}` is
 ///
 /// ```
 /// use ats_term::{Atom, Term, Zeros, order};
@@ -50,7 +49,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of all terms.
+    /// Creates the prefix of all terms.
     #[must_use]
     pub fn new(zeros: Zeros) -> Prefix {
         Prefix {
@@ -59,44 +58,44 @@ impl Prefix {
         }
     }
 
-    /// The next part is a tuple of this many elements.
+    /// Begins a tuple of this many elements.
     pub fn tuple(&mut self, arity: usize) -> &mut Prefix {
         Order::new(self.zeros).tuple(arity, &mut self.bytes);
         self
     }
 
-    /// The next part is a list cell: a head, then a tail.
+    /// Begins a list cell: a head, then a tail.
     pub fn cons(&mut self) -> &mut Prefix {
         Order::new(self.zeros).cons(&mut self.bytes);
         self
     }
 
-    /// The next part is this term.
+    /// Writes a term.
     pub fn term<T: TermRef>(&mut self, term: T) -> &mut Prefix {
         order_key(term, &mut self.bytes, self.zeros);
         self
     }
 
-    /// The next part is this term, unless that takes more than about `most` steps, as
-    /// [`order_key_within`] counts them; false if it does, and nothing has changed.
+    /// Writes a term, unless that takes more than about `most` steps, counted as in
+    /// [`order_key_within`]; then it changes nothing and returns `false`.
     pub fn term_within<T: TermRef>(&mut self, term: T, most: usize) -> bool {
         order_key_within(term, &mut self.bytes, self.zeros, most).is_some()
     }
 
-    /// The bytes with which the keys begin.
+    /// Returns the bytes with which the keys begin.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes with which the keys begin.
+    /// Returns the bytes with which the keys begin.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Classes of terms that stand together in the order of terms, in ascending order.
+/// Classes of terms that are contiguous in the order of terms, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Integers and floats.
@@ -142,9 +141,9 @@ impl Class {
         Class::Bitstring,
     ];
 
-    /// The keys of all terms of this class: from the first bound, inclusive, to the second,
-    /// exclusive. One class ends where the next begins; below the first and above the last there is
-    /// nothing. O(1).
+    /// Returns the bounds of the keys of all terms of this class: the first is inclusive, the
+    /// second exclusive. One class ends at the start of the next; the first has an empty lower
+    /// bound, the last no upper bound. O(1).
     #[must_use]
     pub const fn bounds(self) -> (&'static [u8], Option<&'static [u8]>) {
         match self {
@@ -164,23 +163,24 @@ impl Class {
     }
 }
 
-/// The keys of all binaries and bitstrings that begin with these whole bytes: from the first bound,
-/// inclusive, to the second, exclusive. O(number of bytes).
+/// Returns the bounds of the keys of all binaries and bitstrings that begin with these whole bytes:
+/// the first is inclusive, the second exclusive. O(number of bytes).
 #[must_use]
 pub fn binary_prefix_bounds(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut front = vec![BITS];
     push_escaped(bytes, &mut front);
-    // Without the end mark it is what the keys have in common.
+    // Without the end mark, the key of the binary is the common front.
     front.pop();
     let mut end = front.clone();
-    // Bytes of 255 have no successor; the tag has one, so this ends.
+    // Bytes of 255 have no successor, but the tag has one, so this loop ends.
     while end.last() == Some(&u8::MAX) {
         end.pop();
     }
     if let Some(last) = end.last_mut() {
         *last += 1;
     }
-    // The shortest of them is the binary itself, before which shorter bitstrings can stand.
+    // The smallest key is that of the binary itself; shorter bitstrings with the same front precede
+    // it.
     front.extend_from_slice(&[0, if bytes.is_empty() { 0 } else { 8 }]);
     (front, end)
 }

@@ -1,17 +1,17 @@
-//! Comparing two terms, wherever they live, by walking both side by side.
+//! Comparison of two terms in any representation, by walking both side by side.
 //!
-//! This says what the keys of two terms say, but makes none of a term that can be walked: it stops
-//! at the first difference, and terms of different classes, or tuples of different sizes, are told
-//! apart at once. Keys are made of what is small or rare: identifiers, funs, opaque terms, and
+//! The result is that of the keys of two terms, but terms that can be walked need no keys: the walk
+//! stops at the first difference, and terms of different classes, or tuples of different sizes,
+//! differ at once. Keys are made only for small or rare terms: identifiers, funs, opaque terms, and
 //! numbers at the limits of floats.
 //!
 //! # Maps
 //! Two maps of the same size compare by their keys, then by the values in the order of the keys.
-//! Most often they have the same keys, and are shown in the same order. So the keys are first
-//! compared as they are shown, and a difference there says only that they must be put in order.
-//! That is done by their order keys, for the outermost map whose keys were being compared, so that
-//! a term is not walked once for each map around it. Of immediates, the least that only one map has
-//! decides, and is found without an order of the others.
+//! Most often both have the same keys, and show them in the same order. So the keys are first
+//! compared in the order they are shown, and a difference means only that they must be sorted. They
+//! are sorted by their order keys, for the outermost map whose keys were being compared, so that a
+//! term is not walked once for each map around it. Among immediates, the least key that only one
+//! map has decides, and is found without sorting the others.
 
 use super::bounds::Class;
 use super::format::Order;
@@ -35,7 +35,7 @@ pub enum Question {
 /// Returns the standard order of two terms; `Equal` is `==`. At most O(n log n) for maps, where n
 /// is the size of the smaller term, and O(n) for terms without maps; without recursion.
 ///
-/// `zeros` says whether `0.0` and `-0.0` are different keys of maps; elsewhere they are equal.
+/// `zeros` decides whether `0.0` and `-0.0` are different keys of maps; elsewhere they are equal.
 ///
 /// ```
 /// use ats_term::{Term, Zeros, order};
@@ -49,9 +49,9 @@ pub fn compare<T: TermRef>(a: T, b: T, zeros: Zeros) -> Ordering {
     compare_within(a, b, Question::Order, zeros, &mut left).expect("order: no limit")
 }
 
-/// Answers a question about two terms, but gives up and returns `None` when that takes more than
-/// about `left` steps. For callers that must not work for long. Takes the steps from `left`. A step
-/// is a pair of parts, or 64 bytes, and takes about 10 ns.
+/// Answers a question about two terms, but gives up after about `left` steps and returns `None`.
+/// Subtracts its steps from `left`. For callers with limited time. A step is a pair of parts, or 64
+/// bytes, and takes about 10 ns.
 #[inline]
 pub fn compare_within<T: TermRef>(
     a: T,
@@ -73,24 +73,24 @@ pub fn compare_within<T: TermRef>(
     walk.run(a, b)
 }
 
-/// The number of bytes that are one step.
+/// Number of bytes that count as one step.
 const BYTES_PER_STEP: usize = 64;
 /// The number of words beside each other that are one step.
 const WORDS_PER_STEP: usize = 16;
 /// Integers up to this one are floats, too.
 const EXACT_FLOAT: u64 = 1 << 53;
-/// The number of bytes of the integer part of the largest float.
+/// Number of bytes of the integer part of the largest float.
 const MAX_FLOAT_BYTES: usize = 128;
 
 /// The next step of a walk.
 enum Next<T> {
-    /// These are to be compared.
+    /// Terms to be compared next.
     Pair(T, T),
-    /// This is the order of the last pair.
+    /// The order of the last pair.
     Order(Ordering),
 }
 
-/// Parts of two terms that are to be compared when those before them are equal.
+/// Parts of two terms to be compared if those before them are equal.
 #[derive(Clone, Copy)]
 enum Frame<T> {
     /// The elements of two tuples from `next` on, at least one.
@@ -116,9 +116,9 @@ enum Frame<T> {
         next: usize,
         count: usize,
     },
-    /// The keys of the two maps with this number, which are listed.
+    /// The keys of the listed maps with this number.
     ListedKeys(usize),
-    /// The values of the two maps with this number, which are listed.
+    /// The values of the listed maps with this number.
     ListedValues(usize),
 }
 
@@ -128,7 +128,7 @@ struct Maps {
     next: usize,
 }
 
-/// A pair of each of two maps.
+/// A pair of each of two maps. => A pair from each of two maps.
 #[derive(Clone, Copy)]
 struct Entry<T> {
     keys: (T, T),
@@ -147,9 +147,9 @@ impl<T> Entry<T> {
 struct Walk<'a, T> {
     question: Question,
     zeros: Zeros,
-    /// `true` if maps with the same keys show these in the same order.
+    /// `true` if maps with the same keys show them in the same order.
     is_canonical: bool,
-    /// The number of maps whose keys are being compared.
+    /// Number of maps whose keys are being compared.
     keys_around: usize,
     left: &'a mut usize,
     stack: Stack<Frame<T>>,
@@ -175,7 +175,7 @@ impl<T: TermRef> Walk<'_, T> {
         }
     }
 
-    /// Takes steps; `None` if there are not so many.
+    /// Takes steps; returns `None` if fewer are left.
     #[inline]
     fn spend(&mut self, steps: usize) -> Option<()> {
         match self.left.checked_sub(steps) {
@@ -205,7 +205,7 @@ impl<T: TermRef> Walk<'_, T> {
         if let (Some(x), Some(y)) = (a.immediate(), b.immediate())
             && (x == y || !self.wants_order() || are_small(x, y))
         {
-            // The low bits of small integers are the same, so their words compare as they do.
+            // The low bits of small integers are equal, so the words compare like the integers.
             return Some(Next::Order((x as i64).cmp(&(y as i64))));
         }
         Some(match (a.kind(), b.kind()) {
@@ -220,7 +220,8 @@ impl<T: TermRef> Walk<'_, T> {
             }
             (Kind::Bits(m), Kind::Bits(n)) => {
                 self.spend(m.min(n) / (8 * BYTES_PER_STEP))?;
-                // The zeros after the last bit make the shorter of two equal fronts not larger.
+                // Padding zeros keep the shorter of two bitstrings with equal fronts from comparing
+                // greater.
                 let order = a.with_bits(|a| b.with_bits(|b| a.cmp(b)));
                 Next::Order(order.then(m.cmp(&n)))
             }
@@ -238,7 +239,7 @@ impl<T: TermRef> Walk<'_, T> {
                 self.spend(1)?;
                 continue;
             }
-            // Nesting in last elements takes no room.
+            // Nesting in last elements uses no stack.
             if i + 1 < arity {
                 let next = i + 1;
                 self.stack.push(Frame::Elements { a, b, next, arity });
@@ -269,8 +270,8 @@ impl<T: TermRef> Walk<'_, T> {
         }
     }
 
-    /// Returns the next step when all that was compared so far is equal; `None` inside if nothing
-    /// is left.
+    /// Returns the next step if everything so far is equal; the inner `None` means that nothing is
+    /// left.
     fn next(&mut self) -> Option<Option<Next<T>>> {
         loop {
             let Some(frame) = self.stack.top() else {
@@ -319,7 +320,7 @@ impl<T: TermRef> Walk<'_, T> {
         }
     }
 
-    /// Begins two maps of so many pairs.
+    /// Begins two maps of `count` pairs.
     fn map(&mut self, a: T, b: T, count: usize) -> Option<Next<T>> {
         self.keys_around += 1;
         if self.is_canonical {
@@ -331,8 +332,8 @@ impl<T: TermRef> Walk<'_, T> {
         Some(Next::Order(Ordering::Equal))
     }
 
-    /// Compares keys from `next` on up to the first two that are not the same immediate. If there
-    /// are none, begins the values; `None` inside if they are equal, or are to be taken from the
+    /// Compares keys from `next` on up to the first two that are not the same immediate. If all are
+    /// the same, begins the values; the inner `None` means that they are equal, or continue on the
     /// stack.
     fn keys(&mut self, a: T, b: T, next: usize, count: usize) -> Option<Option<Next<T>>> {
         for i in next..count {
@@ -348,7 +349,7 @@ impl<T: TermRef> Walk<'_, T> {
         if !self.wants_order() || count == 1 {
             return self.values(a, b, 0, count);
         }
-        // Only values that may differ need to be in the order of their keys.
+        // Only values that may differ need to be sorted by their keys.
         let start = self.entries.len();
         for i in 0..count {
             self.spend(1)?;
@@ -380,7 +381,7 @@ impl<T: TermRef> Walk<'_, T> {
         Some(None)
     }
 
-    /// Lists the entries of two maps of so many pairs, and returns the number of these maps.
+    /// Lists the entries of two maps of `count` pairs, and returns the number of the two maps.
     fn list_entries(&mut self, a: T, b: T, count: usize) -> Option<usize> {
         self.spend(2 * count)?;
         let (mut a_pairs, mut b_pairs) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -401,7 +402,7 @@ impl<T: TermRef> Walk<'_, T> {
         self.maps.len() - 1
     }
 
-    /// Forgets the entries of two maps.
+    /// Removes the entries of two maps.
     fn end_listed(&mut self, map: usize) {
         self.entries.truncate(self.maps[map].entries.start);
         self.maps.truncate(map);
@@ -417,7 +418,7 @@ impl<T: TermRef> Walk<'_, T> {
         Some(self.entries[maps.next - 1])
     }
 
-    /// Begins the values of two maps, whose keys are the same as they are shown.
+    /// Begins the values of two maps that show the same keys in the same order.
     fn begin_values(&mut self, map: usize) -> Option<()> {
         let range = self.maps[map].entries.clone();
         self.maps[map].next = range.start;
@@ -435,8 +436,8 @@ impl<T: TermRef> Walk<'_, T> {
         Some(())
     }
 
-    /// Returns the order that a difference decides. Within keys of maps it may decide nothing: then
-    /// these are put in order, and if they turn out to be the same, the values are next.
+    /// Returns the order that a difference decides. Inside map keys it may decide nothing: then the
+    /// keys are sorted, and if they turn out to be the same, the values are next.
     #[cold]
     fn difference(&mut self, order: Ordering) -> Option<Option<Ordering>> {
         let is_decided = self.is_canonical && self.question != Question::Order;
@@ -487,16 +488,16 @@ impl<T: TermRef> Walk<'_, T> {
         Some(None)
     }
 
-    /// Returns the order of the keys of two maps in canonical order that differ in some, if all are
-    /// immediates. The least key that only one of the maps has decides: in its place, the other has
-    /// a greater one.
+    /// Compares the canonically ordered, different keys of two maps, if all are immediates. The
+    /// least key that only one of the maps has decides: at its position, the other map has a
+    /// greater one.
     fn immediate_keys(&mut self, a: T, b: T, count: usize) -> Option<Option<Ordering>> {
         let is_immediate = |map: T| map.map_pair(count - 1).0.immediate().is_some();
         if !is_immediate(a) || !is_immediate(b) {
             return Some(None);
         }
         let key = |map: T, i: usize| (i < count).then(|| map.map_pair(i).0);
-        // No key is behind all keys.
+        // A missing key counts as greater than all others.
         let place = |key: Option<T>| (key.is_none(), key.and_then(T::immediate));
         let (mut i, mut j, mut least) = (0, 0, None);
         while i < count || j < count {
@@ -529,7 +530,7 @@ impl<T: TermRef> Walk<'_, T> {
         }
     }
 
-    /// Returns the numbers of the keys of a map in order.
+    /// Returns the indices of the keys of a map in sorted order.
     fn key_order(&mut self, terms: &[T]) -> Option<Vec<usize>> {
         let small = |term: &T| term.immediate().filter(|word| are_small(*word, *word));
         let words: Option<Vec<_>> = terms.iter().map(small).collect();
@@ -542,7 +543,7 @@ impl<T: TermRef> Walk<'_, T> {
         Some(order)
     }
 
-    /// Puts the keys of a map in order.
+    /// Sorts the keys of a map.
     fn sorted(&mut self, terms: &[T]) -> Option<Sorted> {
         let comparisons = terms.len() * terms.len().ilog2() as usize;
         self.spend(comparisons)?;
@@ -570,7 +571,7 @@ impl<T: TermRef> Walk<'_, T> {
         }
     }
 
-    /// Returns the order of two terms by their keys.
+    /// Compares two terms by their keys.
     #[cold]
     fn by_keys(&mut self, a: T, b: T) -> Option<Ordering> {
         let (mut a_key, mut b_key) = (Vec::new(), Vec::new());
@@ -580,7 +581,7 @@ impl<T: TermRef> Walk<'_, T> {
         Some(a_key.cmp(&b_key))
     }
 
-    /// Returns the order of two terms that are not both lists, tuples, maps or bitstrings.
+    /// Compares two terms that are not both lists, tuples, maps or bitstrings.
     fn scalars(
         &mut self,
         (a, a_kind): (T, Kind<T>),
@@ -623,12 +624,12 @@ impl<T: TermRef> Walk<'_, T> {
     }
 }
 
-/// Keys of a map in order.
+/// Keys of a map, sorted.
 struct Sorted {
     bytes: Vec<u8>,
-    /// The ranges of the keys in `bytes`, as the map shows them.
+    /// Ranges of the keys in `bytes`, in the order the map shows them.
     keys: Vec<Range<usize>>,
-    /// The numbers of the keys in order.
+    /// Indices of the keys in sorted order.
     order: Vec<usize>,
 }
 
@@ -655,7 +656,7 @@ fn is_float(value: i64) -> bool {
     value.unsigned_abs() <= EXACT_FLOAT
 }
 
-/// Returns the order of an integer of more than 64 bits and a number that is nearer to zero.
+/// Compares an integer of more than 64 bits with a number nearer to zero.
 fn beyond<T: TermRef>(big: T) -> Ordering {
     big.with_big(|negative, _| match negative {
         true => Ordering::Less,
@@ -663,12 +664,12 @@ fn beyond<T: TermRef>(big: T) -> Ordering {
     })
 }
 
-/// Returns `true` if no float is so far from zero as this integer of more than 64 bits.
+/// Returns `true` if this integer of more than 64 bits is farther from zero than every float.
 fn is_beyond_floats<T: TermRef>(big: T) -> bool {
     big.with_big(|_, magnitude| magnitude.len() > MAX_FLOAT_BYTES)
 }
 
-/// Returns the order of two integers of sign and magnitude.
+/// Compares two integers given as sign and magnitude.
 fn big_integers((a_negative, a): (bool, &[u8]), (b_negative, b): (bool, &[u8])) -> Ordering {
     let magnitudes = || {
         a.len()

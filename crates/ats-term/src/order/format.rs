@@ -1,4 +1,4 @@
-//! The bytes of order keys, as [`order`](super) describes them.
+//! The format of order keys, as described in [`order`](super).
 
 use crate::Zeros;
 use crate::immediate::NIL as NIL_WORD;
@@ -24,10 +24,10 @@ pub(super) const NIL: u8 = 0x60;
 pub(super) const CONS: u8 = 0x68;
 pub(super) const BITS: u8 = 0x70;
 
-/// Stands between the integer part and the fraction of a number. Greater than every tag.
+/// Separator of the integer part and the fraction of a number. Greater than every tag.
 pub(super) const FRACTION: u8 = 0xFE;
 
-/// Most bytes that [`order_key_int`] writes.
+/// Largest number of bytes that [`order_key_int`] writes.
 pub const MAX_INT_KEY: usize = 9;
 
 /// Writes the order key of an integer to the front of `out` and returns its length. The fast path
@@ -36,7 +36,7 @@ pub const MAX_INT_KEY: usize = 9;
 pub fn order_key_int(value: i64, out: &mut [u8; MAX_INT_KEY]) -> usize {
     let magnitude = value.unsigned_abs();
     let length = 8 - magnitude.leading_zeros() / 8;
-    // For zero the shift wraps to none, which does not matter.
+    // The shift wraps for zero, which has no bytes.
     let mut bytes = magnitude.wrapping_shl(64 - 8 * length).to_be_bytes();
     if value < 0 {
         bytes = bytes.map(|byte| !byte);
@@ -51,8 +51,8 @@ pub fn order_key_int(value: i64, out: &mut [u8; MAX_INT_KEY]) -> usize {
     1 + usize::from(length)
 }
 
-/// The number whose order key this is, if it is one of 64 bits without fraction. Its key does not
-/// tell whether it is an integer or a float.
+/// Returns the number of an order key, if it is an integer of 64 bits. The key is the same for an
+/// integer and a float of that value.
 #[inline]
 pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
     let (tag, bytes) = key.split_first()?;
@@ -72,7 +72,7 @@ pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
 /// The format of order keys.
 pub(super) struct Order {
     zeros: Zeros,
-    /// Within how many map keys the current term is. Map keys are compared exactly.
+    /// Number of map keys around the current term. Map keys are compared exactly.
     map_keys: usize,
 }
 
@@ -94,7 +94,7 @@ impl Format for Order {
     #[inline]
     fn immediate<T: TermRef>(&mut self, term: T, word: u64, out: &mut Vec<u8>) {
         if word & 0xF == 0xF {
-            // The arithmetic shift brings the sign back.
+            // The arithmetic shift restores the sign.
             push_int(word as i64 >> 4, out);
         } else if word == NIL_WORD {
             out.push(NIL);
@@ -159,7 +159,7 @@ impl Format for Order {
         else {
             return;
         };
-        // The machine compares index and hash as signed numbers.
+        // The VM compares index and hash as signed numbers.
         let ordered = |number: u32| (number ^ 1 << 31).to_be_bytes();
         out.push(LOCAL_FUN);
         push_name(module, out);
@@ -235,7 +235,7 @@ fn push_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) {
 
 /// Writes a float by its value, so that it equals the integer of the same value.
 fn push_float(value: f64, out: &mut Vec<u8>) {
-    // 2 to the power of 63, the first float above all i64. There are no fractions up there.
+    // 2 to the power of 63, the first float above all i64. Such floats have no fraction.
     const I64_END: f64 = 9_223_372_036_854_775_808.0;
     if value.abs() >= I64_END {
         return push_huge_float(value, out);
@@ -256,12 +256,12 @@ fn push_float(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a float of at least 2^63 as the integer it is.
+/// Writes a float of at least 2^63 as an integer.
 fn push_huge_float(value: f64, out: &mut Vec<u8>) {
     const MAX_FLOAT_BYTES: usize = 1024 / 8;
     let bits = value.abs().to_bits();
     let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
-    // The exponent of the last bit of the mantissa, at least 11.
+    // Exponent of the last bit of the mantissa, at least 11.
     let exponent = (bits >> 52) as usize - 1075;
     let mut magnitude = [0; MAX_FLOAT_BYTES];
     let shifted = u128::from(mantissa) << (exponent % 8);
@@ -278,7 +278,7 @@ fn push_huge_float(value: f64, out: &mut Vec<u8>) {
     push_big(value < 0.0, &magnitude[..length], out);
 }
 
-/// Writes a float as the map keys have it: after all integers, ordered among floats.
+/// Writes a float inside a map key: after all integers, ordered among floats.
 fn push_exact_float(value: f64, zeros: Zeros, out: &mut Vec<u8>) {
     // Adding zero turns -0.0 into 0.0.
     let value = if zeros == Zeros::Same {
@@ -331,7 +331,7 @@ pub(super) fn push_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// Writes a name that is followed by any bytes.
+/// Writes a name that may be followed by any byte.
 fn push_name(name: &str, out: &mut Vec<u8>) {
     push_escaped(name.as_bytes(), out);
     out.push(0);

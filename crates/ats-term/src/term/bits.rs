@@ -6,13 +6,14 @@ use std::sync::Arc;
 /// A binary or bitstring.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// Exactly as many bytes as the bits need; unused low bits of the last byte are zero.
+    /// The bytes, as many as the bits need; unused low bits of the last byte are zero.
     bytes: Arc<[u8]>,
     bits: usize,
 }
 
 impl Bits {
-    /// The bitstring of the first `bits` bits of `bytes`; `None` if there are not so many.
+    /// Creates a bitstring from the first `bits` bits of `bytes`; returns `None` if there are
+    /// fewer.
     #[must_use]
     pub fn new(bytes: &[u8], bits: usize) -> Option<Bits> {
         let used = bytes.get(..bits.div_ceil(8))?;
@@ -25,7 +26,7 @@ impl Bits {
         Some(Bits { bytes, bits })
     }
 
-    /// The binary of these bytes.
+    /// Creates a binary from these bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Bits {
         Bits {
@@ -34,32 +35,32 @@ impl Bits {
         }
     }
 
-    /// A binary that shares bytes which others hold too.
+    /// Creates a binary that shares its bytes with other owners.
     #[must_use]
     pub fn from_shared(bytes: Arc<[u8]>) -> Bits {
         let bits = bytes.len() * 8;
         Bits { bytes, bits }
     }
 
-    /// The bytes; the unused low bits of the last one are zero.
+    /// Returns the bytes; the unused low bits of the last one are zero.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes as shared memory.
+    /// Returns the bytes as shared memory.
     #[must_use]
     pub fn shared_bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
-    /// Number of bits.
+    /// Returns the number of bits.
     #[must_use]
     pub fn bit_len(&self) -> usize {
         self.bits
     }
 
-    /// True if the bits fill whole bytes.
+    /// Returns `true` if the bits fill whole bytes.
     #[must_use]
     pub fn is_binary(&self) -> bool {
         self.bits.is_multiple_of(8)

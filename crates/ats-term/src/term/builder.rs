@@ -7,23 +7,23 @@ use crate::atom::Atom;
 use crate::immediate::Immediate;
 use crate::term_ref::TermSink;
 
-/// A term inside a [`TermBuilder`]. Another builder, or the same one after [`TermBuilder::finish`],
-/// knows nothing of it.
+/// A term inside a [`TermBuilder`]. It is meaningless to another builder, and to this one after
+/// [`TermBuilder::finish`].
 #[derive(Clone, Copy, Debug)]
 pub struct Built(usize);
 
-/// The kinds of terms that a [`TermBuilder`] was asked for but could not build.
+/// Reasons why a [`TermBuilder`] cannot build a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// A word that is no immediate, or one that only the Erlang machine understands.
+    /// A word that is no immediate, or one that only the Erlang VM understands.
     UnknownWord(u64),
     /// A float that is not finite.
     NotFinite,
     /// More bits than bytes.
     BitsTooShort,
-    /// Keys of a map that are not distinct, or not as many as its values.
+    /// Keys of a map that are not distinct, or whose number differs from that of the values.
     BadMap,
-    /// A term that was not built here.
+    /// A term that this builder has not built.
     UnknownTerm,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Builds owned terms. A failure is remembered and reported by [`TermBuilder::finish`].
+/// A builder of owned terms. It records the first failure, which [`TermBuilder::finish`] returns.
 #[derive(Debug, Default)]
 pub struct TermBuilder {
     terms: Vec<Term>,
@@ -49,17 +49,16 @@ pub struct TermBuilder {
 }
 
 impl TermBuilder {
-    /// A builder without terms.
+    /// Creates a builder without terms.
     #[must_use]
     pub fn new() -> TermBuilder {
         TermBuilder::default()
     }
 
-    /// Takes a finished term out and forgets all others, which makes the builder ready for the
-    /// next.
+    /// Takes a finished term out and drops all others, which makes the builder ready for the next.
     ///
     /// # Errors
-    /// The first failure since the last call.
+    /// Returns the first failure since the last call.
     pub fn finish(&mut self, term: Built) -> Result<Term, BuildError> {
         let result = self.get(term);
         self.terms.clear();
@@ -69,7 +68,7 @@ impl TermBuilder {
         }
     }
 
-    /// A term that is there already.
+    /// Adds an existing term.
     pub fn add(&mut self, term: Term) -> Built {
         self.put(Ok(term))
     }
@@ -93,7 +92,8 @@ impl TermBuilder {
         Built(self.terms.len() - 1)
     }
 
-    /// Remembers a failure, if it is one. The nil in its place is never seen, since `finish` fails.
+    /// Records a failure, if it is one. The nil in its place is never visible, because `finish`
+    /// fails.
     fn note_failure(&mut self, term: Result<Term, BuildError>) -> Term {
         term.unwrap_or_else(|error| {
             self.error.get_or_insert(error);

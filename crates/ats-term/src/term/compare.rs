@@ -1,7 +1,7 @@
-//! Erlang's standard order and `=:=`, by walking both terms side by side.
+//! Erlang's standard order and `=:=`, by a walk of both terms side by side.
 //!
-//! [Order keys](crate::order) say the same through bytes and share no code with this module, so
-//! that each can be tested against the other.
+//! [Order keys](crate::order) express the same orders as bytes and share no code with this module,
+//! so that each is tested against the other.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -9,16 +9,16 @@ use std::hash::{Hash, Hasher};
 use super::node::{LocalFun, NativeRecord, Term, Terms};
 use super::{BigInt, Float};
 
-/// The rules by which numbers are compared.
+/// Rules for the comparison of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
-    /// By value: `1 == 1.0`.
+    /// The standard rule, by value: `1 == 1.0`.
     ByValue,
     /// The rule for map keys: integers come before floats, `-0.0` before `0.0`.
     Exact,
 }
 
-/// Two sequences of the same length that remain to be compared.
+/// Two sequences of the same length, still to be compared.
 struct Pending<'a> {
     left: &'a [Term],
     right: &'a [Term],
@@ -26,9 +26,9 @@ struct Pending<'a> {
 }
 
 impl Term {
-    /// Compares in Erlang's standard order; `Equal` is Erlang's `==`. O(size), without recursion.
+    /// Compares in Erlang's standard order; `Equal` is Erlang's `==`. O(size), not recursive.
     ///
-    /// Keys inside maps are compared as OTP 27 does: `-0.0` is a key of its own and precedes `0.0`.
+    /// Keys inside maps are compared as in OTP 27: `-0.0` is a key of its own and precedes `0.0`.
     #[must_use]
     pub fn compare(&self, other: &Term) -> Ordering {
         compare(self, other, Numbers::ByValue)
@@ -42,7 +42,7 @@ impl Term {
     }
 }
 
-/// Erlang's `=:=`, as OTP 27 has it.
+/// Erlang's `=:=` since OTP 27.
 impl PartialEq for Term {
     fn eq(&self, other: &Term) -> bool {
         self.compare_exact(other).is_eq()
@@ -76,7 +76,7 @@ fn compare(left: &Term, right: &Term, numbers: Numbers) -> Ordering {
 }
 
 /// Takes the next pair of terms. A sequence leaves the stack before its last pair is compared, so
-/// long lists, which continue in their last pair, do not make the stack grow.
+/// long lists, which continue in their last pair, do not grow the stack.
 fn next_pair<'a>(stack: &mut Vec<Pending<'a>>) -> Option<(&'a Term, &'a Term, Numbers)> {
     loop {
         let top = stack.last_mut()?;
@@ -96,7 +96,7 @@ fn next_pair<'a>(stack: &mut Vec<Pending<'a>>) -> Option<(&'a Term, &'a Term, Nu
     }
 }
 
-/// Compares two terms as far as their own words go and leaves their parts on the stack.
+/// Compares two terms without their parts, which are pushed on the stack.
 fn compare_one<'a>(
     left: &'a Term,
     right: &'a Term,
@@ -122,7 +122,7 @@ fn compare_one<'a>(
             .then_with(|| a.compare_nodes(b))
             .then(a.compare_locality(b)),
         (Term::LocalFun(a), Term::LocalFun(b)) => {
-            // The machine keeps index and hash as signed numbers.
+            // The VM keeps index and hash as signed numbers.
             let key = |f: &LocalFun| (f.index() as i32, f.old_uniq() as i32, f.free().len());
             let order = a
                 .module()
@@ -151,7 +151,8 @@ fn compare_one<'a>(
         }),
         (Term::List(a), Term::List(b)) => unless_same(a.cell(), b.cell(), numbers, parts),
         (Term::Bits(a), Term::Bits(b)) => {
-            // The zeros after the last bit make the shorter one of two equal prefixes not larger.
+            // Padding zeros keep the shorter one of two bitstrings with equal prefixes from
+            // comparing greater.
             a.bytes().cmp(b.bytes()).then(a.bit_len().cmp(&b.bit_len()))
         }
         _ => match class(left).cmp(&class(right)) {
@@ -161,7 +162,7 @@ fn compare_one<'a>(
     }
 }
 
-/// Leaves the parts of two terms to be compared, unless they are the very same memory.
+/// Pushes the parts of two terms to be compared, unless both are the same memory.
 fn unless_same<'a>(
     left: &'a Terms,
     right: &'a Terms,
@@ -175,7 +176,7 @@ fn unless_same<'a>(
     }
 }
 
-/// Position of a term's type in the standard order.
+/// Returns the position of a term's type in the standard order.
 fn class(term: &Term) -> u8 {
     match term {
         Term::Int(_) | Term::Big(_) | Term::Float(_) => 0,
@@ -209,7 +210,7 @@ fn compare_numbers(left: &Term, right: &Term, numbers: Numbers) -> Ordering {
         (Float(a), Int(b)) => compare_int_float(*b, a.get()).reverse(),
         (Big(a), Float(b)) => compare_big_float(a, b.get()),
         (Float(a), Big(b)) => compare_big_float(b, a.get()).reverse(),
-        // Both are nil: every other pair of one class was handled before.
+        // Both are nil: the arms above handle every other pair of one class.
         _ => Ordering::Equal,
     }
 }
@@ -226,7 +227,7 @@ impl ReverseIf for Ordering {
 
 fn compare_floats(a: Float, b: Float, numbers: Numbers) -> Ordering {
     let (a, b) = (a.get(), b.get());
-    // Only zeros of different sign are equal numbers that the total order tells apart.
+    // The only equal numbers that the total order distinguishes are zeros of different sign.
     match a.total_cmp(&b) {
         _ if numbers == Numbers::ByValue && a == b => Ordering::Equal,
         order => order,
@@ -243,13 +244,13 @@ fn compare_int_float(int: i64, float: f64) -> Ordering {
     if float < -I64_END {
         return Ordering::Greater;
     }
-    // Truncation is exact in this range; what it cut off decides between equal integers.
+    // Truncation is exact in this range; the fraction decides between equal integers.
     let whole = float as i64;
     int.cmp(&whole)
         .then_with(|| 0.0f64.total_cmp(&(float - float.trunc() + 0.0)))
 }
 
-/// Compares through sign, number of bits, the first 64 bits, and whether any other bit is set.
+/// Compares sign, number of bits, the first 64 bits, and then whether any other bit is set.
 fn compare_big_float(big: &BigInt, float: f64) -> Ordering {
     let sign = if big.is_negative() {
         Ordering::Less
@@ -270,7 +271,7 @@ fn compare_big_float(big: &BigInt, float: f64) -> Ordering {
     order.then(more.cmp(&false)).reverse_if(big.is_negative())
 }
 
-/// A float of at least 2^63 as `mantissa * 2^exponent`.
+/// Decomposes a float of at least 2^63 into `mantissa * 2^exponent`.
 fn decompose(float: f64) -> (u64, usize) {
     let bits = float.to_bits();
     let exponent = (bits >> 52) as usize & 0x7FF;
@@ -284,7 +285,7 @@ fn bit_length(magnitude: &[u8]) -> usize {
     magnitude.len() * 8 - leading
 }
 
-/// The first 64 bits of a magnitude of at least 8 bytes, and whether a later bit is set.
+/// Returns the first 64 bits of a magnitude of at least 8 bytes, and `true` if a later bit is set.
 fn top_bits(magnitude: &[u8]) -> (u64, bool) {
     let mut bytes = magnitude.iter().rev();
     let window = bytes

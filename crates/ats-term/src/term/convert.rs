@@ -1,4 +1,4 @@
-//! Conversions between terms and the types of Rust.
+//! Conversions between terms and Rust types.
 
 use super::{Bits, Elements, Float, List, Map, NotFinite, Term, Tuple, number};
 use crate::atom::{Atom, AtomError};
@@ -102,14 +102,14 @@ from_tuples!(A B C D E F G);
 from_tuples!(A B C D E F G H);
 
 impl Term {
-    /// An integer of any size from its sign (`true` = negative) and magnitude, little endian; zero
-    /// bytes at the end are ignored.
+    /// Creates an integer of any size from sign (`true` = negative) and magnitude, little endian;
+    /// zero bytes at the end are ignored.
     #[must_use]
     pub fn integer(negative: bool, magnitude: &[u8]) -> Term {
         number::integer(negative, magnitude).map_or_else(Term::Big, Term::Int)
     }
 
-    /// A list with the given elements and tail; just the tail if there are no elements.
+    /// Creates a list with the given elements and tail; just the tail if there are no elements.
     #[must_use]
     pub fn list_with_tail<I>(elements: I, tail: Term) -> Term
     where
@@ -120,13 +120,13 @@ impl Term {
         elements.into_iter().rev().fold(tail, cons)
     }
 
-    /// A binary with these bytes.
+    /// Creates a binary with these bytes.
     #[must_use]
     pub fn binary(bytes: &[u8]) -> Term {
         Term::Bits(Bits::from_bytes(bytes))
     }
 
-    /// The atom with this text.
+    /// Creates the atom with this text.
     ///
     /// # Errors
     /// Like [`Atom::new`].
@@ -134,7 +134,7 @@ impl Term {
         Atom::new(text).map(Term::Atom)
     }
 
-    /// The value of an integer that fits 64 bits.
+    /// Returns the value of an integer that fits 64 bits.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -143,7 +143,7 @@ impl Term {
         }
     }
 
-    /// The atom, if this is one.
+    /// Returns the atom, if this is one.
     #[must_use]
     pub fn as_atom(&self) -> Option<Atom> {
         match self {
@@ -152,7 +152,7 @@ impl Term {
         }
     }
 
-    /// The elements of a tuple.
+    /// Returns the elements of a tuple.
     #[must_use]
     pub fn as_tuple(&self) -> Option<&[Term]> {
         match self {
@@ -161,7 +161,7 @@ impl Term {
         }
     }
 
-    /// The bytes of a binary; `None` also for a bitstring that ends within a byte.
+    /// Returns the bytes of a binary; `None` also for a bitstring that ends within a byte.
     #[must_use]
     pub fn as_binary(&self) -> Option<&[u8]> {
         match self {
@@ -170,7 +170,7 @@ impl Term {
         }
     }
 
-    /// The elements of a list, proper or improper; none for nil.
+    /// Returns the elements of a list, proper or improper; `None` for nil.
     #[must_use]
     pub fn as_list(&self) -> Option<Elements<'_>> {
         match self {

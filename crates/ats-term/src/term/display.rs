@@ -1,4 +1,4 @@
-//! Terms in Erlang syntax, as `io:format("~0p")` shows them, without recursion.
+//! Terms in Erlang syntax, as shown by `io:format("~0p")`, not recursive.
 //!
 //! Lists of integers are shown as lists, never as strings. Identifiers and closures have no syntax
 //! in Erlang; they are shown with the name of their node in place of its number.
@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::{Bits, Identifier, LocalFun, Term};
 use crate::atom::Atom;
 
-/// The work that remains, last first.
+/// Remaining work, kept on a stack.
 enum Job<'a> {
     Text(&'static str),
     Term(&'a Term),
@@ -73,14 +73,14 @@ impl Display for Term {
     }
 }
 
-/// The text of [`Display`]: a derived implementation would recurse.
+/// The text of [`Display`], because a derived implementation would recurse.
 impl fmt::Debug for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
     }
 }
 
-/// Writes a term as far as its first part.
+/// Writes a term up to its first part.
 fn write_term<'a>(term: &'a Term, f: &mut Formatter<'_>, jobs: &mut Vec<Job<'a>>) -> fmt::Result {
     match term {
         Term::Int(i) => write!(f, "{i}"),
@@ -138,7 +138,7 @@ fn write_fun(fun: &LocalFun, f: &mut Formatter<'_>) -> fmt::Result {
     )
 }
 
-/// A binary of printable ASCII is shown as text.
+/// The binary syntax; printable ASCII is shown as text.
 impl Display for Bits {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let printable = |byte: &u8| (b' '..=b'~').contains(byte);

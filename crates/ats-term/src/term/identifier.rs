@@ -22,15 +22,15 @@ impl Identifier {
     /// Largest number of words of a reference.
     pub const MAX_NUMBERS: usize = 5;
 
-    /// An identifier; the numbers are those of [`Ident::numbers`], most significant first.
-    /// `None` if there are none or more than [`Identifier::MAX_NUMBERS`].
+    /// Creates an identifier from the numbers of [`Ident::numbers`], most significant first.
+    /// Returns `None` without numbers, or for more than [`Identifier::MAX_NUMBERS`].
     #[must_use]
     pub fn new(node: Atom, creation: u32, numbers: &[u32]) -> Option<Identifier> {
         Identifier::with_locality(false, node, creation, numbers)
     }
 
-    /// Makes an identifier like [`Identifier::new`], and says if it belongs to the running node,
-    /// see [`Ident::local`].
+    /// Creates an identifier like [`Identifier::new`], with a flag for the running node, see
+    /// [`Ident::local`].
     #[must_use]
     pub fn with_locality(
         local: bool,
@@ -50,7 +50,7 @@ impl Identifier {
         Some(Identifier(Arc::new(parts)))
     }
 
-    /// The identity as [`TermRef`](crate::TermRef) lends it.
+    /// Returns the identity in the form of [`TermRef`](crate::TermRef).
     #[must_use]
     pub fn as_ident(&self) -> Ident<'_> {
         Ident {
@@ -61,7 +61,7 @@ impl Identifier {
         }
     }
 
-    /// Name of the node that made it.
+    /// Returns the name of the node that made the identifier.
     #[must_use]
     pub fn node(&self) -> Atom {
         self.0.node
@@ -81,7 +81,7 @@ impl Identifier {
         (self.0.node.cmp(&other.0.node)).then(self.0.creation.cmp(&other.0.creation))
     }
 
-    /// Local identifiers come after remote ones that are equal in all else.
+    /// Compares locality: local identifiers come after otherwise equal remote ones.
     pub(super) fn compare_locality(&self, other: &Identifier) -> Ordering {
         self.0.local.cmp(&other.0.local)
     }

@@ -1,13 +1,13 @@
-//! Making maps, and finding values in them, which takes the order of map keys.
+//! Construction of maps and lookups in them, by the order of map keys.
 
 use std::fmt;
 
 use super::node::{Map, Term};
 
-/// Two keys of a map are the same term.
+/// The error of a map in which two keys are the same term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateKey(
-    /// The key that is there twice.
+    /// The key that occurs twice.
     pub Term,
 );
 
@@ -20,10 +20,10 @@ impl fmt::Display for DuplicateKey {
 impl std::error::Error for DuplicateKey {}
 
 impl Map {
-    /// A map of these pairs, in O(n log n) comparisons.
+    /// Creates a map of these pairs, in O(n log n) comparisons.
     ///
     /// # Errors
-    /// [`DuplicateKey`] if a key is there twice.
+    /// Returns [`DuplicateKey`] if a key occurs twice.
     pub fn new(mut pairs: Vec<(Term, Term)>) -> Result<Map, DuplicateKey> {
         pairs.sort_by(|(a, _), (b, _)| a.compare_exact(b));
         for neighbours in pairs.windows(2) {
@@ -36,7 +36,7 @@ impl Map {
         Ok(Map::from_sorted(terms))
     }
 
-    /// The value of a key (`=:=`), in O(log n) comparisons.
+    /// Returns the value of a key (`=:=`), in O(log n) comparisons.
     #[must_use]
     pub fn get(&self, key: &Term) -> Option<&Term> {
         let index = self

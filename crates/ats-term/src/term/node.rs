@@ -1,4 +1,4 @@
-//! The types of terms, of which those that contain others refer to each other and to [`Term`].
+//! The types of terms. Compound ones refer to each other and to [`Term`].
 
 use std::fmt;
 use std::ops::Deref;
@@ -45,7 +45,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// The terms directly inside a compound term, if it is one.
+    /// Returns the terms directly inside a compound term, if it is one.
     fn children(&self) -> Option<&Terms> {
         match self {
             Term::List(list) => Some(&list.0),
@@ -63,7 +63,7 @@ impl Term {
 pub struct Tuple(Terms);
 
 impl Tuple {
-    /// A tuple of these elements.
+    /// Creates a tuple of these elements.
     #[must_use]
     pub fn new(elements: Vec<Term>) -> Tuple {
         Tuple(elements.into())
@@ -94,25 +94,25 @@ impl<const N: usize> From<[Term; N]> for Tuple {
 pub struct List(Terms);
 
 impl List {
-    /// The list `[head | tail]`.
+    /// Creates the list `[head | tail]`.
     #[must_use]
     pub fn new(head: Term, tail: Term) -> List {
         List([head, tail].into())
     }
 
-    /// The first element.
+    /// Returns the first element.
     #[must_use]
     pub fn head(&self) -> &Term {
         &self.0[0]
     }
 
-    /// The rest behind the first element.
+    /// Returns the rest after the first element.
     #[must_use]
     pub fn tail(&self) -> &Term {
         &self.0[1]
     }
 
-    /// The elements in order. [`Elements::tail`] tells how the list ends.
+    /// Returns the elements in order. [`Elements::tail`] is the end of the list.
     #[must_use]
     pub fn elements(&self) -> Elements<'_> {
         Elements {
@@ -141,8 +141,8 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The end of the list, once all elements were taken: nil unless the list is improper. Before
-    /// that, what follows the next element.
+    /// Returns the end of the list, once all elements were taken: nil unless the list is improper.
+    /// Before that, returns the part after the next element.
     #[must_use]
     pub fn tail(&self) -> &'a Term {
         self.tail
@@ -173,7 +173,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map of these keys in ascending order of [`Term::compare_exact`], and behind them their
+    /// Creates a map from keys in ascending order of [`Term::compare_exact`], followed by their
     /// values.
     pub(super) fn from_sorted(terms: Vec<Term>) -> Map {
         Map {
@@ -181,31 +181,31 @@ impl Map {
         }
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.terms.len() / 2
     }
 
-    /// True without any pair.
+    /// Returns `true` if the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The keys in the order of [`Term::compare_exact`].
+    /// Returns the keys in the order of [`Term::compare_exact`].
     #[must_use]
     pub fn keys(&self) -> &[Term] {
         &self.terms[..self.len()]
     }
 
-    /// The values in the order of their keys.
+    /// Returns the values in the order of their keys.
     #[must_use]
     pub fn values(&self) -> &[Term] {
         &self.terms[self.len()..]
     }
 
-    /// The pairs in the order of their keys.
+    /// Returns the pairs in the order of their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Term, &Term)> + ExactSizeIterator {
         self.keys().iter().zip(self.values())
     }
@@ -215,7 +215,7 @@ impl Map {
     }
 }
 
-/// A closure, with all that another machine needs to call it.
+/// A closure, with everything that another VM needs to call it.
 #[derive(Clone, Debug)]
 pub struct LocalFun(Arc<LocalFunParts>);
 
@@ -233,7 +233,7 @@ struct LocalFunParts {
 }
 
 impl LocalFun {
-    /// A closure from the fields of the external term format.
+    /// Creates a closure from the fields of the external term format.
     #[must_use]
     #[expect(
         clippy::too_many_arguments,
@@ -262,49 +262,49 @@ impl LocalFun {
         }))
     }
 
-    /// Module that defines the fun.
+    /// Returns the module that defines the fun.
     #[must_use]
     pub fn module(&self) -> Atom {
         self.0.module
     }
 
-    /// Number of arguments.
+    /// Returns the number of arguments.
     #[must_use]
     pub fn arity(&self) -> u8 {
         self.0.arity
     }
 
-    /// Index of the fun in its module.
+    /// Returns the index of the fun in its module.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.0.index
     }
 
-    /// MD5 of the significant code of the module.
+    /// Returns the MD5 of the significant code of the module.
     #[must_use]
     pub fn uniq(&self) -> &[u8; 16] {
         &self.0.uniq
     }
 
-    /// Index in the older numbering.
+    /// Returns the index in the older numbering.
     #[must_use]
     pub fn old_index(&self) -> u32 {
         self.0.old_index
     }
 
-    /// Hash of the code of the fun.
+    /// Returns the hash of the code of the fun.
     #[must_use]
     pub fn old_uniq(&self) -> u32 {
         self.0.old_uniq
     }
 
-    /// The process that made the fun.
+    /// Returns the process that made the fun.
     #[must_use]
     pub fn creator(&self) -> &Identifier {
         &self.0.creator
     }
 
-    /// The captured values.
+    /// Returns the captured values.
     #[must_use]
     pub fn free(&self) -> &[Term] {
         &self.0.free
@@ -329,7 +329,7 @@ pub struct NativeRecord {
     values: Terms,
 }
 
-/// The definition that a [`NativeRecord`] was made by.
+/// The definition of a [`NativeRecord`].
 #[derive(Debug)]
 struct RecordDefinition {
     module: Atom,
@@ -339,8 +339,8 @@ struct RecordDefinition {
 }
 
 impl NativeRecord {
-    /// A record with these fields in the order of their definition, which are `exported` if other
-    /// modules may see them.
+    /// Creates a record with these fields in the order of their definition. They are `exported` if
+    /// other modules may see them.
     #[must_use]
     pub fn new(
         module: Atom,
@@ -361,37 +361,37 @@ impl NativeRecord {
         }
     }
 
-    /// Module that defines the record.
+    /// Returns the module that defines the record.
     #[must_use]
     pub fn module(&self) -> Atom {
         self.definition.module
     }
 
-    /// Name of the record.
+    /// Returns the name of the record.
     #[must_use]
     pub fn name(&self) -> Atom {
         self.definition.name
     }
 
-    /// True if other modules may see the fields.
+    /// Returns `true` if other modules may see the fields.
     #[must_use]
     pub fn is_exported(&self) -> bool {
         self.definition.exported
     }
 
-    /// Names of the fields in the order of their definition.
+    /// Returns the names of the fields in the order of their definition.
     #[must_use]
     pub fn fields(&self) -> &[Atom] {
         &self.definition.fields
     }
 
-    /// A value for each field.
+    /// Returns a value for each field.
     #[must_use]
     pub fn values(&self) -> &[Term] {
         &self.values
     }
 
-    /// The same record with other values, of which there must be as many.
+    /// Returns the same record with other values, of which there must be as many.
     #[must_use]
     pub fn with_values(&self, values: Vec<Term>) -> NativeRecord {
         assert_eq!(values.len(), self.values.len(), "a value for each field");
@@ -407,7 +407,7 @@ impl NativeRecord {
 pub(super) struct Terms(Arc<[Term]>);
 
 impl Terms {
-    /// True if both are the same memory, which implies that the contents are equal.
+    /// Returns `true` if both are the same memory, which implies equal contents.
     pub(super) fn same(&self, other: &Terms) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -445,13 +445,13 @@ impl fmt::Debug for Terms {
     }
 }
 
-/// Compound terms below this one are collected on a stack of our own and emptied one after the
-/// other, so that the drop of each finds no compound terms left to drop.
+/// Drops without recursion: compound terms below this one are collected on an explicit stack and
+/// emptied one by one, so that the drop of each finds no compound terms left.
 ///
-/// A sequence with another owner is left to that owner. If two threads give up the last two shares
-/// at the same moment, each may take the other for that owner; then the parts are dropped by the
-/// compiler's code, which calls this function again for each of them. That costs one level of
-/// nesting for such a coincidence, not one for each level of the term.
+/// A sequence with another owner is left to that owner. If two threads drop the last two shares at
+/// the same moment, each may take the other for that owner; then the compiler's drop code drops the
+/// parts, which calls this function again for each of them. Such a coincidence costs one level of
+/// recursion, not one for each level of the term.
 impl Drop for Terms {
     fn drop(&mut self) {
         let mut pending = Vec::new();
@@ -462,7 +462,7 @@ impl Drop for Terms {
                 Term::Tuple(tuple) => detach_children(&mut tuple.0, &mut pending),
                 Term::Map(map) => detach_children(&mut map.terms, &mut pending),
                 Term::NativeRecord(record) => detach_children(&mut record.values, &mut pending),
-                // Another owner of a fun takes it apart.
+                // A fun with another owner is left to that owner.
                 Term::LocalFun(fun) => {
                     if let Some(parts) = Arc::get_mut(&mut fun.0) {
                         detach_children(&mut parts.free, &mut pending);

@@ -1,4 +1,4 @@
-//! Integers outside 64 bits, and floats.
+//! Integers of more than 64 bits, and floats.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq)]
 pub struct BigInt {
     negative: bool,
-    /// Little endian, at least 8 bytes, the last one not zero.
+    /// The magnitude: little endian, at least 8 bytes, the last one not zero.
     magnitude: Arc<[u8]>,
 }
 
 impl BigInt {
-    /// True below zero.
+    /// Returns `true` if the integer is negative.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// The absolute value, little endian, without zero bytes at the end.
+    /// Returns the absolute value, little endian, without zero bytes at the end.
     #[must_use]
     pub fn magnitude(&self) -> &[u8] {
         &self.magnitude
@@ -64,7 +64,7 @@ impl fmt::Display for BigInt {
     }
 }
 
-/// Groups of nine decimal digits, least significant first.
+/// Returns groups of nine decimal digits, least significant first.
 fn decimal_groups(magnitude: &[u8]) -> Vec<u32> {
     const GROUP: u64 = 1_000_000_000;
     let mut groups = Vec::new();
@@ -82,7 +82,7 @@ fn decimal_groups(magnitude: &[u8]) -> Vec<u32> {
     groups
 }
 
-/// An integer from sign and little-endian magnitude, of 64 bits if it fits them.
+/// Creates an integer from sign and little-endian magnitude, as 64 bits if it fits.
 pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Result<i64, BigInt> {
     let length = magnitude
         .iter()
@@ -109,7 +109,7 @@ fn to_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {
 #[derive(Clone, Copy)]
 pub struct Float(f64);
 
-/// NaN and the infinities are not Erlang terms.
+/// The error of NaN and the infinities, which are no Erlang terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
@@ -122,10 +122,10 @@ impl fmt::Display for NotFinite {
 impl std::error::Error for NotFinite {}
 
 impl Float {
-    /// A float, if it is finite.
+    /// Creates a float, if it is finite.
     ///
     /// # Errors
-    /// [`NotFinite`] for NaN and the infinities.
+    /// Returns [`NotFinite`] for NaN and the infinities.
     pub fn new(value: f64) -> Result<Float, NotFinite> {
         if value.is_finite() {
             Ok(Float(value))
@@ -134,7 +134,7 @@ impl Float {
         }
     }
 
-    /// The value, which is finite.
+    /// Returns the value, which is finite.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -160,7 +160,7 @@ impl fmt::Display for Float {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:?}", self.0);
         match text.split_once('e') {
-            // Erlang wants a fraction in front of the exponent.
+            // Erlang requires a fraction in front of the exponent.
             Some((digits, exponent)) if !digits.contains('.') => write!(f, "{digits}.0e{exponent}"),
             _ => f.write_str(&text),
         }

@@ -5,7 +5,7 @@ use crate::immediate::{NIL, atom_word, small_word};
 use crate::term_ref::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl LocalFun {
-    /// The identity as [`TermRef`](crate::TermRef) lends it.
+    /// Returns the identity in the form of [`TermRef`](crate::TermRef).
     #[must_use]
     pub fn as_ident(&self) -> FunIdent<'_> {
         FunIdent::Local {
@@ -22,7 +22,7 @@ impl LocalFun {
 }
 
 impl ExternalFun {
-    /// The identity as [`TermRef`](crate::TermRef) lends it.
+    /// Returns the identity in the form of [`TermRef`](crate::TermRef).
     #[must_use]
     pub fn as_ident(&self) -> FunIdent<'_> {
         FunIdent::External {
@@ -34,7 +34,7 @@ impl ExternalFun {
 }
 
 impl NativeRecord {
-    /// The record as [`TermRef`](crate::TermRef) lends it.
+    /// Returns the record in the form of [`TermRef`](crate::TermRef).
     #[must_use]
     pub fn as_opaque(&self) -> Opaque<'_> {
         Opaque::Record {
@@ -47,7 +47,7 @@ impl NativeRecord {
     }
 }
 
-/// Node names and atoms are lent as text; identifiers are local only if they were made so.
+/// Node names and atoms are lent as text; identifiers are local if their constructor said so.
 impl TermRef for &Term {
     fn kind(self) -> Kind<Self> {
         match self {

@@ -1,4 +1,4 @@
-//! Terms nested very deep, through everything that walks terms, on a small stack.
+//! Deeply nested terms, passed to all functions that walk terms, on a small stack.
 
 use crate::common::other_host::OtherHostTerm;
 use crate::common::{exact_key, order_key};
@@ -7,8 +7,8 @@ use ats_term::image::ImageBuilder;
 use ats_term::term::{Identifier, List, LocalFun, Map, NativeRecord, Tuple};
 use ats_term::{Atom, Term, Zeros, order};
 
-/// A million levels, less in builds that are slow anyway; a fraction of either overflows the stack
-/// of a recursive walk.
+/// Depth of nesting: a million levels, less in slow builds; a fraction of either overflows the
+/// stack of a recursive walk.
 const DEPTH: usize = if cfg!(debug_assertions) {
     200_000
 } else {
@@ -17,7 +17,7 @@ const DEPTH: usize = if cfg!(debug_assertions) {
 
 const STACK_BYTES: usize = 64 * 1024;
 
-/// A thread with a stack that a recursive walk overflows at once.
+/// Runs a test on a thread with a stack that a recursive walk overflows at once.
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
@@ -26,7 +26,7 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// Wraps `innermost` so many times.
+/// Wraps `innermost` this many times.
 fn nest(innermost: Term, wrap: impl Fn(Term) -> Term) -> Term {
     (0..DEPTH).fold(innermost, |inner, _| wrap(inner))
 }
@@ -57,11 +57,11 @@ fn check(wrap: impl Fn(Term) -> Term + Send + Copy + 'static) {
         assert_eq!(from_image, bytes);
         drop(builder);
         drop(object);
-        // An error in the depths drops what was read so far.
+        // An error deep inside drops the terms read so far.
         assert!(decode(&bytes[..bytes.len() / 2], Options::default()).is_err());
         assert!(a.to_string().len() > DEPTH);
 
-        // The shared part must survive the first drop and not overflow the stack in the second.
+        // The shared part must survive the first drop, and not overflow the stack in the second.
         let shared = a.clone();
         drop(a);
         assert_eq!(shared, copy);
@@ -134,7 +134,7 @@ fn funs() {
     });
 }
 
-/// Several threads give up one deep term at the same moment.
+/// Several threads drop one deep term at the same moment.
 #[test]
 fn shared_terms_are_dropped_by_whoever_is_last() {
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! The external term format: what is written can be read, and nothing else makes harm.
+//! The external term format: encoded terms can be decoded, and other input is harmless.
 
 use crate::common::other_host::OtherHostTerm;
 use ats_term::arbitrary::any_term;
@@ -16,7 +16,8 @@ const EXISTING: Options = Options {
     atoms: Atoms::Existing,
 };
 
-/// Bytes cannot say which node is the running one, so nothing read from them is local.
+/// Makes all identifiers remote: bytes do not record the running node, so decoded identifiers are
+/// never local.
 fn without_locality(term: &Term) -> Result<Term, TestCaseError> {
     decode(&encode(term).unwrap(), Options::default())
         .map_err(|error| TestCaseError::fail(format!("{term}: {error}")))
@@ -28,8 +29,8 @@ fn write_into<T: TermRef>(term: T) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host
-/// shows it.
+/// Encodes a term as an owned one, in an image, alone and as an element, and as shown by another
+/// host.
 fn write_everywhere(term: &Term) -> [Vec<u8>; 4] {
     let pair = Term::from((term.clone(), term.clone()));
     let mut builder = ImageBuilder::new(Zeros::Distinct);
@@ -49,8 +50,8 @@ fn write_everywhere(term: &Term) -> [Vec<u8>; 4] {
     ]
 }
 
-/// Returns `true` if hosts may show the pairs of a map in the term in different orders. What a fun
-/// has captured is the same owned term for all of them.
+/// Returns `true` if hosts may show the pairs of a map in the term in different orders. Values
+/// captured by a fun are the same owned terms for all of them.
 fn has_order_to_choose(term: &Term) -> bool {
     has_part(
         term,
@@ -61,7 +62,7 @@ fn has_order_to_choose(term: &Term) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Bytes do not depend on where a term lives, but for the order of pairs in maps.
+    /// Bytes do not depend on the representation of a term, except for the order of pairs in maps.
     #[test]
     fn terms_of_all_hosts_are_written_alike(term in any_term()) {
         let [owned, others @ ..] = write_everywhere(&term);
@@ -103,7 +104,7 @@ proptest! {
         prop_assert!(error.offset <= cut);
     }
 
-    /// Whatever damage is done, the result is an error or a term that can be written and read.
+    /// Damaged input gives an error or a term that can be encoded and decoded.
     #[test]
     fn damaged_input(
         term in any_term(),
@@ -248,7 +249,7 @@ fn what_the_machine_writes() {
     }
 }
 
-/// Where the format has a short and a long form.
+/// Sizes around the limits between short and long forms of the format.
 #[test]
 fn sizes_around_borders() {
     let bytes = |len: usize| vec![Term::Int(7); len];
@@ -289,7 +290,7 @@ fn sizes_around_borders() {
     }
 }
 
-/// The bytes are those that Erlang/OTP 29 has written.
+/// The bytes were written by Erlang/OTP 29.
 #[test]
 fn native_records() {
     let atom = |text: &str| Atom::new(text).unwrap();
@@ -313,7 +314,7 @@ fn native_records() {
     let error = decode(&reserved, Options::default()).unwrap_err();
     assert_eq!(error.kind, Kind::BadRecord);
 
-    // The order that the machine has them in.
+    // The order of the VM.
     let one = || Term::Int(1);
     let in_order = [
         Term::from((1, 2)),
@@ -344,7 +345,7 @@ fn native_records() {
     assert!(float.compare(&in_order[3]).is_eq() && float != in_order[3]);
 }
 
-/// A later machine may write what this one does not read.
+/// A later VM may write terms that this library cannot decode.
 #[test]
 fn a_closure_is_read_although_it_has_captured_something_unknown() {
     let creator = Identifier::new(node(), 2, &[1, 7]).unwrap();
@@ -399,7 +400,7 @@ fn identifiers_of_the_running_node_can_be_written_under_its_present_name() {
     let at_first = of_all(true, "nonode@nohost", 0);
     let present = of_all(false, node.name, node.creation);
     let another = of_all(false, "other@host", 1);
-    // `==` does not ask which process made a fun, but its bytes tell.
+    // `==` ignores the process that made a fun, but the bytes contain it.
     assert_eq!(encode(&read_on_node(&at_first)), encode(&present));
     assert_eq!(encode(&read_on_node(&another)), encode(&another));
     assert_eq!(

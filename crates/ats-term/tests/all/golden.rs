@@ -1,4 +1,4 @@
-//! Terms that an Erlang machine put in order, see `golden/make.escript`.
+//! Terms sorted by an Erlang VM, see `golden/make.escript`.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ enum Mark {
     Same,
 }
 
-/// The rule for zeros of the machine that wrote the file, and its terms.
+/// Reads the rule for zeros of the VM that wrote the file, and its terms.
 fn golden() -> (Zeros, Vec<(Mark, Term)>) {
     let (&release, mut rest) = FILE.split_first().unwrap();
     let zeros = if release < 27 {
@@ -74,7 +74,7 @@ fn neighbours_are_in_order() {
     }
 }
 
-/// Order keys of terms far apart: the rank in the file decides.
+/// Order keys of any two terms compare like the ranks in the file.
 #[test]
 fn any_two_are_in_order() {
     let (zeros, terms) = golden();

@@ -1,5 +1,5 @@
-//! Growth of the work of keys, images and their comparison with the size of terms, in all shapes.
-//! The work is counted, not timed.
+//! Growth of the work of keys, images and comparisons with the size of terms, for many shapes. Work
+//! is counted in steps, not timed.
 
 use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{self, exact_key_within};
@@ -29,7 +29,7 @@ fn list_of(elements: impl IntoIterator<Item = Term>) -> Term {
     Term::from(elements.into_iter().collect::<Vec<_>>())
 }
 
-/// A shape of terms: what it is called, and the term whose size is in proportion to a number.
+/// A shape of terms: its name, and a function from a number to a term of proportional size.
 type Shape = (&'static str, fn(usize) -> Term);
 
 const SHAPES: &[Shape] = &[
@@ -139,16 +139,16 @@ fn exact_steps<T: TermRef>(term: T) -> usize {
     exact_key_within(term, &mut Vec::new(), exact::Options::default(), usize::MAX).unwrap()
 }
 
-/// The steps of an object with the term as an element.
+/// Counts the steps of an object with the term as an element.
 fn image_steps<T: HostTerm>(object: T) -> usize {
     let mut builder = ImageBuilder::new(Zeros::Distinct);
     builder.encode_object(object).unwrap();
     builder.steps()
 }
 
-/// That the steps for eight times the size are not many more than eight times the steps, where
-/// quadratic work would be 64 times as much; and that they are few for each byte. One doubling says
-/// less: whether a sort finds runs in its input can make a factor of two.
+/// Checks that eight times the size takes hardly more than eight times the steps, where quadratic
+/// work would take 64 times as many; and that a byte takes few steps. A single doubling would prove
+/// less: the runs that a sort finds in its input can make a factor of two.
 fn check(name: &str, shape: fn(usize) -> Term, what: &str, steps: impl Fn(&Term) -> usize) {
     let of = |n: usize| {
         let term = tuple(vec![Term::from(1), shape(n)]);
@@ -184,8 +184,7 @@ fn exact_keys_grow_as_their_terms() {
     }
 }
 
-/// Of a term that is compared with itself, and of two that differ in the last part that is looked
-/// at.
+/// Comparisons of a term with itself, and of two terms that differ in the last part visited.
 #[test]
 fn comparisons_grow_as_their_terms() {
     let steps = |a: &Term, b: &Term, question| {
@@ -229,7 +228,7 @@ fn images_grow_as_their_terms() {
     }
 }
 
-/// A limit is kept, whatever the shape, and what is done until it is noticed is not much more.
+/// A limit is kept for every shape, and little work is done before it is noticed.
 #[test]
 fn work_stops_at_its_limit() {
     let (zeros, options) = (Zeros::Distinct, exact::Options::default());

@@ -1,4 +1,4 @@
-//! Images of objects: what goes in comes out, in place, after copying and after changes.
+//! Images of objects: terms survive the conversion, in place, after copies and after changes.
 
 use crate::common::as_seen;
 use ats_term::arbitrary::{any_term, near_term};
@@ -39,7 +39,7 @@ fn read_ref(term: ImageRef<'_, TermHost>) -> Term {
         .expect("an image has only terms that can be built")
 }
 
-/// The same number of bits and bytes whether a bitstring is read from the box or from its host.
+/// Returns the bits of a bitstring, and its bytes, whether they are in the image or with the host.
 fn bits_of(term: ImageRef<'_, TermHost>) -> Option<(Vec<u8>, usize)> {
     match term.view() {
         View::Bits { bytes, bits } => Some((bytes.to_vec(), bits)),
@@ -51,12 +51,12 @@ fn bits_of(term: ImageRef<'_, TermHost>) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// A binary around the size from which the host shares it.
+/// Generates binaries around the size from which the host shares them.
 fn large() -> impl Strategy<Value = Term> {
     (any::<u8>(), 1020usize..1030).prop_map(|(byte, len)| Term::binary(&vec![byte; len]))
 }
 
-/// Terms of every kind, some of them nearly equal and some of them large.
+/// Generates terms of every kind, some of them nearly equal and some of them large.
 fn element() -> impl Strategy<Value = Term> {
     prop_oneof![
         4 => any_term(),
@@ -70,7 +70,7 @@ fn any_object() -> impl Strategy<Value = Term> {
     prop::collection::vec(element(), 0..6).prop_map(tuple)
 }
 
-/// Terms around the borders between representations.
+/// Returns terms around the limits between representations.
 fn edges() -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for border in [1i128 << 59, 1 << 63, 1 << 64, 1 << 32, 1 << 100] {
@@ -238,7 +238,7 @@ fn a_million_levels() {
         let object = tuple(vec![Term::from(1), term]);
         let first = builder_of(&object);
         let mut second = Builder::new(Zeros::Distinct);
-        // A new first element moves all the boxes behind it.
+        // A new first element moves all boxes after it.
         let moved = Term::binary(b"moved");
         second.replace_elements(first.object(), &[(0, NewValue::Term(&moved))]);
         assert!(!image_eq(first.object(), second.object(), Zeros::Distinct));
@@ -363,7 +363,7 @@ proptest! {
     fn objects_come_back(object in any_object()) {
         let builder = builder_of(&object);
         prop_assert_eq!(read(builder.object()), object.clone());
-        // Offsets are relative, so the words can stand anywhere.
+        // Offsets are relative, so the words can be moved.
         let copy = builder.object().words().to_vec();
         // SAFETY: the words are a copy of an image that outlives the object.
         let moved = unsafe { Object::<TermHost>::from_words(&copy) };
@@ -428,8 +428,8 @@ proptest! {
         second.replace_elements(first.object(), &values);
         drop(first);
         prop_assert_eq!(read(second.object()), expected.clone());
-        // Not only the same term but the same words, or it would not be canonical; pointers and
-        // floats are left to `image_eq`.
+        // The images must have the same words, not only the same meaning, to be canonical; pointers
+        // and floats are left to `image_eq`.
         let third = builder_of(&expected);
         prop_assert_eq!(second.object().len_words(), third.object().len_words());
         prop_assert!(image_eq(second.object(), third.object(), Zeros::Distinct));
@@ -580,7 +580,7 @@ fn list_step() -> impl Strategy<Value = ListStep> {
     ]
 }
 
-/// Properties on which a program relies that keeps its own closures in a table.
+/// Facts that a program with its own closures in a table relies on.
 #[test]
 fn text_of_atoms_comes_from_the_host() {
     let atom = Atom::new("visits").expect("an atom");
@@ -598,7 +598,7 @@ fn text_of_atoms_comes_from_the_host() {
         .with_atom(|text| assert_eq!(text, "visits"));
 }
 
-/// The object and terms near its surface, among them tails of lists.
+/// Returns the object and terms near its surface, among them tails of lists.
 fn some_parts(object: Object<'_, TermHost>) -> Vec<ImageRef<'_, TermHost>> {
     let (mut parts, mut next) = (vec![object.term()], 0);
     while next < parts.len() && parts.len() < 40 {

@@ -1,7 +1,7 @@
-//! Ownership of what the boxes of a host hold: every unit is given back exactly once.
+//! Ownership of the resources in host boxes: every unit is given up exactly once.
 //!
-//! The host here counts. It keeps every identity and every bitstring of more than 16 bits behind a
-//! number, except that it leaves every third bitstring to the image, as a host may.
+//! The host here counts units. It keeps every identity and every bitstring of more than 16 bits
+//! under a number, but leaves every third bitstring to the image, as a host may.
 
 use ats_term::arbitrary::any_term;
 use ats_term::image::{
@@ -21,12 +21,12 @@ const COUNTED: HostTag = HostTag::owning(63);
 
 #[derive(Default)]
 struct Ledger {
-    /// Every term that was kept, and how many units of it are out.
+    /// Every kept term, with the number of its outstanding units.
     kept: Vec<(Term, isize)>,
-    /// The number of bitstrings that the host was offered, and the one at which it panics.
+    /// Number of bitstrings offered to the host, and the one at which it panics.
     offered: usize,
     panic_at: usize,
-    /// The number of times that the pairs of a map were asked for.
+    /// Number of requests for the pairs of a map.
     maps: usize,
 }
 
@@ -34,12 +34,12 @@ thread_local! {
     static LEDGER: RefCell<Ledger> = RefCell::default();
 }
 
-/// Units that are out now.
+/// Returns the number of outstanding units.
 fn out() -> isize {
     LEDGER.with_borrow(|ledger| ledger.kept.iter().map(|(_, units)| units).sum())
 }
 
-/// No unit was given back twice, whatever the sum says.
+/// Returns `true` if no unit was given up twice, independent of the sum.
 fn never_below_zero() -> bool {
     LEDGER.with_borrow(|ledger| ledger.kept.iter().all(|(_, units)| *units >= 0))
 }
@@ -157,7 +157,7 @@ impl TermRef for Counted<'_> {
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
         let mut pairs = Vec::new();
         self.0.map_pairs(&mut pairs);
-        // In another order each time, as a hash map may give them.
+        // Pairs are shown in another order each time, as a hash map may do.
         let turn = LEDGER.with_borrow_mut(|ledger| {
             ledger.maps += 1;
             ledger.maps % pairs.len().max(1)
@@ -207,14 +207,14 @@ unsafe impl HostTerm for Counted<'_> {
         assert_ne!(offered, panic_at, "the host was told to panic");
         (offered % 3 != 0).then(|| {
             keep(self.0, 1, words);
-            // A second word that means nothing, so that equal terms differ in length.
+            // A meaningless second word makes equal terms differ in length.
             words.extend((offered % 2 == 0).then_some(u64::MAX));
             COUNTED
         })
     }
 }
 
-/// Builds owned terms out of the boxes of the counting host.
+/// A builder of owned terms from the boxes of the counting host.
 struct CountedBuilder(TermBuilder);
 
 impl ats_term::TermSink for CountedBuilder {
@@ -255,7 +255,7 @@ fn read(object: Object<'_, Counting>) -> Term {
     sink.0.finish(built).expect("a term")
 }
 
-/// The content of a table: words that own their resources.
+/// A record of a table: words that own their resources.
 struct Record(Vec<u64>);
 
 impl Record {
@@ -275,8 +275,8 @@ impl Record {
     }
 
     fn list(&self) -> ObjectList<'_, Counting> {
-        // SAFETY: the words were built as a list and live as long as the record; tests ask this of
-        // records that hold a list only.
+        // SAFETY: the words were built as a list and live as long as the record; tests call this
+        // only for records that hold a list.
         unsafe { ObjectList::from_words(&self.0) }
     }
 
@@ -298,7 +298,7 @@ impl Clone for Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // SAFETY: the record owns the units of its words, and they end here.
+        // SAFETY: the record owns the units of its words and gives them up here.
         unsafe { release_all::<Counting>(&self.0) };
     }
 }
@@ -332,7 +332,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs a step on records, whose content `model` repeats.
+/// Runs a step on records and on their model.
 fn run(step: &Step, records: &mut Vec<Record>, model: &mut Vec<Term>) {
     let mut builder = ImageBuilder::<Counted<'_>>::new(Zeros::Distinct);
     match step {
@@ -380,7 +380,7 @@ fn run(step: &Step, records: &mut Vec<Record>, model: &mut Vec<Term>) {
     }
 }
 
-/// All objects as one list, and what can be done to that.
+/// Gathers all objects in one list, and applies all list operations.
 fn gather(records: &[Record], model: &[Term]) {
     let mut builder = ObjectListBuilder::new();
     records
@@ -423,7 +423,7 @@ proptest! {
 
     #[test]
     fn equal_terms_need_not_have_equal_words(a in any_object(), b in any_object()) {
-        // Each bitstring is now here, now there, so both ways of keeping it meet.
+        // Each bitstring is alternately in the image and with the host, so both forms are compared.
         let mut images = Vec::new();
         for term in [&a, &a, &a, &b] {
             let mut builder = ImageBuilder::new(Zeros::Distinct);

@@ -1,4 +1,4 @@
-//! Order keys and exact keys against the comparison that walks both terms.
+//! Order keys and exact keys, compared with the walk of both terms.
 
 use crate::common::other_host::OtherHostTerm;
 use crate::common::{ALL_ZEROS, as_seen, exact_key, order_key};
@@ -23,8 +23,8 @@ fn check_pair(a: &Term, b: &Term) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Compares two terms by walking both: as they are, as a host shows them that has another order of
-/// the keys of maps, and in an image.
+/// Compares two terms by walking both: as they are, as shown by a host with another order of map
+/// keys, and in an image.
 fn check_walks(a: &Term, b: &Term, zeros: Zeros) -> Result<(), TestCaseError> {
     let object = Term::from((a.clone(), b.clone()));
     let mut builder = ImageBuilder::new(zeros);
@@ -104,7 +104,7 @@ proptest! {
         b in prop_oneof![integer(), finite_float()],
     ) {
         check_pair(&a, &b)?;
-        // Within a map key the numbers are compared in another way.
+        // Inside a map key, numbers are compared exactly.
         let key_of = |number: &Term| {
             Term::Map(ats_term::term::Map::new(vec![(number.clone(), Term::Nil)]).unwrap())
         };
@@ -125,7 +125,7 @@ proptest! {
         }
     }
 
-    /// Terms that are one for a machine without distinct zeros have one key.
+    /// Terms that differ only in the signs of zeros have one key if zeros are the same.
     #[test]
     fn same_zeros_have_same_keys(a in near_term()) {
         let seen = as_seen(&a, Zeros::Same);
@@ -153,7 +153,8 @@ proptest! {
         prop_assert!(a != b || state.hash_one(&a) == state.hash_one(&b));
     }
 
-    /// The interval of a tuple prefix holds exactly the tuples that begin so (by `==`).
+    /// The interval of a tuple prefix contains exactly the tuples that begin with its elements (by
+    /// `==`).
     #[test]
     fn tuple_prefix_bounds(
         first in near_term(),
@@ -259,7 +260,7 @@ proptest! {
         prop_assert_eq!(order::number_of_order_key(&key[..length]), Some(value));
     }
 
-    /// A key tells a number only if it is that of the number.
+    /// Only the key of a number of 64 bits is read back as a number.
     #[test]
     fn keys_tell_numbers(term in any_term()) {
         let key = order_key(&term, Zeros::Distinct);
@@ -279,7 +280,7 @@ proptest! {
     }
 }
 
-/// Bytes of those that keys treat in a special way.
+/// Generates bytes that the formats of keys treat specially.
 fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
     let byte = proptest::sample::select(vec![0u8, 1, 8, 97, 254, 255]);
     proptest::collection::vec(byte, len)
@@ -308,7 +309,7 @@ fn within(prefix: &order::Prefix, term: &Term, zeros: Zeros) -> bool {
     from <= key && key < to
 }
 
-/// Distinct terms in the standard order, by hand.
+/// Distinct terms, sorted by hand in the standard order.
 #[test]
 fn the_standard_order() {
     let int = |i: i64| Term::Int(i);
@@ -458,7 +459,7 @@ fn map_pairs_are_sorted() {
     assert_eq!(key, order_key(&outer, Zeros::Distinct));
 }
 
-/// All pairs of identifiers whose parts are at the limits of what the keys must keep apart.
+/// All pairs of identifiers whose parts are at the limits that keys must distinguish.
 #[test]
 fn identifiers() {
     use ats_term::term::Identifier;
@@ -484,7 +485,8 @@ fn identifiers() {
     }
 }
 
-/// A fun has the same exact key however atoms are numbered, also by its captured values.
+/// The exact key of a fun, including its captured values, does not depend on the numbering of
+/// atoms.
 #[test]
 fn captured_atoms_are_text() {
     use ats_term::term::{Identifier, LocalFun};

@@ -1,4 +1,4 @@
-//! Tests of the crate from outside, in one program: what they share is compiled once.
+//! Integration tests of the crate in one program, so that shared code is compiled once.
 
 mod common;
 mod deep;

@@ -1,5 +1,4 @@
-//! Maps within keys of maps within keys of maps: keys and images of them are those of their
-//! definition.
+//! Maps inside keys of maps inside keys of maps: keys and images match their definitions.
 
 use crate::common::other_host::OtherHostTerm;
 use ats_term::exact::{Options, exact_key};
@@ -10,7 +9,7 @@ use ats_term::term_ref::TermRef;
 use ats_term::{Term, Zeros};
 use proptest::prelude::*;
 
-/// Terms with many maps in keys, most of which are nearly equal.
+/// Generates terms with many maps in keys, most of them nearly equal.
 fn nested() -> impl Strategy<Value = Term> {
     let leaf = prop_oneof![
         (-2i64..3).prop_map(Term::from),
@@ -51,7 +50,7 @@ fn exact_of<T: TermRef>(term: T) -> Vec<u8> {
     key
 }
 
-/// The exact key of a term by its definition.
+/// Makes the exact key of a term by its definition.
 fn key_by_definition(term: &Term) -> Vec<u8> {
     let concat = |head: Vec<u8>, parts: Vec<Vec<u8>>| [vec![head], parts].concat().concat();
     match term {
@@ -79,7 +78,7 @@ fn key_by_definition(term: &Term) -> Vec<u8> {
     }
 }
 
-/// That the keys of all maps stand in the order that images have.
+/// Checks that the keys of all maps are in the canonical order of images.
 fn check_order(term: ImageRef<'_, TermHost>) -> Result<(), TestCaseError> {
     let rank = |key: ImageRef<'_, TermHost>| match key.immediate() {
         Some(word) => (word, Vec::new()),

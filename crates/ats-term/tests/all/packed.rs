@@ -1,4 +1,4 @@
-//! Packed objects: what was packed comes back word for word, and takes less room.
+//! Packed objects: unpacking restores them word for word, and they are smaller.
 
 use ats_term::arbitrary::{any_term, near_term};
 use ats_term::image::{ImageBuilder, Packed, Packer, TermHost, release_all, retain_all};
@@ -11,7 +11,8 @@ fn tuple(elements: Vec<Term>) -> Term {
     Term::Tuple(Tuple::new(elements))
 }
 
-/// Words of the image of an object and, if it pays, of its packed form. Unpacks and compares it.
+/// Returns the number of words of an object's image and, if it pays, of its packed form. Unpacks
+/// and compares it.
 fn pack(object: &Term) -> (usize, Option<usize>) {
     let mut builder = ImageBuilder::<&Term>::new(Zeros::Distinct);
     builder.encode_object(object).expect("a tuple");
@@ -29,8 +30,8 @@ fn pack(object: &Term) -> (usize, Option<usize>) {
     }
     let len = built.words().len();
     if built.owns() {
-        // SAFETY: these words own what was built, no code has taken them, and no code reads them
-        // after this.
+        // SAFETY: these words own the resources of the object, no code has taken them, and no code
+        // reads them after this.
         unsafe { release_all::<TermHost>(built.words()) };
     }
     (image.len(), packed.then_some(len))
@@ -261,11 +262,12 @@ fn what_a_packed_object_owns_is_counted() {
     let record = built.words().to_vec();
     drop(builder);
     assert_eq!(count(), before + 2);
-    // SAFETY: the words are those of a record that owns what was built, and end with this test.
+    // SAFETY: the words are those of a record that owns its resources, and are dropped with this
+    // test.
     unsafe {
         assert!(retain_all::<TermHost>(&record));
         release_all::<TermHost>(&record);
-        // Had nothing been retained, or too little released, it would be seen here or below.
+        // An unretained unit would show up here, an unreleased one below.
         assert_eq!(count(), before + 2);
         release_all::<TermHost>(&record);
     }

@@ -1,4 +1,4 @@
-//! Terms as Rust programs make them, look at them and show them.
+//! Terms as made, read and shown by Rust programs.
 
 use ats_term::term::{
     Bits, BuildError, DuplicateKey, ExternalFun, Float, Identifier, List, LocalFun, Map, NotFinite,
@@ -174,7 +174,7 @@ fn lists_tell_their_elements_and_their_end() {
     assert_eq!(Term::list_with_tail([], atom("end")), atom("end"));
 }
 
-/// Builds the same term again through what the two traits say about it.
+/// Rebuilds a term through the two traits.
 fn rebuild(term: &Term, builder: &mut TermBuilder) -> ats_term::term::Built {
     if let Some(word) = term.immediate() {
         return builder.immediate(word);

@@ -1,4 +1,4 @@
-//! The codes of the [stream](super#stream); of a row of several, the first.
+//! Codes of the [stream](super#stream); each constant is the first of its row.
 
 pub(super) const INT_13: u8 = 0x80;
 pub(super) const INT_21: u8 = 0xA0;
@@ -18,8 +18,9 @@ pub(super) const MAP: u8 = 0xFD;
 pub(super) const BIG: u8 = 0xFE;
 pub(super) const HOST: u8 = 0xFF;
 
-/// A tuple or list of this many elements or more has their count behind its code.
+/// Smallest number of elements of a tuple or list that is written as a count after the code.
 pub(super) const LONG: usize = 7;
 
-/// `true` on machines on which bytes that follow the tag of a word are the next ones in memory.
+/// `true` if the bytes after the tag of a word are the next ones in memory, as on little-endian
+/// machines.
 pub(super) const TAG_IS_FIRST: bool = cfg!(target_endian = "little");

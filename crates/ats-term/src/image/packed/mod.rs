@@ -1,8 +1,8 @@
-//! Objects in fewer words than their image, for tables that shall be small rather than fast.
+//! Objects in fewer words than their image, for tables that should be small rather than fast.
 //!
-//! A *packed* object is a stream of bytes in which each term stands where its slot would be, with
-//! all that is below it. A number takes the bytes it needs, a list of characters one byte for each,
-//! and nothing refers to an offset. It cannot be read in place: [`Packed::unpack`] restores the
+//! A *packed* object is a stream of bytes in which each term, with everything below it, takes the
+//! position of its slot. A number takes the bytes it needs, a list of characters one byte for each,
+//! and there are no offsets. It cannot be read in place: [`Packed::unpack`] restores the
 //! image, word for word.
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //!  PACKED_WITH n | n words of stream | host box | host box | ...
 //! ```
 //!
-//! Without host boxes, the stream begins in the first word, behind its tag; where the low byte of a
-//! word is not the first one in memory, the second form serves with no boxes. Host boxes stay as
-//! they are, in the order of their slots, so that a scan finds what they own as it does in an image
-//! (IMAGE-5). Behind the word OBJECT of an object list either form may stand instead of an image.
+//! Without host boxes, the stream begins in the first word, after its tag; on big-endian machines,
+//! the second form is used even without boxes. Host boxes are unchanged, in the order of their
+//! slots, so that a scan finds their resources as in an image (IMAGE-5). In an object list, either
+//! form may follow the word OBJECT instead of an image.
 //!
 //! # Stream
 //! The object itself is a tuple. Each term begins with a code:
@@ -40,11 +40,11 @@
 //!  0xFF                                                the next host box
 //! ```
 //!
-//! Small integers are zigzag coded (0, -1, 1, -2, ...) but for the first row. Numbers of several
-//! bytes have the least significant one first; a count has 7 bits in each byte, the eighth says
-//! that more follow.
+//! Small integers are zigzag coded (0, -1, 1, -2, ...) except in the first row. Numbers of several
+//! bytes have the least significant one first; a count has 7 bits in each byte, and the eighth is
+//! set if more bytes follow.
 //!
-//! # What it saves
+//! # Savings
 //! Words of an image and of its packed form:
 //!
 //! | object | image | packed |
@@ -60,8 +60,8 @@
 //! | `{Int, property list of 4, nested}` | 36 | 8 |
 //!
 //! # Invariants
-//! - PACKED-1. Unpacking gives the words that were packed, so all that is said of [images](super)
-//!   holds.
+//! - PACKED-1. Unpacking restores the words that were packed, so all invariants of [images](super)
+//!   hold.
 //! - PACKED-2. A packed object has fewer words than its image, and its image fewer than 2^32.
 
 mod code;
@@ -80,23 +80,24 @@ use super::object::Object;
 use std::marker::PhantomData;
 use stream::Stream;
 
-/// An object that was packed, made by host `H`.
+/// A packed object, made by host `H`.
 pub struct Packed<'a, H> {
     words: &'a [u64],
     host: PhantomData<H>,
 }
 
 impl<'a, H: Host> Packed<'a, H> {
-    /// The packed object whose words are `words`, no word less and no word more. O(1).
+    /// Wraps the complete words of a packed object. O(1).
     ///
     /// # Safety
-    /// The words are a copy of what a [`Packer`] made of an object of host `H` (and did not leave
-    /// as it was), and the resources that its host boxes own are not released while `'a` lasts.
+    /// The words must be a copy of words that a [`Packer`] made from an object of host `H` (and did
+    /// not leave unpacked), and the resources that its host boxes own must not be released during
+    /// `'a`.
     pub unsafe fn from_words(words: &'a [u64]) -> Self {
         Self::new(words)
     }
 
-    /// Does what [`from_words`](Packed::from_words) does, for words that this module vouches for.
+    /// Like [`from_words`](Packed::from_words), for words that this module guarantees.
     pub(super) fn new(words: &'a [u64]) -> Self {
         debug_assert!(
             words
@@ -109,8 +110,8 @@ impl<'a, H: Host> Packed<'a, H> {
         }
     }
 
-    /// Appends the image of the object to `room`, and shows the object there. O(size); allocates
-    /// only if `room` has not enough of it.
+    /// Appends the image of the object to `room`, and returns the object there. O(size); allocates
+    /// only if `room` is too small.
     pub fn unpack<'r>(self, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
         'a: 'r,
@@ -118,8 +119,8 @@ impl<'a, H: Host> Packed<'a, H> {
         self.unpack_first(usize::MAX, room)
     }
 
-    /// Does what [`unpack`](Packed::unpack) does, but all elements after the first `count` are nil.
-    /// O(number of elements + size of the first `count`).
+    /// Like [`unpack`](Packed::unpack), but all elements after the first `count` are nil. O(number
+    /// of elements + size of the first `count`).
     pub fn unpack_first<'r>(self, count: usize, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
         'a: 'r,
@@ -130,7 +131,7 @@ impl<'a, H: Host> Packed<'a, H> {
         Object::new(&room[start..])
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn words(self) -> &'a [u64] {
         self.words
     }
@@ -145,7 +146,7 @@ impl<H> Clone for Packed<'_, H> {
 
 impl<H> Copy for Packed<'_, H> {}
 
-/// The stream of a packed object and its host boxes.
+/// Splits a packed object into its stream and its host boxes.
 fn parts(words: &[u64]) -> (Stream<'_>, &[u64]) {
     let (first, rest) = words.split_first().expect("image: no packed object");
     if header_tag(*first) == PACKED {

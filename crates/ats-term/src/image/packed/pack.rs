@@ -1,4 +1,4 @@
-//! From an image to a stream.
+//! Conversion of images to streams.
 
 use super::super::draft::Built;
 use super::super::draft::KEEP;
@@ -11,18 +11,18 @@ use super::code::{self, LONG, TAG_IS_FIRST};
 use crate::immediate::{Immediate, NIL};
 use std::ops::Range;
 
-/// Packs objects, one after the other. Keeps its buffers.
+/// A packer of objects, which keeps its buffers.
 #[derive(Debug, Default)]
 pub struct Packer {
-    /// The tag, and the stream behind it.
+    /// The tag, and the stream after it.
     pub(super) bytes: Vec<u8>,
-    /// The slots of boxes around the current one that are still to be packed.
+    /// Slots of outer boxes that are still to be packed.
     around: Vec<Range<usize>>,
     words: Vec<u64>,
 }
 
 impl Packer {
-    /// A packer without buffers; does not allocate.
+    /// Creates a packer without buffers. Does not allocate.
     pub const fn new() -> Self {
         Self {
             bytes: Vec::new(),
@@ -31,7 +31,8 @@ impl Packer {
         }
     }
 
-    /// Gives back buffers that one huge object blew up. For after what was packed has been copied.
+    /// Frees buffers that a huge object has blown up. Meant to be called once the packed words were
+    /// copied.
     pub fn tidy(&mut self) {
         let words = self.words.capacity().max(self.around.capacity());
         if self.bytes.capacity() > 8 * KEEP || words > KEEP {
@@ -39,11 +40,11 @@ impl Packer {
         }
     }
 
-    /// Packs an object if that makes it smaller, else returns it as it was. The resources of the
-    /// words pass on to those that are returned, of which [`Form`](super::super::Form) tells what
-    /// they are. O(size).
+    /// Packs an object if that makes it smaller, else returns it unchanged. The returned words own
+    /// the resources of the given ones; their [`Form`](super::super::Form) tells which case it is.
+    /// O(size).
     ///
-    /// Panics if what was built is an object list.
+    /// Panics for an object list.
     pub fn pack<'a, H: Host>(&'a mut self, built: Built<'a, H>) -> Built<'a, H> {
         assert!(!built.is_list(), "image: an object list is no object");
         let image = built.words();
@@ -61,7 +62,7 @@ impl Packer {
         }
     }
 
-    /// Puts the words together, out of the stream and the host boxes of the image.
+    /// Assembles the words from the stream and the host boxes of the image.
     fn assemble(&mut self, image: &[u64]) {
         self.words.clear();
         self.words.shrink_to(KEEP);
@@ -96,7 +97,7 @@ impl Packer {
             if is_immediate(slot) {
                 self.write_immediate(slot);
             } else if let Some(below) = self.write_box(image, slot_offset(slot)) {
-                // Boxes whose last slots these are need not wait, so a chain of them takes no
+                // A box that has no slots left is not kept, so a chain of last slots takes no
                 // memory.
                 let waiting = std::mem::replace(&mut slots, below);
                 if !waiting.is_empty() {
@@ -106,7 +107,7 @@ impl Packer {
         }
     }
 
-    /// Writes the box at `at`, but what is below it: those slots are returned.
+    /// Writes the box at `at` without the terms below it, whose slots are returned.
     fn write_box(&mut self, image: &[u64], at: usize) -> Option<Range<usize>> {
         let (head, start) = (image[at], at + 1);
         let n = header_n(head);
@@ -127,8 +128,8 @@ impl Packer {
         Some(start..start + content.len())
     }
 
-    /// Writes a list, of which `content` is the slots of the elements, the first one at `start`,
-    /// and that of the tail; but what is below it.
+    /// Writes a list without the terms below it, whose slots are returned. `content` is the slots
+    /// of the elements, the first one at `start`, and the slot of the tail.
     fn write_list(&mut self, content: &[u64], start: usize) -> Option<Range<usize>> {
         let (&tail, elements) = content.split_last()?;
         let n = elements.len();
@@ -194,7 +195,7 @@ impl Packer {
         self.write_low_bytes(bits >> (64 - 8 * width), width);
     }
 
-    /// Writes a number whose high bits are in its code and the others in so many bytes behind it.
+    /// Writes a number whose high bits are in its code and the others in `width` bytes after it.
     fn write_split(&mut self, code: u8, number: u64, width: usize) {
         self.bytes.push(code + (number >> (8 * width)) as u8);
         self.write_low_bytes(number, width);
@@ -228,12 +229,12 @@ impl Packer {
     }
 }
 
-/// The number of bytes of a number without leading zeros, at least 1.
+/// Returns the number of bytes of a number without leading zeros, at least 1.
 fn significant_bytes(number: u64) -> usize {
     (8 - number.leading_zeros() as usize / 8).max(1)
 }
 
-/// The host boxes of an image with their headers, in order.
+/// Returns the host boxes of an image with their headers, in order.
 fn host_boxes(image: &[u64]) -> impl Iterator<Item = &[u64]> {
     boxes(image)
         .filter(|&at| HostTag::from_byte(header_tag(image[at])).is_some())

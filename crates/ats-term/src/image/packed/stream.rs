@@ -1,14 +1,14 @@
-//! Reading the stream of a packed object.
+//! Reader of the stream of a packed object.
 
 use super::super::layout::{BIG, BITS, LIST, MAP, TUPLE, header};
 use super::code::{self, LONG};
 use crate::immediate::{NIL, atom_word};
 
-/// A term at the front of a stream, without those below it.
+/// A term at the front of a stream, without the terms below it.
 pub(super) enum Item<'a> {
     Immediate(u64),
-    /// A tuple, list or map: its header, and how many terms follow. Of a list that ends with nil
-    /// they are the elements, else the elements and the tail.
+    /// A tuple, list or map: its header, and the number of terms that follow. For a list that ends
+    /// with nil they are the elements, else the elements and the tail.
     Slots(u64, usize),
     /// A list of small integers that ends with nil.
     String(&'a [u8]),
@@ -19,8 +19,7 @@ pub(super) enum Item<'a> {
     Host,
 }
 
-/// The rest of a stream. Streams come from a packer, so one that ends too early is a bug and
-/// panics.
+/// The rest of a stream. Streams come from a packer, so a truncated one is a bug and panics.
 pub(super) struct Stream<'a>(&'a [u8]);
 
 impl<'a> Stream<'a> {
@@ -90,7 +89,7 @@ impl<'a> Stream<'a> {
         bytes
     }
 
-    /// A number of so many bytes, from 1 to 8.
+    /// Reads a number of `width` bytes, from 1 to 8.
     #[inline]
     fn number(&mut self, width: usize) -> u64 {
         if let Some(eight) = self.0.first_chunk() {
@@ -114,7 +113,7 @@ impl<'a> Stream<'a> {
         count
     }
 
-    /// The number of elements of a tuple or list that begins with this code.
+    /// Reads the number of elements of a tuple or list, whose short codes begin with `first`.
     fn short_count(&mut self, first: u8) -> usize {
         match usize::from(first & 7) {
             LONG => LONG + self.count(),
@@ -125,7 +124,7 @@ impl<'a> Stream<'a> {
 
 const TOO_SHORT: &str = "image: a packed object ends too early";
 
-/// The number of bytes behind one of eight codes for 1 to 8 of them.
+/// Returns the number of bytes after one of eight codes, from 1 to 8.
 fn width(code: u8) -> usize {
     usize::from(code & 7) + 1
 }

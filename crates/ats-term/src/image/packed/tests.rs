@@ -1,5 +1,4 @@
-//! Tests of the words themselves; objects that were packed are tested from outside, in
-//! `tests/packed.rs`.
+//! Unit tests of packed words; packed objects have integration tests in `tests/packed.rs`.
 
 use super::super::draft::Built;
 use super::super::host::HostTag;
@@ -11,7 +10,7 @@ use super::code::{LONG, TAG_IS_FIRST};
 use super::{Packed, Packer};
 use crate::immediate::{NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 
-/// Bytes that the elements of an object take in its stream.
+/// Returns the number of bytes that the elements of an object take in its stream.
 fn stream_len(image: &[u64]) -> usize {
     let mut packer = Packer::new();
     let _ = packer.pack(Built::<TermHost>::object(image, false));
@@ -19,8 +18,8 @@ fn stream_len(image: &[u64]) -> usize {
     packer.bytes.len() - 2
 }
 
-/// Packs an image, unpacks it behind other words, and compares. Returns the packed words if there
-/// were fewer.
+/// Packs an image, unpacks it after other words, and compares. Returns the packed words if they are
+/// fewer.
 fn round_trip(image: &[u64]) -> Option<Vec<u64>> {
     let mut packer = Packer::new();
     let built = packer.pack(Built::<TermHost>::object(image, false));
@@ -68,7 +67,7 @@ fn the_first_elements_can_be_unpacked_alone() {
     }
 }
 
-/// An object of the immediate and four nils, so that it always pays to pack it.
+/// Returns an object of the immediate and four nils, which is always worth packing.
 fn with_nils(word: u64) -> [u64; 5] {
     [NIL, word, NIL, NIL, NIL]
 }
@@ -188,7 +187,7 @@ fn host_boxes_stay_where_a_scan_finds_them() {
         box_slot(7),
         box_slot(12),
         plain,
-        // Words that would be a host box and an owning one, if they were looked at.
+        // Words that would be a host box and an owning one if they were headers.
         header(0x85, 1),
         owning,
         header(LIST, 3),
@@ -199,8 +198,7 @@ fn host_boxes_stay_where_a_scan_finds_them() {
         owning,
         !0,
     ];
-    // The box in the list comes right behind it, so it is that of the last element that is missing
-    // here.
+    // The box in the list follows the list itself, so the missing box is that of the last element.
     let image = {
         let mut image = image.to_vec();
         image[3] = box_slot(14);

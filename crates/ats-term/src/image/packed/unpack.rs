@@ -1,31 +1,31 @@
-//! From a stream to the image.
+//! Conversion of streams to images.
 //!
-//! The slots of a box stand side by side, but in the stream all that is below the first of them
-//! comes before the second. So a box whose first slots are done waits while what is below them is
-//! unpacked. Boxes can wait a million deep, and a slot that waits has nothing to hold yet; so the
-//! first waiting slot of a box remembers where its slots end, and where that of the box around it
-//! is. The stack is threaded through the image, and unpacking needs no other memory.
+//! The slots of a box are adjacent, but in the stream everything below the first slot comes before
+//! the second. So a box waits while the terms below its first slots are unpacked. Boxes can wait a
+//! million deep, but a waiting slot is still unused; so the first waiting slot of a box stores the
+//! end of its slots, and the position of the first waiting slot of the outer box. The stack is thus
+//! threaded through the image, and unpacking needs no other memory.
 
 use super::super::layout::{FLOAT, LIST, box_slot, content_words, header, push_bytes};
 use super::stream::{Item, Stream};
 use crate::immediate::NIL;
 
-/// The slots of a box that are still to be filled, as offsets in the image.
+/// Slots of a box that are still to be filled, as offsets in the image.
 struct Waiting {
     next: usize,
     end: usize,
 }
 
-/// The boxes around the current one that wait.
+/// The stack of outer boxes that wait.
 struct Around {
     /// The first waiting slot of the innermost one. 0 if there is none: the first slot of an image
-    /// never waits for one before it.
+    /// never waits behind another one.
     first: usize,
 }
 
 impl Around {
     fn push(&mut self, waiting: Waiting, image: &mut [u64]) {
-        // Both fit, because of PACKED-2.
+        // Both fit 32 bits because of PACKED-2.
         image[waiting.next] = (waiting.end as u64) << 32 | self.first as u64;
         self.first = waiting.next;
     }
@@ -79,7 +79,7 @@ pub(super) fn unpack(
         slots.next += 1;
         if let Item::Slots(head, count) = item {
             room.push(head);
-            // Nil, for the tail of a list that has no other.
+            // Nil is the tail of a list without another one.
             room.resize(room.len() + content_words(head), NIL);
             if slots.next < slots.end {
                 around.push(slots, &mut room[start..]);

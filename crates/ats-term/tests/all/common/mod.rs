@@ -1,4 +1,4 @@
-//! Functions that several tests need.
+//! Shared functions of the tests.
 
 pub(crate) mod other_host;
 
@@ -20,8 +20,8 @@ pub(crate) fn exact_key(term: &Term, zeros: Zeros, atoms: exact::Atoms) -> Vec<u
     key
 }
 
-/// The term as a machine sees it for which both zeros are one: with positive zeros only. Recursive,
-/// for terms of small depth.
+/// Returns the term as seen under a rule for zeros: with positive zeros only, if both are the same.
+/// Recursive, for terms of small depth.
 pub(crate) fn as_seen(term: &Term, zeros: Zeros) -> Term {
     if zeros == Zeros::Distinct {
         return term.clone();

@@ -1,10 +1,10 @@
-//! A term as another host would show it.
+//! A term as shown by another host.
 
 use ats_term::image::{HostKind, HostTag, HostTerm, TermHost};
 use ats_term::{FunIdent, Ident, Kind, Opaque, Term, TermRef};
 
-/// Shows a term with the pairs of its maps in another order, and without a way to walk captured
-/// values in place.
+/// A term that shows the pairs of its maps in another order, and whose captured values cannot be
+/// walked in place.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherHostTerm<'a>(pub(crate) &'a Term);
 
