@@ -1,4 +1,8 @@
 //! Terms captured by closures and native records, with identifiers of this node marked as local.
+//!
+//! The VM shows these values only through the external term format, where an identifier of this
+//! node carries the present name of the node. To keep the identity of a closure across a renaming,
+//! such identifiers get the name and the mark that [`ident`] gives to all identifiers of this node.
 
 use crate::ident;
 use ats_term::term::{Identifier, List, LocalFun, Map, Tuple};
