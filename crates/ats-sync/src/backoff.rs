@@ -1,10 +1,10 @@
-//! Waiting for a thread that is about to be done.
+//! Backoff: spinning, then yielding, until another thread is done.
 
 use crate::lock;
 use crate::model::WAIT_SPINS;
 use std::time::Instant;
 
-/// The waiting of one thread for others that need a moment, unless the system has stopped them.
+/// A bounded wait for other threads that need a moment, unless the system has stopped them.
 pub struct Backoff {
     spins: u32,
     end: Option<Option<Instant>>,
@@ -17,7 +17,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// A waiting that has not begun.
+    /// Creates a wait that has not begun.
     pub fn new() -> Self {
         Backoff {
             spins: 0,
@@ -25,15 +25,15 @@ impl Backoff {
         }
     }
 
-    /// Waits a moment; false if that has been going on for too long for a thread that
-    /// [must not wait](lock::set_may_wait).
+    /// Waits a moment. Returns `false` if the waiting takes too long for a thread that [must not
+    /// wait](lock::set_may_wait).
     pub fn wait(&mut self) -> bool {
         self.spins += 1;
         if self.spins < WAIT_SPINS {
             crate::shim::pause();
             return true;
         }
-        // A thread that the system has stopped may need this processor.
+        // The other thread may need this processor.
         crate::shim::thread::yield_now();
         let end = self
             .end

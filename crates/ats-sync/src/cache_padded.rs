@@ -1,8 +1,9 @@
-//! A value with cache lines of its own.
+//! A value alone on its cache lines.
 
 use std::ops::{Deref, DerefMut};
 
-/// Keeps `T` away from its neighbours, so that writing one does not slow down readers of the other.
+/// A value alone on its cache lines, so that writes to it do not slow down readers of its
+/// neighbours.
 ///
 /// 128 bytes rather than 64: processors fetch cache lines in adjacent pairs, and some have lines of
 /// 128 bytes.

@@ -1,78 +1,75 @@
-//! Sums over what many locks guard, as of one moment, that cost the holders of these locks nothing.
+//! Exact sums over the parts of a structure, at one moment, at no cost to the writers of the parts.
 //!
-//! A structure whose parts have a lock each counts what is in a part beside its lock: the holder of
-//! the lock changes the number with a load and a store, on a cache line that it has anyway. So
-//! writers share nothing for the sake of the sum. The sum of the parts one after the other is that
-//! of no single moment. A *census* is: a number that the structure had at some moment between the
-//! begin and the end of the call, in the order of all that writers and readers have seen of it. It
-//! is found in one of two ways.
+//! A structure whose parts have a lock each keeps the count of a part beside its lock: the holder
+//! of the lock changes it with a load and a store, on a cache line that it owns anyway. So the sum
+//! makes writers share nothing. A plain sum of the parts, one after the other, belongs to no single
+//! moment. A *census* does: it is linearizable, a number that the structure had at some moment
+//! between the begin and the end of the call. It is taken in one of two ways.
 //!
-//! - A [glance](Gate::glance) goes through the parts twice. If no lock was held and no turn was
-//!   counted between, nothing has changed between, and the first round has seen the sum of that
-//!   time. A glance writes nothing. It is the way while few threads write.
+//! - A [glance](Gate::glance) visits the parts twice. If no lock was held and no turn was counted
+//!   in between, nothing has changed in between, and the first round has read the sum of that time.
+//!   A glance writes nothing. It suits structures that few threads write.
 //! - Behind a [closed gate](Gate::close_and_sum) no thread enters a part. A thread that has taken
-//!   the lock of a part looks at the gate, and if that is closed gives the lock back and waits. The
-//!   census waits for the threads that are inside, and then finds all parts at rest.
+//!   the lock of a part checks the gate, and if it is closed, releases the lock and waits. The
+//!   census waits for the threads inside, and then sums the parts at rest.
 //!
-//! Good for: numbers that change all the time and must be exact when asked for, such as the size of
-//! a table, with as many parts as contention asks for. Bad at: being asked all the time while many
-//! threads write, since they stand still for the time of a look at all parts, a few microseconds;
-//! but as a rule no longer than they go on between, and callers beside each other
-//! [share](Census::share) a census.
+//! Good for: numbers that change all the time and must be exact when read, such as the size of a
+//! table, with as many parts as contention demands. Bad for: frequent reads while many threads
+//! write, because writers stop while all parts are visited, a few microseconds; but as a rule no
+//! longer than they run in between, and concurrent callers [share](Census::share) a census.
 //!
-//! # What else there is
+//! # Related work
 //! The decentralized counters of Erlang/OTP (2020) exchange the array of counters for a new one,
 //! wait until every scheduler has passed a point where it holds no pointer to the old one, and add
-//! that up: writers never wait, a sum takes milliseconds. It is a sum of changes whose effects need
-//! not have been seen in that order. Sela and Petrank (*Concurrent size*, OOPSLA 2022) make a
-//! change and its number one step by having readers help, which costs lookups a look at a
-//! descriptor. Their successors (*A study of synchronization methods for concurrent size*,
-//! SPAA 2025) compare waiting-free, optimistic and locking ways, and find none that is best
-//! everywhere. Here changes happen under locks anyway, so the optimistic way and that of locking
-//! need no more than these locks.
+//! that up: writers never wait, a sum takes milliseconds. It sums changes whose effects may have
+//! become visible in another order. Sela and Petrank (*Concurrent size*, OOPSLA 2022) make a change
+//! and its number one step by having readers help, which costs each lookup a read of a descriptor.
+//! Their successors (*A study of synchronization methods for concurrent size*, SPAA 2025) compare
+//! wait-free, optimistic and locking methods, and find none that is best everywhere. Here changes
+//! happen under locks anyway, so the optimistic and the locking method need only these locks.
 //!
 //! # Invariants
-//! - CENSUS-1. A thread makes a change to a part and to its numbers between taking the lock of the
-//!   part *and* finding the gate open, and giving the lock back. It counts its [turn](Part::turns)
-//!   before the first of both.
-//! - CENSUS-2. Numbers and turns are stored to by the holder of the lock only, with release.
-//! - CENSUS-3. The set of the parts does not change during a census, or the caller finds out and
-//!   drops the result. Numbers move between parts only then.
-//! - CENSUS-4. A thread waits at the gate only while it holds no lock of a part. So those that are
-//!   inside come out, and the census ends.
-//! - CENSUS-5. The gate is closed by the holder of the lock of the census only.
-//! - CENSUS-6. A census may be shared by callers that have come before it began, and by no others.
+//! - CENSUS-1. A thread changes a part and its numbers after it has taken the lock of the part
+//!   *and* has found the gate open, and before it releases the lock. It counts its
+//!   [turn](Part::turns) before the first change.
+//! - CENSUS-2. Only the holder of the lock stores numbers and turns, with release.
+//! - CENSUS-3. The set of the parts does not change during a census, or the caller detects it and
+//!   drops the result. Numbers move between parts only when the set changes.
+//! - CENSUS-4. A thread waits at the gate only while it holds no lock of a part. So the threads
+//!   inside leave, and the census ends.
+//! - CENSUS-5. Only the holder of the census's lock closes the gate.
+//! - CENSUS-6. Callers that arrived before a census began may share it, and no others.
 //!
-//! # Why a glance is right
-//! A look at a part is at its turns, then at its lock, then at its numbers. Let all locks be found
-//! free, with the same turns, in both rounds. A turn that the first round has counted is over: its
-//! number was loaded with acquire, so the look at the lock finds it held, which ends the glance, or
-//! given back, and then acquires the numbers. Call the time from the last look of the first round
-//! to the first one of the second *T*. A change that was made visible before the call is counted:
-//! by CENSUS-1 and CENSUS-2 its turn is older than the visible effect, so it is among those that
-//! the first round has counted. A change that is counted has ended before T: a number that is
-//! loaded from a holder inside makes (CENSUS-2, and the acquire fence between the rounds) its turn
-//! visible to the second round, which finds other turns than the first, since that has found no
-//! turn that was not over. So the sum is that at T.
+//! # Correctness of a glance
+//! The first round reads the turns of a part, then its lock, then its numbers. Assume that both
+//! rounds find all locks free, with the same turns. A turn that the first round has counted is
+//! over: its number was loaded with acquire, so the read of the lock finds it held, which ends the
+//! glance, or released, and then acquires the numbers. Let *T* be the time between the last read of
+//! the first round and the first read of the second. A change that was made visible before the call
+//! is counted: by CENSUS-1 and CENSUS-2 its turn is older than the visible effect, so the first
+//! round has counted it. A change that is counted has ended before T: a number loaded from a holder
+//! inside makes (CENSUS-2, and the acquire fence between the rounds) its turn visible to the second
+//! round, which then finds other turns than the first, because the first has counted only turns
+//! that are over. So the sum is that at T.
 //!
-//! In the first round the turns come first. Behind the look at the lock a thread may come in and
-//! count its turn; the second round would find that same turn, and the numbers between might be
-//! half changed. In the second round the lock comes first. A thread that took it before the second
-//! round may count its turn late, since it takes the lock before: a look at the turns first would
-//! miss it, and the look at the lock, when it has been given back, too.
+//! In the first round the turns come first. If they came after the lock, a thread could enter in
+//! between and count its turn; the second round would find the same turn, and the numbers could be
+//! half changed. In the second round the lock comes first. A thread that took the lock before the
+//! second round may count its turn late: reading the turns first would miss it, and so would
+//! reading the lock after its release.
 //!
-//! # Why nothing is done while the clock is advanced
-//! `between` of a glance writes, executes a fence, and looks at each lock; a writer takes the lock,
-//! executes a fence, and reads what `between` has written. So the writer sees that, or the second
-//! round finds the lock held, or given back, and then (acquire) a turn that the first round has not
-//! counted.
+//! # Correctness of `between`
+//! `between` of a glance writes, executes a fence, and reads each lock; a writer takes the lock,
+//! executes a fence, and reads the words that `between` has written. So the writer sees them, or
+//! the second round finds the lock held, or released, and then (acquire) a turn that the first
+//! round has not counted.
 //!
-//! # Why the closed gate is right
-//! The census closes the gate, executes a fence, and looks at each lock; a writer takes the lock,
-//! executes a fence, and looks at the gate. So the writer finds the gate closed, and changes
-//! nothing, or the census finds the lock held, and waits until it is free. When the last lock has
-//! been found free no thread is inside, and none comes in until the gate is opened: the sum is that
-//! of this moment.
+//! # Correctness of the closed gate
+//! The census closes the gate, executes a fence, and reads each lock; a writer takes the lock,
+//! executes a fence, and reads the gate. So the writer finds the gate closed, and changes nothing,
+//! or the census finds the lock held, and waits until it is free. When the last lock has been found
+//! free, no thread is inside, and none enters until the gate is opened: the sum is that of this
+//! moment.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -89,25 +86,25 @@ use std::time::{Duration, Instant};
 
 const OPEN: u32 = 0;
 const CLOSED: u32 = 1;
-/// Closed, and a thread may be asleep.
+/// State of a closed gate at which a thread may be asleep.
 const AWAITED: u32 = 2;
 
-/// The longest time for which a gate rests open. It was closed for longer only if the system had
-/// stopped a thread inside.
+/// Longest time for which a gate rests open. A closure lasts longer only if the system has stopped
+/// a thread inside.
 const REST: Duration = Duration::from_micros(100);
 
-/// The data that one lock guards, with numbers that its holder keeps right.
+/// Data guarded by one lock, with numbers that the lock's holder maintains.
 pub trait Part {
-    /// The lock.
+    /// Returns the lock.
     fn lock(&self) -> &Lock;
 
-    /// A number that grows with each thread that has [entered](Gate::enter) (CENSUS-1), loaded with
-    /// acquire.
+    /// Returns a number that grows with each thread that has [entered](Gate::enter) (CENSUS-1),
+    /// loaded with acquire.
     fn turns(&self) -> u64;
 }
 
-/// The gate that writers pass when they enter a part. One word, to be put on a line that is seldom
-/// written.
+/// The gate that writers pass when they enter a part. One word, meant for a cache line that is
+/// seldom written.
 #[derive(Debug)]
 pub struct Gate {
     state: AtomicU32,
@@ -120,28 +117,28 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// An open gate.
+    /// Creates an open gate.
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(OPEN),
         }
     }
 
-    /// Takes the lock of a part to change it, as [`Lock::lock_noting`].
+    /// Takes the lock of a part to change it, like [`Lock::lock_noting`].
     #[inline]
     pub fn enter<'l>(&self, lock: &'l Lock) -> (Held<'l>, bool) {
         let entered = self.enter_by(|| Some(lock.lock_noting()), || None);
         entered.expect("this way of locking waits")
     }
 
-    /// Does what [`enter`](Gate::enter) does, but a thread that [must not wait](lock::set_may_wait)
-    /// for long may give up, as in [`Lock::lock_within_limit`].
+    /// Like [`enter`](Gate::enter), but a thread that [must not wait](lock::set_may_wait) for long
+    /// may give up, as in [`Lock::lock_within_limit`].
     #[inline]
     pub fn enter_within_limit<'l>(&self, lock: &'l Lock) -> Option<(Held<'l>, bool)> {
         self.enter_by(|| lock.lock_within_limit(), lock::limit_of_thread)
     }
 
-    /// Does what [`enter`](Gate::enter) does; the statistics of the lock stay as they are, as in
+    /// Like [`enter`](Gate::enter), but leaves the statistics of the lock unchanged, as in
     /// [`Lock::lock_uncounted`].
     pub fn enter_uncounted<'l>(&self, lock: &'l Lock) -> Held<'l> {
         let entered = self.enter_by(|| Some((lock.lock_uncounted(), false)), || None);
@@ -157,7 +154,8 @@ impl Gate {
         loop {
             let taken = take()?;
             fence_after_locking();
-            // Acquire: what comes in when the gate is open again sees what was done behind it.
+            // Acquire: a thread that enters after the gate was opened sees all that was done behind
+            // it.
             if self.state.load(Ordering::Acquire) == OPEN {
                 return Some(taken);
             }
@@ -168,7 +166,7 @@ impl Gate {
         }
     }
 
-    /// Waits until the gate is open; false if that takes longer than the limit.
+    /// Waits until the gate is open. Returns `false` if that takes longer than the limit.
     #[cold]
     fn wait(&self, limit: impl Fn() -> Option<Duration>) -> bool {
         for _ in 0..WAIT_SPINS {
@@ -179,7 +177,7 @@ impl Gate {
         }
         let end = limit().map(|limit| Instant::now() + limit);
         loop {
-            // So that it is known that a thread sleeps.
+            // The opener of the gate must know that a thread sleeps.
             let _ = self.exchange(CLOSED, AWAITED);
             if self.state.load(Ordering::Relaxed) == OPEN {
                 return true;
@@ -197,12 +195,12 @@ impl Gate {
             .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
     }
 
-    /// The sum over all parts at one moment, if no thread was in any of them for a while. Writes
-    /// nothing. O(parts).
+    /// Sums all parts at one moment, if no thread was in any of them for a while. Writes nothing.
+    /// O(parts).
     ///
-    /// `parts` returns the same parts each time. `between` is called between two rounds through the
-    /// parts. If there is a sum, a thread that was inside before sees nothing that `between` wrote,
-    /// and one that comes in later sees all of it.
+    /// `parts` returns the same parts each time. `between` is called between two rounds over the
+    /// parts. If a sum is returned, threads that were inside before see nothing that `between`
+    /// wrote, and threads that enter later see all of it.
     pub fn glance<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
         parts: impl Fn() -> I,
@@ -212,7 +210,7 @@ impl Gate {
         let mut sum = S::default();
         let mut before = 0;
         for part in parts() {
-            // Before the look at the lock: see "Why a glance is right".
+            // Turns come before the lock: see "Correctness of a glance".
             before += part.turns();
             if !part.lock().is_free() {
                 return None;
@@ -224,14 +222,14 @@ impl Gate {
             None => fence(Ordering::Acquire),
             Some(between) => {
                 between();
-                // With that of a writer behind the taking of a lock: it sees what was written, or
-                // the second round finds the lock held or another turn.
+                // Pairs with the fence of a writer after it has taken its lock: the writer sees the
+                // words written, or the second round finds the lock held or another turn.
                 fence(Ordering::SeqCst);
             }
         }
         let mut after = 0;
         for part in parts() {
-            // Behind the look at the lock: the turn of a writer that has given it back is seen.
+            // Turns come after the lock: the turn of a writer that has released it is visible.
             if !part.lock().is_free() {
                 return None;
             }
@@ -241,13 +239,13 @@ impl Gate {
         (after == before).then_some(sum)
     }
 
-    /// The sum over all parts at one moment: by a [glance](Gate::glance), or with the gate closed.
-    /// `None` if the calling thread [must not wait](lock::set_may_wait) for the threads that are
-    /// inside. O(parts).
+    /// Sums all parts at one moment: by a [glance](Gate::glance), or with the gate closed. Returns
+    /// `None` if the calling thread [must not wait](lock::set_may_wait) for the threads inside.
+    /// O(parts).
     ///
-    /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5). `parts`
-    /// returns the same parts each time. `at_rest` is called while no thread is inside, as
-    /// `between` of [`glance`](Gate::glance).
+    /// A [`Census`] admits one caller at a time (CENSUS-5). `parts` returns the same parts each
+    /// time. `at_rest` is called while no thread is inside, like `between` of
+    /// [`glance`](Gate::glance).
     pub fn close_and_sum<'p, P: Part + 'p, I: Iterator<Item = &'p P>, S: Default>(
         &self,
         turn: &mut Turn<'_>,
@@ -268,11 +266,11 @@ impl Gate {
         })
     }
 
-    /// Calls a function while the gate is closed and no thread is inside any part. `None`, without
-    /// the call, if the calling thread [must not wait](lock::set_may_wait) for the threads that
-    /// are inside. O(parts), and the function.
+    /// Calls a function while the gate is closed and no thread is inside any part. Returns `None`,
+    /// without the call, if the calling thread [must not wait](lock::set_may_wait) for the threads
+    /// inside. O(parts), and the function.
     ///
-    /// For the caller that a [`Census`] lets in, so that there is one at a time (CENSUS-5).
+    /// A [`Census`] admits one caller at a time (CENSUS-5).
     pub fn close<'p, P: Part + 'p, I: Iterator<Item = &'p P>, T>(
         &self,
         turn: &mut Turn<'_>,
@@ -306,7 +304,7 @@ impl<'a, 't> Closed<'a, 't> {
     fn new(gate: &'a Gate, turn: &'a mut Turn<'t>) -> Self {
         let since = Instant::now();
         gate.state.store(CLOSED, Ordering::Relaxed);
-        // Between this store and the looks at the locks: see "Why the closed gate is right".
+        // Orders this store before the reads of the locks: see "Correctness of the closed gate".
         fence(Ordering::SeqCst);
         Closed { gate, turn, since }
     }
@@ -314,7 +312,7 @@ impl<'a, 't> Closed<'a, 't> {
 
 impl Drop for Closed<'_, '_> {
     fn drop(&mut self) {
-        // Release: what comes in now comes after the looks at the parts.
+        // Release: threads that enter now come after the reads of the parts.
         if self.gate.state.swap(OPEN, Ordering::Release) == AWAITED {
             futex::wake_all(&self.gate.state);
         }
@@ -322,8 +320,8 @@ impl Drop for Closed<'_, '_> {
     }
 }
 
-/// Between taking a lock and looking at the gate. Where taking a lock is one instruction that is a
-/// full fence for the processor, only the compiler must be told.
+/// Executes the fence between taking a lock and reading the gate. Where an atomic exchange is a
+/// full fence of the processor, a compiler fence is enough.
 #[inline(always)]
 fn fence_after_locking() {
     if cfg!(target_arch = "x86_64") && !IS_EXPLORED {
@@ -333,19 +331,19 @@ fn fence_after_locking() {
     }
 }
 
-/// One census at a time, and the result of the last.
+/// The lock that admits one census at a time, and the result of the last one.
 #[derive(Debug)]
 pub struct Census<S> {
     lock: Lock,
-    /// The number of those that have begun. Changed by the holder of the lock.
+    /// Number of censuses begun. Changed by the holder of the lock.
     begun: AtomicU64,
-    /// Used by the holder of the lock only.
+    /// The last census. Used only by the holder of the lock.
     last: UnsafeCell<Last<S>>,
 }
 
 #[derive(Debug)]
 struct Last<S> {
-    /// Of the last census, unless it failed.
+    /// The result of the last census, unless it failed.
     sum: Option<S>,
     turn: Option<(Instant, Duration)>,
 }
@@ -362,7 +360,7 @@ impl<S> Last<S> {
     }
 }
 
-// SAFETY: `last` is used by the holder of the lock only; what it holds may go to another thread if
+// SAFETY: `last` is used by the holder of the lock only, and its sum may move to another thread if
 // `S` may.
 unsafe impl<S: Send> Send for Census<S> {}
 // SAFETY: `last` is used by the holder of the lock only, so threads that share a census access it
@@ -373,7 +371,7 @@ unsafe impl<S: Send> Sync for Census<S> {}
 #[derive(Debug)]
 pub struct Turn<'a> {
     _held: &'a Held<'a>,
-    /// The moment at which the gate was opened last, and the time for which it had been closed.
+    /// The moment at which the gate was opened last, and the duration of that closure.
     opened: Option<(Instant, Duration)>,
 }
 
@@ -397,7 +395,7 @@ impl<S: Copy> Default for Census<S> {
 }
 
 impl<S: Copy> Census<S> {
-    /// None was taken yet.
+    /// Creates a census without a result.
     pub fn new() -> Self {
         Self {
             lock: Lock::new(),
@@ -409,12 +407,11 @@ impl<S: Copy> Census<S> {
         }
     }
 
-    /// Takes a census by calling `take`, or shares one that has begun after this call. `None` if
-    /// `take` returns that, or the calling thread [must not wait](lock::set_may_wait) for the
-    /// others.
+    /// Takes a census by calling `take`, or shares one that began after this call. Returns `None`
+    /// if `take` does, or if the calling thread [must not wait](lock::set_may_wait) for the others.
     pub fn share(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<S>) -> Option<S> {
-        // With the fence behind the begin of a census: that does not see all that was done before
-        // this call, or this load sees its number.
+        // Pairs with the fence at the begin of a census: a census that does not see everything
+        // before this call has a number that this load returns.
         fence(Ordering::SeqCst);
         let begun = self.begun.load(Ordering::Relaxed);
         let (held, _) = self.lock.lock_within_limit()?;
@@ -423,8 +420,8 @@ impl<S: Copy> Census<S> {
         // before `held`.
         let last = unsafe { &mut *last };
         let now = self.begun.load(Ordering::Relaxed);
-        // One more than there were has begun after this call, and has ended, since its lock is free
-        // (CENSUS-6).
+        // A census with a larger number began after this call, and has ended, because its lock is
+        // free (CENSUS-6).
         if now > begun && last.sum.is_some() {
             return last.sum;
         }
@@ -436,8 +433,9 @@ impl<S: Copy> Census<S> {
         sum
     }
 
-    /// Calls a function that may close the gate, when it is its turn, and shares nothing. `None` if
-    /// that returns it, or the calling thread [must not wait](lock::set_may_wait) for the others.
+    /// Calls a function that may close the gate, once it is its turn, and shares no result. Returns
+    /// `None` if the function does, or if the calling thread [must not wait](lock::set_may_wait)
+    /// for the others.
     pub fn take_turn<T>(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<T>) -> Option<T> {
         let (held, _) = self.lock.lock_within_limit()?;
         let last = self.last.with_mut(|last| last);

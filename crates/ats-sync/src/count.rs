@@ -1,50 +1,49 @@
-//! The cost of operations for other processors: accesses to shared memory, locks, allocation,
-//! system calls.
+//! Instrumentation of the cost of operations for other processors: accesses to shared memory,
+//! locks, allocation, system calls.
 //!
-//! An ordinary build counts nothing: the functions of this module are empty there and leave no
-//! instruction behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell
-//! this module what they do. A thread that has called `begin` counts it, and `end` returns its
+//! An ordinary build counts nothing: there, the functions of this module are empty and compile to
+//! nothing. Under `--cfg counted` the atomics of the `shim` and a few other functions report to
+//! this module. A thread that has called `begin` counts it, and `end` returns its
 //! [`Tally`].
 //!
-//! A tally knows for each cache line how often its thread read and wrote the line. So after a run
-//! the tallies of all threads together say which lines are shared.
+//! A tally records how often its thread read and wrote each cache line. So after a run the tallies
+//! of all threads show which lines are shared.
 //!
-//! # What is not counted
+//! # Exclusions
 //! - Memory that a thread fills before it publishes it. It counts as bytes
 //!   [allocated](Tally::allocated).
-//! - Values of records, behind their headers, and what a lock guards without being atomic.
+//! - Values of records, behind their headers, and plain data guarded by a lock.
 //! - Prefetches.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{LockResult, Mutex, MutexGuard};
 
-/// The atomics of modules that do not take those of the `shim`, because nothing in a model depends
-/// on them.
+/// Atomics for modules that bypass those of the `shim`, because no model depends on them.
 pub use own::atomic;
 use own::count;
 #[cfg(counted)]
 pub use own::{begin, change_at, end, load_at, next_operation, store_at};
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 pub const LINE: usize = 64;
 
-/// In how many operations a thread accessed a cache line. Several accesses of one operation count
-/// once.
+/// Numbers of operations in which a thread accessed a cache line. Several accesses of one operation
+/// count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// Operations that loaded from it.
+    /// Operations that loaded from the line.
     pub reads: u32,
-    /// Operations that stored to it, or read and wrote it at once, successfully or not.
+    /// Operations that stored to the line, or did a read-modify-write, successful or not.
     pub writes: u32,
-    /// The operations that read and wrote the line last; numbered from 1.
+    /// The operations that last read and wrote the line, numbered from 1.
     last_read: u32,
     last_write: u32,
 }
 
 impl Touches {
     fn read(&mut self, operation: u32) {
-        // A line that the operation has written is in its cache.
+        // A line that the operation has written is in its cache already.
         if self.last_read != operation && self.last_write != operation {
             self.reads += 1;
             self.last_read = operation;
@@ -59,7 +58,7 @@ impl Touches {
     }
 }
 
-/// The cache lines that a thread accessed: their addresses divided by [`LINE`].
+/// Cache lines that a thread accessed, by their addresses divided by [`LINE`].
 pub type Lines = HashMap<usize, Touches, BuildHasherDefault<LineHasher>>;
 
 /// The events of one thread from `begin` to `end`.
@@ -75,7 +74,7 @@ pub struct Tally {
     pub waits: u64,
     /// Locks among these that are mutexes of the standard library: those of the slabs.
     pub mutexes: u64,
-    /// Bytes taken from the slabs, as asked for.
+    /// Bytes requested from the slabs.
     pub allocated: u64,
     /// Bytes written to new nodes and records, mostly copies.
     pub moved: u64,
@@ -85,11 +84,11 @@ pub struct Tally {
     pub futexes: u64,
     /// Accesses to cache lines.
     pub lines: Lines,
-    /// The number of operations, the current one included.
+    /// Number of operations, the current one included.
     pub operations: u32,
 }
 
-/// Spreads the numbers of lines; that they are spread is all a map needs, as no enemy chooses them.
+/// A hasher of cache line numbers, which only has to spread them: no attacker chooses them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LineHasher(u64);
 
@@ -125,19 +124,20 @@ mod own {
         OWN.set(Some(Box::default()));
     }
 
-    /// Says that another operation begins in this thread.
+    /// Begins another operation of this thread.
     pub fn next_operation() {
         count(|tally| tally.operations += 1);
     }
 
-    /// Stops counting in this thread. The tally is empty if the thread did not count.
+    /// Stops counting in this thread and returns its tally, which is empty if the thread did not
+    /// count.
     #[must_use]
     pub fn end() -> Tally {
         OWN.take().map_or_else(Tally::default, |tally| *tally)
     }
 
     pub(super) fn count(add: impl FnOnce(&mut Tally)) {
-        // A thread that is ending has no tally any more.
+        // A thread that is exiting no longer has a tally.
         let _ = OWN.try_with(|own| {
             if let Some(tally) = own.borrow_mut().as_deref_mut() {
                 add(tally);
@@ -145,12 +145,12 @@ mod own {
         });
     }
 
-    /// An atomic load is about to be made.
+    /// Counts an atomic load, which is about to come.
     pub fn load_at(address: usize) {
         count(|tally| tally.touch(address, 1, Touches::read));
     }
 
-    /// An atomic store is about to be made.
+    /// Counts an atomic store, which is about to come.
     pub fn store_at(address: usize) {
         count(|tally| {
             tally.stores += 1;
@@ -158,7 +158,7 @@ mod own {
         });
     }
 
-    /// An atomic operation that reads and writes is about to be made.
+    /// Counts an atomic read-modify-write, which is about to come.
     pub fn change_at(address: usize) {
         count(|tally| {
             tally.changes += 1;
@@ -176,7 +176,7 @@ mod own {
 }
 
 impl Tally {
-    /// The accesses to the lines of a piece of memory.
+    /// Counts accesses to the lines of a piece of memory.
     fn touch(&mut self, start: usize, bytes: usize, touch: impl Fn(&mut Touches, u32)) {
         for line in start / LINE..=(start + bytes.max(1) - 1) / LINE {
             touch(self.lines.entry(line).or_default(), self.operations);
@@ -184,19 +184,19 @@ impl Tally {
     }
 }
 
-/// The thread reads this by other means than an atomic load.
+/// Counts a read by other means than an atomic load.
 #[inline(always)]
 pub fn read<T>(what: *const T) {
     count(|tally| tally.touch(what.addr(), size_of::<T>(), Touches::read));
 }
 
-/// Counts a lock that the thread has taken at once.
+/// Counts a lock taken without waiting.
 #[inline(always)]
 pub(crate) fn note_lock() {
     count(|tally| tally.locks += 1);
 }
 
-/// Counts a lock that the thread has taken after waiting for it.
+/// Counts a lock taken after waiting.
 #[inline(always)]
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub(crate) fn note_lock_after_wait() {
@@ -206,8 +206,8 @@ pub(crate) fn note_lock_after_wait() {
     });
 }
 
-/// Locks a mutex of the standard library, whose atomics are not those of the `shim`: two operations
-/// that read and write, one for locking and one for unlocking.
+/// Locks a mutex of the standard library, whose atomics bypass the `shim`: it counts as two
+/// read-modify-writes, one for locking and one for unlocking.
 #[inline(always)]
 pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     count(|tally| {
@@ -220,13 +220,13 @@ pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     mutex.lock()
 }
 
-/// Counts a block of so many bytes that is taken from the slabs.
+/// Counts a block of `bytes` bytes taken from the slabs.
 #[inline(always)]
 pub fn note_allocation(bytes: usize) {
     count(|tally| tally.allocated += bytes as u64);
 }
 
-/// Counts bytes that are written to a new node or record.
+/// Counts bytes written to a new node or record.
 #[inline(always)]
 pub fn note_bytes_written(bytes: usize) {
     count(|tally| tally.moved += bytes as u64);

@@ -1,11 +1,11 @@
 //! A counter that many threads can change without sharing a cache line.
 //!
 //! A single shared word limits a whole machine to some ten million changes a second, however many
-//! processors it has. Here every thread adds to one of several words, each on a cache line of its
-//! own, and a reader of the total adds them up. Good for numbers that change all the time and are
-//! read now and then, such as how often a cache was asked; bad for numbers that are read as often
-//! as they are changed, and for those that must be right at some moment, as
-//! [`census`](crate::census) finds them.
+//! processors it has. Here every thread adds to one of several words, each on its own cache line,
+//! and a reader of the total adds them up. Good for numbers that change all the time and are read
+//! now and then, such as the lookups of a cache; bad for numbers that are read as often as they
+//! change, and for those that must be exact at some moment, for which there is
+//! [`census`](crate::census).
 
 use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-/// More shards than this cost more memory and summing than they save in sharing.
+/// Largest number of shards: more cost more memory and summing than they save in sharing.
 const MAX_SHARDS: usize = 64;
 
 /// A sum spread over one shard for each processor (a power of two, at most 64).
@@ -23,7 +23,7 @@ pub struct ShardedCounter {
 }
 
 impl ShardedCounter {
-    /// A counter at 0.
+    /// Creates a counter at 0.
     pub fn new() -> Self {
         let shards = (0..shard_count()).map(|_| CachePadded(AtomicI64::new(0)));
         Self {
@@ -36,19 +36,19 @@ impl ShardedCounter {
     #[inline]
     pub fn add(&self, delta: i64) {
         let shard = thread_number() & (self.shards.len() - 1);
-        // Relaxed: the counter publishes nothing but itself.
+        // Relaxed: the counter publishes no other data.
         self.shards[shard].fetch_add(delta, Ordering::Relaxed);
     }
 
-    /// The total. Exact when no `add` is running; otherwise the total at no single moment, off by
-    /// at most the changes made meanwhile. O(number of shards).
+    /// Returns the total. Exact when no `add` is running; otherwise it belongs to no single moment,
+    /// and is off by at most the concurrent changes. O(number of shards).
     pub fn sum(&self) -> i64 {
         self.shards.iter().fold(0, |sum: i64, shard| {
             sum.wrapping_add(shard.load(Ordering::Relaxed))
         })
     }
 
-    /// Bytes of memory held besides the counter itself.
+    /// Returns the bytes of memory held besides the counter itself.
     pub fn bytes(&self) -> usize {
         std::mem::size_of_val(&*self.shards)
     }
@@ -60,12 +60,13 @@ impl Default for ShardedCounter {
     }
 }
 
-/// The number of shards: one for each processor, rounded up to a power of two, and at most 64.
+/// Returns the number of shards: one for each processor, rounded up to a power of two, and at most
+/// 64.
 pub fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        // The counts are to hold for large machines.
+        // Instrumented runs should represent large machines.
         let processors = if cfg!(counted) {
             MAX_SHARDS
         } else {
@@ -75,8 +76,8 @@ pub fn shard_count() -> usize {
     })
 }
 
-/// A small number of this thread, given out in the order of first use, so that the threads that
-/// exist spread evenly over the shards.
+/// Returns a small number of this thread, assigned in the order of first use, so that live threads
+/// spread evenly over the shards.
 #[inline]
 pub fn thread_number() -> usize {
     thread_local! {

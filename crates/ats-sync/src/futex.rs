@@ -1,11 +1,11 @@
-//! Sleeping until a word in memory changes: by the Linux system call `futex`; elsewhere, and where
-//! threads are explored, by giving the time slice away, so that nobody has to be woken.
+//! Futexes: sleep until a word in memory changes, by the Linux system call. Other systems, and
+//! explored models, only yield the time slice, so no thread has to be woken.
 
 use crate::shim::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `word` holds `expected`, no longer than `limit` if there is one. May return early
-/// for no reason.
+/// Sleeps while `word` holds `expected`, at most for `limit` if given. May return early without
+/// reason.
 pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     system::wait(word, expected, limit);
 }
@@ -13,14 +13,15 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
 /// Wakes one thread that sleeps on the word at this address, if there is one.
 ///
 /// Takes an address and not a reference: the word may already have been freed by the thread that
-/// got the lock. The kernel uses a private address only as a name, so the worst that can happen is
-/// that an unrelated sleeping thread, which has to expect it, wakes early.
+/// got the lock. The kernel uses a private address only as a name, so at worst an unrelated
+/// sleeping thread wakes early, which it must expect.
 #[cold]
 pub fn wake_one(word: *const AtomicU32) {
     system::wake(word, 1);
 }
 
-/// Wakes all threads that sleep on the word at this address, which is a name as for [`wake_one`].
+/// Wakes all threads that sleep on the word at this address, which is only a name, as in
+/// [`wake_one`].
 pub fn wake_all(word: *const AtomicU32) {
     system::wake(word, i32::MAX);
 }

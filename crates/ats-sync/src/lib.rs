@@ -1,21 +1,20 @@
-//! The ground floor: what lets threads share memory without waiting for each other.
+//! Synchronization primitives by which threads share memory, mostly without waiting for each other.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`epoch`] | when memory that readers may still be looking at can be freed |
+//! | [`epoch`] | reclamation of memory that readers may still access |
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
-//! | [`census`] | exact sums over what many locks guard |
-//! | [`seqlock`] | a number that changes in the same moment as what readers see elsewhere |
-//! | [`count`] | what operations cost other processors, in a build made to count |
-//! | [`counter`] | a counter that many threads can change without sharing a cache line |
-//! | [`cache_padded`] | a value with cache lines of its own |
-//! | [`thread`] | threads that work in the background, on all processors |
+//! | [`census`] | exact sums over parts that have a lock each |
+//! | [`seqlock`] | a number that changes at the same moment as published data |
+//! | [`count`] | the cost of operations for other processors, in an instrumented build |
+//! | [`counter`] | a counter that many threads change without sharing a cache line |
+//! | [`cache_padded`] | a value alone on its cache lines |
+//! | [`thread`] | background threads, on all processors |
 //!
-//! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that
-//! is the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and
-//! the scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code
-//! which runs. Under `--cfg counted` the same code [counts](count) what its operations cost other
-//! processors.
+//! No module knows the stored data. Every primitive uses one module, `shim`, that is the standard
+//! library in an ordinary build, the model checker `loom` under `--cfg loom` and the scheduler
+//! `shuttle` under `--cfg shuttle`, so that the code that is checked is the code that runs. Under
+//! `--cfg counted` the same code [counts](count) the cost of its operations for other processors.
 
 pub mod backoff;
 pub mod cache_padded;

@@ -1,26 +1,27 @@
 //! A lock of eight bytes that counts how often it was contended.
 //!
-//! Structures that adapt to contention split what a lock guards when many threads contend for it
-//! and join it when no threads do. They need to know, so each lock carries a number: up by a lot
-//! when a thread had to wait, down by one when it did not. The number has a word of its own beside
+//! Structures that adapt to contention split the data under a lock when many threads contend for
+//! it, and join it again when none do. So each lock has statistics: they go up by a lot when a
+//! thread had to wait, and down by one when it did not. The number has a word of its own beside
 //! the lock and is changed only by the holder, so counting costs no atomic read-modify-write.
 //!
-//! A thread that has to wait spins for a moment, since critical sections here are short, and then
-//! sleeps in the kernel (Linux), or gives its time slice away (elsewhere). There is no queue: a
-//! thread that comes by may overtake one that sleeps. There is no poisoning: a panic in a critical
-//! section unlocks.
+//! A thread that has to wait spins for a moment, because critical sections here are short, and then
+//! sleeps in the kernel (Linux), or yields its time slice (other systems). There is no queue: a new
+//! thread may overtake one that sleeps. There is no poisoning: a panic in a critical section
+//! unlocks.
 //!
 //! Critical sections are short, but the system may stop the holder of a lock in the middle of one,
-//! for many milliseconds. Some threads must not wait for so long, since others depend on them: the
-//! schedulers of a virtual machine. A program says [once](set_may_wait) which threads may wait. The
-//! others give up after [`WAIT_LIMIT`] where that is [possible](Lock::lock_within_limit).
+//! for many milliseconds. Some threads must not wait for so long, because others depend on them:
+//! the schedulers of a virtual machine. A program states [once](set_may_wait) which threads may
+//! wait. The others give up after [`WAIT_LIMIT`] if they use a [limited lock
+//! operation](Lock::lock_within_limit).
 //!
 //! # Invariants
 //! - LOCK-1. `state` is `FREE` exactly if no thread holds the lock.
 //! - LOCK-2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a
 //!   `CONTENDED` lock wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it
 //!   cannot know whether it was the last one asleep. A thread gives up only directly after it has
-//!   found the lock held and left it `CONTENDED`, so a wake-up that it has received is not lost:
+//!   found the lock held and left it `CONTENDED`, so a wake-up that it has consumed is not lost:
 //!   the holder wakes another one.
 //! - LOCK-3. `statistics` is written only by the holder.
 
@@ -36,42 +37,42 @@ use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The amount that an acquisition that had to wait adds to the statistics.
+/// Amount that an acquisition that had to wait adds to the statistics.
 ///
 /// This and the next two constants are those of the contention adapting trees (Sagonas and Winblad,
 /// JPDC 2018) as used by `erl_db_catree.c` of Erlang/OTP: splitting is eager, joining is lazy.
 pub const CONTENDED_COST: i32 = 250;
 
-/// The amount that an acquisition that did not have to wait adds to the statistics.
+/// Amount that an acquisition without waiting adds to the statistics.
 pub const UNCONTENDED_COST: i32 = -1;
 
-/// The statistics stay between minus and plus this.
+/// Bound of the absolute value of the statistics.
 pub const STATISTICS_LIMIT: i32 = 20_000;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and a thread may be asleep.
+/// State of a held lock for which a thread may be asleep.
 const CONTENDED: u32 = 2;
 
-/// Most pauses between two looks at the lock. Each look takes the cache line from the holder, which
-/// needs it to unlock: with few looks one hot lock changes hands twice as often.
+/// Largest number of pauses between two reads of the lock. Each read takes the cache line from the
+/// holder, which needs it to unlock: with few reads one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
 
-/// The time that a thread that must not wait for long sleeps for a lock.
+/// Longest time for which a thread with limited waiting sleeps for a lock.
 pub const WAIT_LIMIT: Duration = Duration::from_millis(1);
 
-/// Tells whether the calling thread may wait for a lock as long as it takes. Not set: all may.
+/// The function that returns `true` if the calling thread may wait for a lock indefinitely. If
+/// unset, all threads may.
 static MAY_WAIT: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Says which threads may wait for locks as long as it takes: `may_wait` tells it of the calling
-/// thread. It is asked only by threads that are about to sleep. Of several calls in a program the
-/// first counts.
+/// Sets the function that decides whether the calling thread may wait for locks indefinitely. Only
+/// threads that are about to sleep call it. The first call of `set_may_wait` in a program counts.
 pub fn set_may_wait(may_wait: fn() -> bool) {
-    // Set once; a second call, by the same library loaded again, says the same.
+    // A second call comes from the same library loaded again, and sets the same function.
     let _ = MAY_WAIT.set(may_wait);
 }
 
-/// The time that the calling thread may sleep for a lock, if that is limited.
+/// Returns the time that the calling thread may sleep for a lock, if that is limited.
 #[cold]
 pub(crate) fn limit_of_thread() -> Option<Duration> {
     let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
@@ -86,7 +87,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// A free lock with statistics 0.
+    /// Creates a free lock with statistics 0.
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(FREE),
@@ -94,7 +95,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, waiting for it if need be, and counts whether that was needed.
+    /// Takes the lock, waits for it if needed, and updates the statistics.
     ///
     /// Not re-entrant: a thread that already holds the lock waits for ever.
     #[inline]
@@ -102,7 +103,7 @@ impl Lock {
         self.lock_noting().0
     }
 
-    /// Does what [`lock`](Lock::lock) does; says if it had to wait.
+    /// Like [`lock`](Lock::lock); also returns `true` if it had to wait.
     #[inline]
     pub fn lock_noting(&self) -> (Held<'_>, bool) {
         if let Some(held) = self.try_lock() {
@@ -116,9 +117,9 @@ impl Lock {
         }
     }
 
-    /// Does what [`lock_noting`](Lock::lock_noting) does, but a thread that must [not
-    /// wait](set_may_wait) for long gives up after [`WAIT_LIMIT`]: `None`, and the statistics stay
-    /// as they are. Costs what `lock` costs if the lock is free.
+    /// Like [`lock_noting`](Lock::lock_noting), but a thread that must [not wait](set_may_wait) for
+    /// long gives up after [`WAIT_LIMIT`]: it returns `None` and leaves the statistics unchanged.
+    /// Costs as much as `lock` if the lock is free.
     #[inline]
     pub fn lock_within_limit(&self) -> Option<(Held<'_>, bool)> {
         if let Some(held) = self.try_lock() {
@@ -132,8 +133,8 @@ impl Lock {
         })
     }
 
-    /// Takes the lock, waiting for it if need be. The statistics stay as they are. For callers that
-    /// would not be served better by another number of locks.
+    /// Takes the lock, waits for it if needed, and leaves the statistics unchanged. For callers
+    /// that more or fewer locks would not help.
     pub fn lock_uncounted(&self) -> Held<'_> {
         self.try_lock().unwrap_or_else(|| {
             self.wait();
@@ -141,7 +142,7 @@ impl Lock {
         })
     }
 
-    /// Takes the lock if it is free. The statistics stay as they are.
+    /// Takes the lock if it is free, and leaves the statistics unchanged.
     #[inline]
     pub fn try_lock(&self) -> Option<Held<'_>> {
         self.state
@@ -153,7 +154,7 @@ impl Lock {
             })
     }
 
-    /// Returns `true` if no thread holds the lock; then the work of its holders is visible.
+    /// Returns `true` if no thread holds the lock; then all writes of its holders are visible.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.state.load(Ordering::Acquire) == FREE
@@ -164,8 +165,8 @@ impl Lock {
         self.state.load(Ordering::Relaxed) != FREE
     }
 
-    /// The statistics: positive under contention, negative without. A moment old unless the caller
-    /// holds the lock.
+    /// Returns the statistics: positive under contention, negative without. May be outdated unless
+    /// the caller holds the lock.
     #[inline]
     pub fn statistics(&self) -> i32 {
         self.statistics.load(Ordering::Relaxed)
@@ -177,8 +178,8 @@ impl Lock {
         debug_assert!(taken, "without a limit there is no giving up");
     }
 
-    /// Takes the lock after waiting, or gives up: false. `limit` says for how long to sleep at
-    /// most.
+    /// Waits for the lock and takes it, or gives up and returns `false`. `limit` returns the
+    /// longest time to sleep.
     #[cold]
     fn wait_within(&self, limit: impl FnOnce() -> Option<Duration>) -> bool {
         let (mut spins, mut between) = (0, 1);
@@ -216,8 +217,8 @@ impl Lock {
     #[inline]
     fn unlock(&self) {
         let word = &raw const self.state;
-        // After the swap another thread may take the lock and free the memory it lives in, so only
-        // the address is used from here on.
+        // After the swap another thread may take the lock and free its memory, so only the address
+        // is used from here on.
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             futex::wake_one(word);
         }
@@ -230,7 +231,7 @@ impl Default for Lock {
     }
 }
 
-/// A lock that is held; dropping this unlocks it.
+/// A held lock; dropping this unlocks it.
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as this is dropped"]
 pub struct Held<'a> {
@@ -238,19 +239,18 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// The statistics, exact because only the holder changes them.
+    /// Returns the statistics, which are exact because only the holder changes them.
     #[inline]
     pub fn statistics(&self) -> i32 {
         self.lock.statistics()
     }
 
-    /// Starts counting anew from 0, after the structure has adapted.
+    /// Resets the statistics to 0, after the structure has adapted.
     pub fn reset_statistics(&self) {
         self.lock.statistics.store(0, Ordering::Relaxed);
     }
 
-    /// Counts an acquisition that did not have to wait: [`count`](Held::count), in fewer
-    /// instructions.
+    /// Counts an acquisition without waiting, like [`count`](Held::count) in fewer instructions.
     #[inline]
     fn count_uncontended(&self) {
         let statistics = self.lock.statistics();

@@ -1,8 +1,9 @@
-//! Atomics, cells and threads: from the standard library, from `loom` when a model is checked, made
-//! for `shuttle` when interleavings are explored, or made to be counted under `--cfg counted`.
+//! Atomics, cells and threads: from the standard library, from `loom` when models are checked,
+//! wrapped for `shuttle` when interleavings are explored, or wrapped for instrumentation under
+//! `--cfg counted`.
 //!
-//! The modules of this crate, and those of crates above that are to be explored, take these names
-//! from here and never from `std` directly.
+//! The modules of this crate, and the explored ones of the crates above, take these names from here
+//! and never from `std` directly.
 
 #[cfg(any(loom, shuttle, counted))]
 #[macro_use]
@@ -17,8 +18,8 @@ pub mod explored;
 #[cfg(not(loom))]
 mod plain;
 
-/// The names of this module, in one kind of build: where the atomics are, the crate of threads, the
-/// module of what `loom` needs otherwise, and what a loop calls that waits for another thread.
+/// Defines the names of this module for one kind of build: the path of the atomics, the crate of
+/// threads, the module of other `loom` replacements, and the function that a wait loop calls.
 macro_rules! kind {
     ($($atomic:ident)::+, $system:ident, $rest:ident, $($pause:ident)::+) => {
         pub use $($atomic)::+ as atomic;
@@ -37,8 +38,8 @@ kind!(counted, std, plain, std::hint::spin_loop);
 #[cfg(not(any(loom, shuttle, counted)))]
 kind!(std::sync::atomic, std, plain, std::hint::spin_loop);
 
-/// Statics that are made when they are first used, and values of threads that are constant at
-/// first. Without destructors reading such a value is one instruction or two.
+/// Statics initialized on first use, and thread-locals with a constant initial value. Without
+/// destructor, reading such a thread-local takes one or two instructions.
 #[cfg(not(any(loom, shuttle)))]
 mod statics {
     macro_rules! lazy_static {
@@ -60,7 +61,7 @@ mod statics {
     }
 }
 
-/// Those of the checkers, made anew for each run.
+/// The statics of the checkers, created anew for each run.
 #[cfg(any(loom, shuttle))]
 mod statics {
     #[cfg(loom)]

@@ -1,22 +1,22 @@
-//! Threads that work in the background of a process.
+//! Background threads of a process.
 //!
-//! A thread inherits the processors of the one that starts it. A scheduler of the Erlang VM may be
-//! bound to one (`erl +sbt`), and so may a thread of any program: what it starts would then work
-//! there and nowhere else, and take turns with it. So these threads may run wherever the process
-//! may.
+//! A thread inherits the affinity of the one that starts it. A scheduler of the Erlang VM may be
+//! bound to one processor (`erl +sbt`), and so may a thread of any program: threads that it starts
+//! would then share that processor with it. So these threads get all processors that the process
+//! may use.
 //!
-//! No system call tells which processors these are. The union of what its threads may use comes
-//! close: where a user limits a process (`taskset`), or a container does, no thread is outside, and
-//! where a program binds some of its threads, others make up for them. It is not wider than the
-//! process ever was, unlike the mask of all processors.
+//! No system call returns these processors. The union of the affinities of its threads comes close:
+//! if a user (`taskset`) or a container limits a process, all threads are inside the limit, and if
+//! a program binds some of its threads, others fill the gap. Unlike the mask of all processors, the
+//! union is never wider than the process was.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread with this name, which may run on all processors that the process may use.
+/// Starts a thread with this name that may run on all processors of the process.
 ///
 /// # Errors
-/// That of the system, if there can be no thread.
+/// Returns the error of the system if no thread can be started.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name.into()).spawn(move || {
         #[cfg(all(target_os = "linux", not(miri)))]
@@ -30,27 +30,28 @@ mod linux {
     use std::fs::read_dir;
     use std::process;
 
-    /// Bits of processors; Linux knows up to 8192.
+    /// A set of processors, as a mask; Linux supports up to 8192.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) struct Processors([u64; 128]);
 
     impl Processors {
         pub(super) const NONE: Processors = Processors([0; 128]);
 
-        /// Those that a thread may use; `None` if it has ended. 0 is the calling thread.
+        /// Returns the processors that a thread may use; `None` if it has exited. 0 is the calling
+        /// thread.
         pub(super) fn of(thread: i32) -> Option<Self> {
             let mut processors = Self::NONE;
             let mask = processors.0.as_mut_ptr().cast();
-            // SAFETY: the mask has room for so many bytes, and any bits are valid in it.
+            // SAFETY: the mask has room for this many bytes, and any bits are valid in it.
             let result =
                 unsafe { libc::sched_getaffinity(thread, size_of_val(&processors.0), mask) };
             (result == 0).then_some(processors)
         }
 
-        /// Lets the calling thread use these and no others. Returns `true` if the system agrees.
+        /// Restricts the calling thread to these processors. Returns `true` if the system agrees.
         pub(super) fn allow(&self) -> bool {
             let mask = self.0.as_ptr().cast();
-            // SAFETY: the mask has so many bytes, which are only read.
+            // SAFETY: the mask has this many bytes, which are only read.
             unsafe { libc::sched_setaffinity(0, size_of_val(&self.0), mask) == 0 }
         }
 
@@ -61,12 +62,12 @@ mod linux {
         }
     }
 
-    /// Those that the process may use.
+    /// Returns the processors that the process may use.
     pub(super) fn of_process() -> Processors {
         let mut all = Processors::NONE;
         let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
         let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
-        // Its first thread has the number of the process. It is there also where `/proc` is not.
+        // The first thread has the number of the process, so it is included even without `/proc`.
         let first = i32::try_from(process::id()).ok();
         for thread in numbers.chain(first) {
             if let Some(processors) = Processors::of(thread) {
@@ -77,7 +78,7 @@ mod linux {
     }
 
     pub(super) fn allow_all_processors() {
-        // If the system refuses, the thread works where it was started.
+        // A thread that the system refuses to move works where it was started.
         let _is_allowed = of_process().allow();
     }
 
@@ -87,7 +88,7 @@ mod linux {
             self.0.iter().map(|bits| bits.count_ones()).sum()
         }
 
-        /// The lowest of them.
+        /// Returns the lowest of them.
         pub(super) fn first(&self) -> Self {
             let mut first = Self::NONE;
             if let Some(at) = self.0.iter().position(|bits| *bits != 0) {

@@ -1,11 +1,11 @@
-//! Models for `loom`: censuses beside writers, and what readers see without a lock.
+//! Models for `loom`: censuses beside writers, and beside readers without a lock.
 
 use super::*;
 use crate::shim::atomic::AtomicI64;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A part with one place that readers look at without the lock.
+/// A part with a value that readers load without the lock.
 struct Cell {
     lock: Lock,
     turns: AtomicU64,
@@ -50,7 +50,7 @@ impl Store {
         })
     }
 
-    /// Publishes, then counts, as the stores do. Returns the time that it found under the lock.
+    /// Publishes, then counts, like the stores. Returns the time read under the lock.
     fn insert(&self, part: usize) -> u64 {
         let part = &self.parts[part];
         let (held, _) = self.gate.enter(&part.lock);
@@ -85,7 +85,7 @@ impl Store {
         sum.expect("threads of models may wait").count()
     }
 
-    /// The sum, and the moment of which it is: the clock is advanced there.
+    /// Returns the sum, and its moment, at which the clock is advanced.
     fn glance_at_moment(&self) -> Option<(i64, u64)> {
         let mut moment = 0;
         let mut advance = || moment = self.clock.fetch_add(1, Ordering::SeqCst);
@@ -104,7 +104,7 @@ impl Store {
     }
 }
 
-/// Two numbers, which must be those of the same moment.
+/// Two numbers, which must belong to the same moment.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     count: i64,
@@ -129,7 +129,7 @@ fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Objects that a reader has seen before are counted, and those that are counted are seen
+/// Checks that objects a reader has seen before are counted, and that counted ones are visible
 /// afterwards.
 fn between_looks(store: &Store, size: impl Fn(&Store) -> Option<i64>) {
     let before = store.sees(0) + store.sees(1);
@@ -171,7 +171,8 @@ fn behind_the_gate_it_is_of_one_moment() {
     });
 }
 
-/// With inserts whose order a reader has seen: a census that has one of them has all before it.
+/// Two inserts whose order a reader has seen: a census that counts the later one counts the earlier
+/// one.
 #[test]
 fn two_writers_and_a_reader() {
     check(1, || {
@@ -200,8 +201,8 @@ fn a_shared_census_began_after_the_call() {
     });
 }
 
-/// Each change counted at a moment has found a time that is not above it, and all others later
-/// ones.
+/// Checks that each change counted at a moment has read a time that is not later, and each other
+/// change a later time.
 fn times_tell_what_is_counted(
     switches: usize,
     parts: &'static [usize],

@@ -57,8 +57,8 @@ fn add(sum: &mut i64, account: &Account) {
     *sum += account.balance.load(Ordering::Relaxed);
 }
 
-/// Each thread pays one in, and then takes it out of another account: at no moment is there less
-/// than nothing, or more than one for each thread. The plain sum of the accounts is wrong within
+/// Each thread pays one unit in, and then takes it out of another account: the total is never
+/// negative, nor above one unit for each thread. The plain sum of the accounts is wrong within
 /// milliseconds.
 #[test]
 fn the_total_is_that_of_one_moment() {
@@ -99,7 +99,7 @@ fn a_glance_fails_while_a_thread_is_inside() {
     assert_eq!(bank.gate.glance(|| bank.parts(), add, None), Some(5));
 }
 
-/// A census that waits for a thread inside keeps others out, and lets them in when it ends.
+/// A census that waits for a thread inside keeps others out, and admits them when it ends.
 #[test]
 fn the_gate_opens_again() {
     let bank = Bank::default();
@@ -110,7 +110,7 @@ fn the_gate_opens_again() {
             thread::yield_now();
         }
         let writer = scope.spawn(|| bank.pay(1, 2));
-        // Until it sleeps at the gate.
+        // Waits until the thread sleeps at the gate.
         while bank.gate.state.load(Ordering::Relaxed) != AWAITED {
             thread::yield_now();
         }
@@ -122,7 +122,7 @@ fn the_gate_opens_again() {
     assert_eq!(bank.total(), 2);
 }
 
-/// Readers that ask beside each other do not keep writers from going on.
+/// Concurrent readers do not starve the writers.
 #[test]
 fn writers_go_on_beside_many_censuses() {
     let bank = Bank::default();

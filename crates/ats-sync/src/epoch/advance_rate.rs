@@ -1,27 +1,27 @@
-//! The rate at which a thread tries to begin the next epoch.
+//! The rate at which a thread tries to advance the epoch.
 //!
 //! An attempt interrupts all processors that run a thread of the program. The cost depends on the
-//! machine, on how many threads run, and most on whether there is a hypervisor, which has a part in
-//! each interrupt: from a quarter of a microsecond to five. So a thread measures its attempts.
-//! While they take more than a small part of its time, it lets more retirements come before the
-//! next one; while they take hardly any, fewer, since what is freed soon is still in the cache when
-//! it is used again.
+//! machine, on the number of running threads, and most on a hypervisor, which takes part in each
+//! interrupt: from a quarter of a microsecond to five. So a thread measures its attempts. If they
+//! take more than a small part of its time, it waits for more retirements before the next one; if
+//! they take hardly any, for fewer, because memory that is freed soon is still in the cache when it
+//! is reused.
 
 use crate::model::IS_EXPLORED;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A thread tries to advance the epoch after it has retired this many objects at least ...
+/// Smallest number of retirements between two attempts to advance the epoch.
 pub(super) const LEAST_ITEMS: u32 = 128;
-/// ... and at most this many, or so many bytes as [`slot`](super::slot) says, so that a few huge
-/// objects are not hoarded.
+/// Largest number of retirements between two attempts. The limit of bytes in [`slot`](super::slot)
+/// applies, too, so that a few huge objects are not hoarded.
 pub(super) const MOST_ITEMS: u32 = 2048;
-/// Fewer attempts are made if they take more than one in so many parts of the time.
+/// Attempts become rarer if they take more than one part in this many of the time.
 const DEAR: u32 = 64;
-/// More attempts are made if they take less than one in so many parts of it.
+/// Attempts become more frequent if they take less than one part in this many of the time.
 const CHEAP: u32 = 1024;
 
-/// The attempts of one thread.
+/// The attempts of one thread to advance the epoch.
 pub(super) struct AdvanceRate {
     items: Cell<u32>,
     last: Cell<Option<Instant>>,
@@ -35,13 +35,13 @@ impl AdvanceRate {
         }
     }
 
-    /// The number of objects that are retired between two attempts.
+    /// Returns the number of retirements between two attempts.
     #[inline]
     pub(super) fn items(&self) -> u32 {
         self.items.get()
     }
 
-    /// Makes an attempt, and learns what it costs.
+    /// Makes an attempt, and learns from its cost.
     pub(super) fn attempt(&self, attempt: impl FnOnce()) {
         if IS_EXPLORED {
             return attempt();
@@ -55,8 +55,8 @@ impl AdvanceRate {
     }
 }
 
-/// The number of objects that are to be retired before the next attempt, if it was `items` before
-/// the last one, which came `since` after the one before, and took `took`.
+/// Returns the number of retirements before the next attempt. The last one came after `items`
+/// retirements, `since` after the one before, and took `took`.
 fn adapt(items: u32, since: Duration, took: Duration) -> u32 {
     let fitting = if took * DEAR > since {
         items * 2
@@ -72,8 +72,8 @@ fn adapt(items: u32, since: Duration, took: Duration) -> u32 {
 mod tests {
     use super::*;
 
-    /// The number to which a thread comes that retires an object in `each` nanoseconds, where an
-    /// attempt takes `took`.
+    /// Returns the number at which a thread settles that retires an object every `each`
+    /// nanoseconds, where an attempt takes `took`.
     fn settle(each: u64, took: u64) -> u32 {
         let nanos = Duration::from_nanos;
         (0..50).fold(LEAST_ITEMS, |items, _| {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(settle(50, 100), LEAST_ITEMS);
         assert_eq!(settle(50, 500), 1024);
         assert_eq!(settle(50, 5_000), MOST_ITEMS);
-        // Of a thread that has other things to do it does not matter what they take.
+        // An attempt may be expensive for a thread that is busy with other work.
         assert_eq!(settle(5_000, 5_000), LEAST_ITEMS);
     }
 

@@ -1,9 +1,9 @@
-//! Retired objects that wait until no thread can be looking at them.
+//! Retired objects that wait until no thread can access them.
 //!
 //! # Invariants
 //! - BAG-1. The queue is accessed only by the thread that holds the lock.
-//! - BAG-2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads
-//!   never goes back.
+//! - BAG-2. The epochs of the objects in a bag ascend, because the epoch that its owner reads never
+//!   decreases.
 
 use super::barrier::Barrier;
 use super::biased::{Announced, BiasedLock, Held};
@@ -11,11 +11,11 @@ use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 
-/// The number of epochs that must begin after the one in which an object was retired before it is
-/// freed. The module [`epoch`](super) proves that three are enough.
+/// Number of epochs that must begin between the retirement of an object and its freeing. The module
+/// [`epoch`](super) proves that three are enough.
 pub(super) const GRACE: u64 = 3;
 
-/// One retired object. It is freed once, whatever copies there are.
+/// A retired object. It is freed once, even if this struct is copied.
 #[derive(Clone, Copy)]
 pub(super) struct Garbage {
     pointer: *mut u8,
@@ -39,7 +39,7 @@ impl Garbage {
         }
     }
 
-    /// About how many bytes it keeps from being used.
+    /// Returns the approximate number of bytes that the object holds.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -47,39 +47,39 @@ impl Garbage {
     /// Frees the object.
     ///
     /// # Safety
-    /// No thread can be looking at it. It is freed once.
+    /// No thread may still access the object, and it must be freed only once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does (EPOCH-3), and that
-        // it happens once.
+        // once no thread accesses it. The caller promises that no thread does (EPOCH-3), and that
+        // it is freed once.
         unsafe { (self.free)(self.pointer) };
     }
 }
 
-/// Room for this many objects is kept when a bag is empty.
+/// Capacity that an empty bag keeps.
 const IDLE_CAPACITY: usize = 1024;
 
 /// A queue of retired objects. Its owner fills it, and any thread may empty it.
 ///
-/// The lock is held for a few instructions only: objects are freed after it is given back.
+/// The lock is held for a few instructions only: objects are freed after its release.
 pub(super) struct Bag {
     lock: BiasedLock,
     /// Retired objects, oldest first (BAG-2).
     queue: UnsafeCell<VecDeque<Garbage>>,
-    /// The number of objects in the queue, and the bytes that they keep. Written under the lock and
+    /// Number of objects in the queue, and the bytes that they hold. Written under the lock and
     /// read without it.
     items: AtomicUsize,
     bytes: AtomicUsize,
-    /// The number of objects that have ever been pushed; wraps. Written by the owner.
+    /// Number of objects ever pushed; wraps. Written by the owner.
     pushed: AtomicUsize,
-    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with
-    /// what is here. Written by the collector only.
+    /// The value of `pushed` at the last survey, and `true` if that survey left this bag to the
+    /// collector. Written by the collector only.
     surveyed: AtomicUsize,
     neglected: AtomicBool,
 }
 
-// SAFETY: `queue` is accessed only under the lock (BAG-1). A retired object may be freed by any
-// thread, as the contract of `Guard::retire` says.
+// SAFETY: `queue` is accessed only under the lock (BAG-1). Any thread may free a retired object, by
+// the contract of `Guard::retire`.
 unsafe impl Send for Bag {}
 // SAFETY: `queue` is accessed only under the lock (BAG-1); all other fields are atomic.
 unsafe impl Sync for Bag {}
@@ -97,8 +97,8 @@ impl Bag {
         }
     }
 
-    /// Opens the bag, for its owner. A light fence orders what the owner does before this call and
-    /// after it.
+    /// Opens the bag for its owner. A light fence orders the owner's accesses before and after this
+    /// call.
     #[inline]
     pub(super) fn open(&self, barrier: &Barrier) -> OpenBag<'_> {
         OpenBag {
@@ -107,7 +107,7 @@ impl Bag {
         }
     }
 
-    /// Says that the calling thread wants to open the bag, for any thread:
+    /// Announces that the calling thread, which may be any, will open the bag:
     /// [`BiasedLock::announce`].
     pub(super) fn announce(&self) -> AnnouncedBag<'_> {
         AnnouncedBag {
@@ -124,7 +124,7 @@ impl Bag {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The number of objects that have been pushed since the last survey. For the collector.
+    /// Returns the number of objects pushed since the last survey. Called by the collector.
     pub(super) fn survey(&self) -> usize {
         let pushed = self.pushed.load(Ordering::Relaxed);
         let before = self.surveyed.load(Ordering::Relaxed);
@@ -132,19 +132,19 @@ impl Bag {
         pushed.wrapping_sub(before)
     }
 
-    /// Says whether the collector shall free what is ripe here.
+    /// Records whether the collector should free the ripe objects of this bag.
     pub(super) fn set_neglected(&self, neglected: bool) {
         self.neglected.store(neglected, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the collector shall free what is ripe here.
+    /// Returns `true` if the collector should free the ripe objects of this bag.
     pub(super) fn is_neglected(&self) -> bool {
         self.neglected.load(Ordering::Relaxed) && self.items() > 0
     }
 
-    /// All that is in the bag, which no other thread has any more.
+    /// Takes all objects out of the bag, which no other thread uses any more.
     pub(super) fn take_rest(&mut self) -> Vec<Garbage> {
-        // SAFETY: the bag is had exclusively.
+        // SAFETY: `&mut self` makes the access exclusive.
         let queue = self
             .queue
             .with_mut(|queue| std::mem::take(unsafe { &mut *queue }));
@@ -152,22 +152,22 @@ impl Bag {
     }
 }
 
-/// A bag that the thread is about to open.
+/// A bag that the thread has announced to open.
 pub(super) struct AnnouncedBag<'a> {
     bag: &'a Bag,
     announced: Announced<'a>,
 }
 
 impl<'a> AnnouncedBag<'a> {
-    /// Opens it.
+    /// Opens the bag.
     ///
     /// # Safety
-    /// Since it was announced, the thread has executed the heavy fence with success.
+    /// Since the announcement, the thread must have executed the heavy fence successfully.
     pub(super) unsafe fn open(self) -> OpenBag<'a> {
         OpenBag {
             bag: self.bag,
-            // SAFETY: the caller says that the thread has executed the heavy fence with success
-            // since it announced itself, which is what `arrive` asks for (BIASED-1).
+            // SAFETY: the caller promises that the thread has executed the heavy fence successfully
+            // since the announcement, as `arrive` demands (BIASED-1).
             _held: unsafe { self.announced.arrive() },
         }
     }
@@ -180,14 +180,13 @@ pub(super) struct OpenBag<'a> {
 }
 
 impl OpenBag<'_> {
-    /// Adds one object at the young end. Says whether the bag was empty. For the owner.
+    /// Adds an object at the young end. Returns `true` if the bag was empty. Called by the owner.
     #[inline]
     pub(super) fn push(&mut self, garbage: Garbage) -> bool {
         let bag = self.bag;
         let pushed = bag.pushed.load(Ordering::Relaxed);
         bag.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
-        // Bytes that several objects keep alive count for each, so the sum may be beyond all
-        // memory.
+        // Bytes held by several objects count for each, so the sum may exceed all memory.
         let bytes = bag.bytes().saturating_add(garbage.bytes);
         bag.bytes.store(bytes, Ordering::Relaxed);
         self.with(|queue| {
@@ -198,8 +197,7 @@ impl OpenBag<'_> {
         })
     }
 
-    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to
-    /// `ripe`.
+    /// Moves up to `limit` objects that are ripe in `epoch` from the old end to `ripe`.
     pub(super) fn take_ripe(&mut self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
         let bag = self.bag;
         self.with(|queue| {
@@ -220,8 +218,8 @@ impl OpenBag<'_> {
             queue.drain(..items);
             if queue.is_empty() {
                 bytes = 0;
-                // A burst of garbage must not cost memory for ever. Asking for this only when the
-                // queue has become empty keeps taking O(1) for each object.
+                // A burst of garbage must not occupy memory for ever. Checking this only when the
+                // queue is empty keeps the cost O(1) for each object.
                 if queue.capacity() > IDLE_CAPACITY {
                     queue.shrink_to(IDLE_CAPACITY);
                 }

@@ -1,68 +1,68 @@
-//! A lock for what one thread uses nearly always, and others seldom.
+//! A biased lock: one thread takes it nearly always, others seldom.
 //!
-//! The thread that has it nearly always, its *owner*, takes it without an instruction that reads
-//! and writes at once: it stores that it is there, and looks whether another thread wants to be.
-//! The others, *visitors*, pay for that by executing the fences of all threads
-//! ([`barrier`](super::barrier)).
+//! The usual thread, its *owner*, takes it without an atomic read-modify-write: it stores a flag,
+//! and checks for a visitor. The other threads, *visitors*, pay for that by executing the fences of
+//! all threads ([`barrier`](super::barrier)).
 //!
 //! # Invariants
-//! - BIASED-1. A visitor has set `locked`, which keeps visitors apart, then `visited`; has executed
-//!   the heavy fence with success; and has seen, with acquire, that the owner is not `busy`. When
-//!   it goes it clears both, with release.
+//! - BIASED-1. A visitor has set `locked`, which excludes other visitors, then `visited`; has
+//!   executed the heavy fence successfully; and has seen, with acquire, that the owner is not
+//!   `busy`. On leaving it clears both, with release.
 //! - BIASED-2. The owner has set `busy`, executed the light fence, and seen, with acquire, that
-//!   there is no visitor; or it has set `locked` itself. When it goes it clears what it has set,
-//!   with release.
-//! - BIASED-3. *The owner and a visitor are never there at the same time, and each sees what the
-//!   other has done.* Take the light fence of the one and the heavy fence of the other. By the
-//!   contract of the fences, either the visitor sees `busy` set, and waits until the owner has
-//!   gone; or the owner sees `visited` as that visitor, or a later one, has stored it. If it is
-//!   set, the owner goes back and waits for `locked`. If it is clear, that visitor has gone.
+//!   there is no visitor; or it has set `locked` itself. On leaving it clears its flags, with
+//!   release.
+//! - BIASED-3. *The owner and a visitor never hold the lock at the same time, and each sees all
+//!   writes of the other.* Consider the light fence of the owner and the heavy fence of the
+//!   visitor. By the contract of the fences, either the visitor sees `busy` set, and waits until
+//!   the owner has left; or the owner sees `visited` as that visitor, or a later one, has stored
+//!   it. If it is set, the owner retreats and waits for `locked`. If it is clear, that visitor has
+//!   left.
 //!
-//! Reserved locks are of K. Kawachiya, A. Koseki, T. Onodera, *Lock reservation: Java locks can
-//! mostly do without atomic operations*, OOPSLA 2002; that the rare side executes the fences of
-//! both, of D. Dice, M. Moir, W. Scherer, *Quickly reacquirable locks*, 2003. Here the owner never
-//! changes while the lock is in use. Bad for locks that threads take in turns.
+//! Lock reservation is by K. Kawachiya, A. Koseki, T. Onodera, *Lock reservation: Java locks can
+//! mostly do without atomic operations*, OOPSLA 2002; fences executed by the rare side for both are
+//! by D. Dice, M. Moir, W. Scherer, *Quickly reacquirable locks*, 2003. Here the owner never
+//! changes while the lock is in use. Bad for locks that threads take alternately.
 
 use super::barrier::Barrier;
 use crate::shim::atomic::{AtomicBool, Ordering};
 use crate::shim::thread;
 
-/// See the [module](self).
+/// A biased lock; see the [module](self).
 pub(super) struct BiasedLock {
-    /// The owner is there, or about to look whether it may.
+    /// `true` if the owner holds the lock, or is about to check for visitors.
     busy: AtomicBool,
-    /// A visitor is there, or waits for the owner to go.
+    /// `true` if a visitor holds the lock, or waits for the owner to leave.
     visited: AtomicBool,
     locked: AtomicBool,
 }
 
-/// The lock that is held; dropping this gives it back.
+/// A held lock; dropping this releases it.
 #[must_use = "the lock is given back as soon as this is dropped"]
 pub(super) struct Held<'a> {
     lock: &'a BiasedLock,
     by: By,
 }
 
-/// A lock to which no other visitor comes, and the owner only if it is there already. Dropping this
-/// lets it go.
+/// A lock that no other visitor can take, and that the owner holds only if it does so already.
+/// Dropping this gives it up.
 pub(super) struct Announced<'a>(Held<'a>);
 
 impl<'a> Announced<'a> {
-    /// The lock, when its owner has gone.
+    /// Returns the lock once its owner has left.
     ///
     /// # Safety
-    /// Since it was announced, the thread has executed the heavy fence with success.
+    /// Since the announcement, the thread must have executed the heavy fence successfully.
     pub(super) unsafe fn arrive(self) -> Held<'a> {
         wait_until(|| !self.0.lock.busy.load(Ordering::Acquire));
         self.0
     }
 }
 
-/// The ways in which a lock is held.
+/// The ways in which the lock is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Owner,
-    /// By the owner, which has met a visitor.
+    /// The owner, after it has met a visitor.
     OwnerAfterVisitor,
     Visitor,
 }
@@ -76,8 +76,8 @@ impl BiasedLock {
         }
     }
 
-    /// Takes the lock, for the owner. A light fence orders what the owner does before this call and
-    /// after it.
+    /// Takes the lock for its owner. A light fence orders the owner's accesses before and after
+    /// this call.
     #[inline]
     pub(super) fn enter(&self, barrier: &Barrier) -> Held<'_> {
         self.busy.store(true, Ordering::Relaxed);
@@ -101,8 +101,8 @@ impl BiasedLock {
         }
     }
 
-    /// Says that the calling thread wants to be there, for any thread. Several locks can be
-    /// announced, in an order that all threads keep to, before one heavy fence for all of them.
+    /// Announces that the calling thread, which may be any, will take the lock. Several locks can
+    /// be announced, in the same order by all threads, before one heavy fence for all of them.
     pub(super) fn announce(&self) -> Announced<'_> {
         self.lock();
         self.visited.store(true, Ordering::Relaxed);
@@ -137,8 +137,8 @@ impl Drop for Held<'_> {
 
 const YIELD_EVERY: u32 = 64;
 
-/// Waits for what lasts a few instructions, unless the operating system has interrupted the thread
-/// that is there.
+/// Waits for a condition that takes a few instructions, unless the operating system has interrupted
+/// the holder.
 fn wait_until(is_so: impl Fn() -> bool) {
     let mut rounds = 0u32;
     while !is_so() {

@@ -1,42 +1,40 @@
-//! One thread frees what the threads that retired it leave behind.
+//! The collector: one thread that frees the garbage other threads leave behind.
 //!
 //! A thread frees its own garbage when it retires more. The objects of its last retirements would
 //! wait until the thread retires again. The collector frees them: a thread of the program that
 //! calls [`Collector::work`] in a loop, and [`Collector::rest`] in between.
 //!
-//! # Which bags it empties
+//! # Choice of bags
 //! Objects that one thread allocates and another frees cost more than those that stay with their
-//! thread, since the two meet in the allocator. So the collector leaves a bag to its owner as long
-//! as the owner retires steadily. It takes a *survey* of all bags every [`SURVEY_EVERY`], and
-//! empties a bag if fewer than [`FEW`] objects were retired since the survey before, or if the bag
-//! is larger than its owner lets it become unless something delays it.
+//! thread, because the two contend in the allocator. So the collector leaves a bag to its owner as
+//! long as the owner retires steadily. It takes a *survey* of all bags every [`SURVEY_EVERY`], and
+//! empties a bag if fewer than [`FEW`] objects were retired since the last survey, or if the bag
+//! has grown larger than an undelayed owner would let it.
 //!
-//! # What it costs the others
-//! While a bag is not empty the collector looks at the bags in its own time, and a retirement costs
-//! nothing more than without it. It sleeps without limit when all bags are empty. The first object
-//! of an empty bag wakes it, by one system call. It does nothing before the next survey then, so
-//! the bag cannot become empty again soon, and no thread makes more than one such call each
-//! [`SURVEY_EVERY`].
+//! # Cost for other threads
+//! While a bag is not empty, the collector polls the bags by itself, and retirements cost no more
+//! than without it. It sleeps without limit when all bags are empty. The first object of an empty
+//! bag wakes it, by one system call. It then does nothing before the next survey, so the bag cannot
+//! become empty again soon, and no thread makes more than one such call each [`SURVEY_EVERY`].
 //!
-//! # How long garbage waits
-//! If no thread stays pinned: until the second survey after the last retirement of a busy thread,
-//! 40 ms, and until the first one if the thread retired little; besides the time that freeing
-//! takes. An attempt to advance fails if a thread happens to be pinned in an earlier epoch; it is
-//! repeated after 1 ms, then after twice as long, and with each survey.
+//! # Latency
+//! If no thread stays pinned, garbage waits until the second survey after the last retirement of a
+//! busy thread, 40 ms, and until the first one if the thread retired little; plus the time that
+//! freeing takes. An attempt to advance fails if a thread happens to be pinned in an earlier epoch;
+//! it is repeated after 1 ms, then after twice as long, and with each survey.
 //!
 //! # Invariants
-//! - COLLECTOR-1. There is one collector for a domain. It alone writes the marks of bags that
-//!   surveys set.
+//! - COLLECTOR-1. A domain has one collector. It alone writes the marks that surveys set on bags.
 //! - COLLECTOR-2. *Garbage is never left while the collector sleeps without limit.* The thread that
 //!   retires pushes its object into an empty bag, executes the light fence, and reads the state of
-//!   the collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and looks at all
+//!   the collector; the collector sets it to [`ASLEEP`], executes the heavy fence, and reads all
 //!   bags. By the contract of the fences either the collector sees the object and stays awake, or
-//!   the thread sees the state and wakes it. The same holds for a slot that is new: it is published
+//!   the thread sees the state and wakes it. The same holds for a new slot: it is published
 //!   before its first object is pushed. If the heavy fence fails, the collector does not sleep
 //!   without limit.
 //! - COLLECTOR-3. *A wake-up ends the sleep.* It takes the state from `ASLEEP` or [`NAPPING`] back
 //!   to [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes
-//!   that return at once.
+//!   `park` return at once.
 
 use super::bag::GRACE;
 use super::domain::{Domain, Freed};
@@ -46,36 +44,36 @@ use crate::shim::atomic::Ordering;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The time between two surveys.
+/// Time between two surveys.
 pub(super) const SURVEY_EVERY: Duration = Duration::from_millis(20);
-/// The first repetition of an attempt to advance comes after this time.
+/// Time before the first repetition of a failed attempt to advance.
 const FIRST_RETRY: Duration = Duration::from_millis(1);
-/// An owner that retires fewer objects between two surveys is helped.
+/// Number of retirements between two surveys below which an owner is helped.
 pub(super) const FEW: usize = 32;
-/// A bag with more objects, or more bytes, is emptied whatever its owner does. Without delays bags
-/// have about four times what an owner retires between two attempts to advance, hence less.
+/// Limits of objects and bytes above which a bag is emptied even if its owner is busy. An undelayed
+/// bag holds about four times the retirements between two attempts to advance, which is less.
 const MANY_OBJECTS: usize = 1 << 14;
 const MANY_BYTES: usize = 8 << 20;
 
 /// The next step of the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// To go on at once: there is more to be freed.
+    /// Work on at once: more garbage is ripe.
     Now,
-    /// To go on after this time.
+    /// Work on after this time.
     After(Duration),
-    /// To sleep: there is no garbage.
+    /// Sleep: there is no garbage.
     Sleep,
 }
 
-/// The right to be the collector, which one thread of the program has. It frees what other
-/// threads have retired and do not free themselves, because they retire no more.
+/// The role of the collector, which one thread of the program has. It frees objects that other
+/// threads have retired but do not free themselves, because they retire no more.
 pub struct Collector {
     domain: &'static Domain,
     next_survey: Instant,
-    /// The epoch from which on all is ripe that the last survey found.
+    /// The epoch in which everything found by the last survey is ripe.
     target: u64,
-    /// The moment of the next attempt to advance, and the time by which it was put off.
+    /// The moment of the next attempt to advance, and the delay after the last failure.
     retry_at: Instant,
     retry_after: Duration,
     /// The epoch at the last survey.
@@ -83,8 +81,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Makes the calling thread the collector. None if there is one already; the role is never
-    /// given up.
+    /// Makes the calling thread the collector. Returns `None` if there is one already; the role is
+    /// never given up.
     pub fn claim() -> Option<Self> {
         Self::claim_in(&DOMAIN)
     }
@@ -102,8 +100,8 @@ impl Collector {
         })
     }
 
-    /// Frees up to `most` objects that their owners do not free. Returns how many bytes they kept,
-    /// as stated by the threads that retired them, and what to do next. O(threads and objects
+    /// Frees up to `most` objects that their owners do not free. Returns the bytes that they held,
+    /// as stated by the retiring threads, and the next step. O(threads and objects
     /// freed); up to three system calls, and one for each thousand objects. The calling thread must
     /// not be pinned.
     pub fn work(&mut self, most: usize) -> (usize, Next) {
@@ -113,7 +111,7 @@ impl Collector {
             self.retry_at = now;
             let epoch = self.domain.epoch();
             if epoch != self.epoch {
-                // No thread has been pinned for that long.
+                // The epoch has advanced, so no thread has been pinned for that long.
                 self.retry_after = FIRST_RETRY;
                 self.epoch = epoch;
             }
@@ -139,9 +137,9 @@ impl Collector {
         (bytes, next)
     }
 
-    /// Rests as [`work`](Collector::work) says, at most for the time that is given, unless
-    /// `is_needed`; that is asked after the state has been set, so a [`wake`] after what it looks
-    /// at has changed is not missed.
+    /// Rests as [`work`](Collector::work) has decided, for at most the given time, unless
+    /// `is_needed` returns `true`; it is called after the state was set, so a [`wake`] that follows
+    /// a change it reads is not missed.
     pub fn rest(
         &mut self,
         next: Next,
@@ -173,7 +171,7 @@ impl Collector {
     fn wake_up(&mut self, state: u32) {
         self.domain.wake_up.state.store(AWAKE, Ordering::Relaxed);
         if state == ASLEEP {
-            // Whatever woke it, the bags are left to their owners for a moment.
+            // After any wake-up, the bags are left to their owners for a moment.
             self.next_survey = Instant::now() + SURVEY_EVERY;
         }
     }
@@ -185,27 +183,27 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// Ends the [rest](Collector::rest) of the collector, if there is one and it rests: for work of
-/// another kind that its thread does. To be called after the change that its `is_needed` sees.
+/// Ends the [rest](Collector::rest) of the collector, if there is one and it rests, because its
+/// thread has other work. Must be called after the change that its `is_needed` reads.
 pub fn wake() {
     DOMAIN.barrier().light();
     DOMAIN.wake_up.wake_for_work();
 }
 
-/// The finding of the collector behind its heavy fence.
+/// The state of the bags, read after the collector's heavy fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prepared {
     /// All bags are empty.
     IsIdle,
-    /// There is garbage.
+    /// Some bag has garbage.
     HasGarbage,
     /// The heavy fence failed.
     Unknown,
 }
 
 impl Domain {
-    /// Marks the bags that the collector shall empty. Returns the epoch in which everything is ripe
-    /// that is in them.
+    /// Marks the bags that the collector should empty. Returns the epoch in which all their objects
+    /// are ripe.
     pub(super) fn survey(&self) -> u64 {
         let mut any = false;
         for slot in self.slots() {
@@ -216,14 +214,13 @@ impl Domain {
             any |= bag.is_neglected();
         }
         match any {
-            // An object in a bag has the epoch in which it was retired, which is not later than
-            // this one.
+            // An object was retired in its epoch, which is not later than the current one.
             true => self.epoch() + GRACE,
             false => 0,
         }
     }
 
-    /// Advances to this epoch, as far as pinned threads allow. Returns `true` if it has come.
+    /// Advances to this epoch, as far as pinned threads allow. Returns `true` if it has begun.
     pub(super) fn advance_to(&self, target: u64) -> bool {
         while self.epoch() < target {
             if !self.try_advance() {
@@ -238,8 +235,8 @@ impl Domain {
         self.free_ripe(most, |slot| slot.bag().is_neglected())
     }
 
-    /// Sets the state, so that threads wake the collector from now on, and looks at what they did
-    /// before (COLLECTOR-2).
+    /// Sets the state, so that threads wake the collector from now on, and then reads the bags
+    /// (COLLECTOR-2).
     pub(super) fn prepare_to_sleep(&self, state: u32) -> Prepared {
         self.wake_up.state.store(state, Ordering::Relaxed);
         if !self.barrier().heavy() {
@@ -254,7 +251,7 @@ impl Domain {
 
 #[cfg(all(test, loom))]
 impl Domain {
-    /// Goes to sleep as far as a model can: whether the collector would sleep.
+    /// Goes to sleep as far as a model can. Returns `true` if the collector would sleep.
     pub(super) fn falls_asleep(&self) -> bool {
         self.prepare_to_sleep(ASLEEP) == Prepared::IsIdle
     }

@@ -1,4 +1,4 @@
-//! The kernel of the reclamation: the epoch, and the step from one epoch to the next. The module
+//! The core of the reclamation: the epoch, and the step from one epoch to the next. The module
 //! [`epoch`](super) explains and proves the scheme.
 
 use super::bag::{GRACE, Garbage};
@@ -12,37 +12,36 @@ use std::ptr;
 /// The epoch of a new domain.
 const FIRST_EPOCH: u64 = IDLE + 1;
 
-/// The number of objects that are taken out of the bags of other threads at a time: each time all
-/// threads execute a fence, and one that retires may have to wait.
+/// Number of objects taken out of the bags of other threads at a time: each time all threads
+/// execute a fence, and a retiring one may have to wait.
 const COLLECT_BATCH: usize = 1024;
 
-/// The amount that was freed.
+/// The number of objects freed, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Freed {
     pub(super) objects: usize,
-    /// By the word of the threads that retired them.
+    /// Bytes as stated by the threads that retired the objects.
     pub(super) bytes: usize,
 }
 
-/// A set of threads that protect objects from each other.
+/// A set of threads that reclaim memory together.
 pub(super) struct Domain {
     hot: CachePadded<Hot>,
     slots: AtomicPtr<Slot>,
     pub(super) wake_up: WakeUp,
 }
 
-/// The data that every thread reads each time it pins: on one cache line.
+/// Data that every thread reads when it pins, on one cache line.
 struct Hot {
     epoch: AtomicU64,
     barrier: Barrier,
 }
 
 // SAFETY: `own` and `next` are the only parts of a slot that are not atomic or locked. `next` never
-// changes after publication (EPOCH-7); `own` is touched only by the thread that owns the slot
-// (EPOCH-1).
+// changes after publication (EPOCH-7); only the thread that owns the slot accesses `own` (EPOCH-1).
 unsafe impl Send for Domain {}
-// SAFETY: of a slot, `next` never changes after publication (EPOCH-7), `own` is touched only by the
-// thread that owns the slot (EPOCH-1), and all else is atomic or locked.
+// SAFETY: of a slot, `next` never changes after publication (EPOCH-7), only the thread that owns
+// the slot accesses `own` (EPOCH-1), and all other fields are atomic or locked.
 unsafe impl Sync for Domain {}
 
 impl Domain {
@@ -61,7 +60,7 @@ impl Domain {
         }
     }
 
-    /// The present epoch. Acquires what was done before it began.
+    /// Returns the current epoch. Acquires all accesses before its begin.
     #[inline]
     pub(super) fn epoch(&self) -> u64 {
         self.hot.epoch.load(Ordering::Acquire)
@@ -72,7 +71,7 @@ impl Domain {
         &self.hot.barrier
     }
 
-    /// Gives the calling thread a slot: one that a dead thread left, or a new one.
+    /// Gives the calling thread a slot: that of an exited thread, or a new one.
     pub(super) fn take_slot(&self) -> &Slot {
         let left = self.slots().find(|slot| slot.try_own());
         left.unwrap_or_else(|| self.push_slot())
@@ -82,14 +81,14 @@ impl Domain {
         let slot = Box::into_raw(Box::new(Slot::new()));
         let mut head = self.slots.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the slot is not published yet, so this thread has it alone; published ones
-            // are valid as long as the domain (EPOCH-7).
+            // SAFETY: the slot is not published yet, so this thread has exclusive access; published
+            // ones are valid as long as the domain (EPOCH-7).
             unsafe {
                 (*slot).next = head;
                 (*slot).number = head.as_ref().map_or(0, |head| head.number + 1);
             }
-            // Release publishes the contents of the slot. That a scan does not miss the slot of a
-            // pinned thread follows from the fences, as for `local` (EPOCH-3).
+            // Release publishes the contents of the slot. The fences ensure that a scan does not
+            // miss the slot of a pinned thread, as for `local` (EPOCH-3).
             match self
                 .slots
                 .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
@@ -121,7 +120,7 @@ impl Domain {
         slot.add_guard();
     }
 
-    /// Moves the owner of `slot` to the present epoch, unless an outer guard forbids it.
+    /// Moves the owner of `slot` to the current epoch, unless an outer guard prevents it.
     pub(super) fn repin(&self, slot: &Slot) -> bool {
         let alone = slot.guards() == 1;
         if alone {
@@ -131,7 +130,7 @@ impl Domain {
         alone
     }
 
-    /// Returns `true` if this is the present epoch. The calling thread is pinned (EPOCH-5).
+    /// Returns `true` if this is the current epoch. The calling thread is pinned (EPOCH-5).
     #[inline]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
         self.epoch() == epoch
@@ -139,19 +138,20 @@ impl Domain {
 
     #[inline]
     fn announce(&self, slot: &Slot) {
-        // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it
+        // Acquire: a thread pinned in an epoch sees all that was unlinked long enough before it
         // (EPOCH-3).
         slot.announce(self.epoch());
         self.barrier().light();
     }
 
-    /// The epoch in which what was unlinked before can be freed. The caller is pinned.
+    /// Returns the epoch in which objects unlinked before this call can be freed. The caller is
+    /// pinned.
     pub(super) fn end_of_grace(&self) -> u64 {
         self.barrier().light();
         self.epoch() + GRACE
     }
 
-    /// Returns `true` if this epoch has come, if need be by advancing to it.
+    /// Returns `true` if this epoch has begun; advances to it if needed.
     pub(super) fn has_come(&self, epoch: u64) -> bool {
         for _ in 0..GRACE {
             if self.epoch() >= epoch {
@@ -164,10 +164,10 @@ impl Domain {
         self.epoch() >= epoch
     }
 
-    /// Hands an object over. See [`Guard::retire`](super::Guard::retire).
+    /// Retires an object. See [`Guard::retire`](super::Guard::retire).
     ///
     /// # Safety
-    /// As there; the caller owns `slot` and is pinned.
+    /// The same as there; in addition the caller must own `slot` and be pinned.
     pub(super) unsafe fn retire(
         &self,
         slot: &Slot,
@@ -175,14 +175,14 @@ impl Domain {
         bytes: usize,
         free: unsafe fn(*mut u8),
     ) {
-        // The light fence in this orders the unlinking before reading the epoch, against the heavy
-        // fence (EPOCH-2).
+        // The light fence inside orders the unlinking before the read of the epoch, against the
+        // heavy fence (EPOCH-2).
         let mut bag = slot.bag().open(self.barrier());
         let epoch = self.epoch();
         let was_empty = bag.push(Garbage::new(pointer, bytes, free, epoch));
         drop(bag);
         if was_empty {
-            // Orders the push before the look at the collector's state, against its heavy fence
+            // Orders the push before the read of the collector's state, against its heavy fence
             // (COLLECTOR-2).
             self.barrier().light();
             self.wake_up.wake_for_garbage();
@@ -196,8 +196,8 @@ impl Domain {
         }
     }
 
-    /// Tries to advance, unless another thread did since this thread tried last: then the bags
-    /// ripen fast enough without, and many threads together cause no more system calls than one.
+    /// Tries to advance, unless another thread did so since this thread's last attempt: the bags
+    /// ripen fast enough then, and many threads together make no more system calls than one.
     #[cold]
     fn advance_sometimes(&self, slot: &Slot, epoch: u64) {
         if slot.epoch_seen() == epoch {
@@ -208,14 +208,15 @@ impl Domain {
         slot.begin_to_spend(self.hot.epoch.load(Ordering::Relaxed));
     }
 
-    /// Begins the next epoch if every pinned thread has arrived in this one. O(number of slots).
+    /// Begins the next epoch if every pinned thread is in this one. O(number of slots).
     pub(super) fn try_advance(&self) -> bool {
         let epoch = self.epoch();
-        // A look before the system call: it would be in vain if another thread lags behind.
+        // Checked before the system call, which would be in vain if another thread lags behind.
         if self.any_lags(epoch) || !self.barrier().heavy() || self.any_lags(epoch) {
             return false;
         }
-        // The scan read what unpinning threads released; this makes it happen before our release.
+        // The scan has read stores with which threads unpinned; this acquires them before our
+        // release.
         fence(Ordering::Acquire);
         let next = &self.hot.epoch;
         next.compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Relaxed)
@@ -227,8 +228,8 @@ impl Domain {
         self.slots().any(|slot| slot.lags(epoch))
     }
 
-    /// Frees what is ripe in all bags, after advancing as far as needed and possible. Returns how
-    /// many objects were freed.
+    /// Frees the ripe objects of all bags, after advancing as far as needed and possible. Returns
+    /// the number of objects freed.
     pub(super) fn collect(&self) -> usize {
         if self.pending().0 == 0 {
             return 0;
@@ -241,8 +242,8 @@ impl Domain {
         self.free_ripe(usize::MAX, |_| true).objects
     }
 
-    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these.
-    /// Nothing if the system refuses the heavy fence.
+    /// Frees up to `most` ripe objects of some slots, which any threads may own; none if the system
+    /// refuses the heavy fence.
     pub(super) fn free_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Freed {
         let mut freed = Freed::default();
         let mut is_more = true;
@@ -253,33 +254,33 @@ impl Domain {
             freed.objects += ripe.len();
             for garbage in ripe {
                 freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag
-                // are freed here only.
+                // SAFETY: no thread can see ripe objects (EPOCH-3), and only this function frees
+                // those taken out of a bag.
                 unsafe { garbage.free() };
             }
         }
         freed
     }
 
-    /// Takes up to `most` objects that are ripe out of the bags of some slots.
+    /// Takes up to `most` ripe objects out of the bags of some slots.
     fn take_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Vec<Garbage> {
         let mut ripe = Vec::new();
         let epoch = self.epoch();
         let slots = self
             .slots()
             .filter(|slot| slot.bag().items() > 0 && of(slot));
-        // One heavy fence for all of them. All threads take the locks in the order of the list.
+        // One heavy fence serves all of them. All threads take the locks in the order of the list.
         let announced: Vec<_> = slots.map(|slot| slot.bag().announce()).collect();
         if !announced.is_empty() && self.barrier().heavy() {
             for bag in announced {
-                // SAFETY: the fence has just succeeded.
+                // SAFETY: the heavy fence after the announcement has succeeded.
                 unsafe { bag.open() }.take_ripe(epoch, most - ripe.len(), &mut ripe);
             }
         }
         ripe
     }
 
-    /// Objects and bytes that are retired and not freed yet.
+    /// Returns the objects and bytes that are retired and not freed yet.
     pub(super) fn pending(&self) -> (usize, usize) {
         self.slots().fold((0, 0), |(items, bytes), slot| {
             (items + slot.bag().items(), bytes + slot.bag().bytes())
@@ -291,12 +292,12 @@ impl Drop for Domain {
     fn drop(&mut self) {
         let mut next = self.slots.load(Ordering::Relaxed).cast_const();
         while !next.is_null() {
-            // SAFETY: every slot was made from a box and is in the list once; no thread refers to
-            // the domain any more, so none refers to its slots (EPOCH-7).
+            // SAFETY: every slot was made from a box and is in the list once; `drop` has the last
+            // reference to the domain, so no thread refers to its slots (EPOCH-7).
             let mut slot = unsafe { Box::from_raw(next.cast_mut()) };
             for garbage in slot.take_rest() {
-                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the
-                // object (EPOCH-3); the bag is empty now.
+                // SAFETY: no thread is pinned, because a guard would refer to the domain, so none
+                // accesses the object (EPOCH-3); the bag is empty now.
                 unsafe { garbage.free() };
             }
             next = slot.next;

@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::thread;
 use std::ptr;
 
-/// An object whose freeing `loom` reports as a race if a reader may still be looking at it.
+/// An object whose freeing `loom` reports as a race if a reader may still access it.
 struct Object(UnsafeCell<u32>);
 
 impl Object {
@@ -19,7 +19,7 @@ impl Object {
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: objects are written only when they are freed.
+        // SAFETY: an object is written only when it is freed.
         self.0.with(|value| unsafe { *value })
     }
 }
@@ -107,7 +107,7 @@ fn everything_is_freed_once_nobody_is_pinned() {
 }
 
 /// A thread that found an object before it was unlinked still writes to it. A thread that waits for
-/// the end of the grace reads what the first one wrote, and there is no race.
+/// the end of the grace period reads the value written, without a race.
 #[test]
 fn at_the_end_of_a_grace_nobody_is_left() {
     check(2, || {
@@ -118,7 +118,7 @@ fn at_the_end_of_a_grace_nobody_is_left() {
                 let (domain, object) = (&shared.0, &shared.1);
                 let slot = domain.take_slot();
                 domain.pin(slot);
-                // SAFETY: it is freed after this thread is joined.
+                // SAFETY: the object is freed after this thread is joined.
                 let found = unsafe { object.load(Ordering::Acquire).as_ref() };
                 if let Some(object) = found {
                     // SAFETY: the model checks that no thread reads meanwhile.
@@ -194,7 +194,7 @@ fn no_garbage_is_left_to_a_sleeping_collector() {
     });
 }
 
-/// The collector frees what others have retired, beside a reader.
+/// The collector frees objects that others have retired, beside a reader.
 #[test]
 fn the_collector_frees_behind_a_reader() {
     check(2, || {
@@ -215,9 +215,9 @@ fn the_collector_frees_behind_a_reader() {
     });
 }
 
-/// The system refuses the heavy half. A model knows no time: that of settling is over when the
-/// threads have been joined which read that the fences are asymmetric. From then on both halves are
-/// fences, of which the model checks that they are enough; before, nothing is freed.
+/// The system refuses the heavy half. A model has no clock: the quarantine is over when the threads
+/// that read the asymmetric mode have been joined. From then on both halves are fences, and the
+/// model checks that they are enough; before, nothing is freed.
 #[test]
 fn after_the_system_refused_both_halves_are_fences() {
     check(2, || {
@@ -240,8 +240,8 @@ fn after_the_system_refused_both_halves_are_fences() {
     });
 }
 
-/// The data that a biased lock guards. `loom` reports it as a race if two threads are there at
-/// once, or one does not see what the other has done.
+/// Data guarded by a biased lock. `loom` reports a race if two threads hold the lock at once, or
+/// one does not see the writes of the other.
 struct Guarded {
     lock: BiasedLock,
     barrier: Barrier,
@@ -259,7 +259,7 @@ impl Guarded {
 
     /// Adds under the lock.
     fn add(&self, _held: &Held<'_>, more: u32) {
-        // SAFETY: the model checks that the lock keeps others away.
+        // SAFETY: the model checks that the lock excludes other threads.
         self.number.with_mut(|number| unsafe { *number += more });
     }
 
@@ -267,12 +267,12 @@ impl Guarded {
         self.add(&self.lock.enter(&self.barrier), 1);
     }
 
-    /// Returns `true` if the system allowed it.
+    /// Visits the lock. Returns `true` if the system did not refuse the fence.
     fn visit(&self) -> bool {
         let announced = self.lock.announce();
         let allowed = self.barrier.heavy();
         if allowed {
-            // SAFETY: the fence has succeeded.
+            // SAFETY: the heavy fence after the announcement has succeeded.
             self.add(&unsafe { announced.arrive() }, 10);
         }
         allowed
@@ -301,7 +301,7 @@ fn an_owner_and_a_visitor_are_never_there_at_once() {
 
 #[test]
 fn two_visitors_take_turns_beside_an_owner() {
-    // Threads that wait for each other in turns make more steps than a model may have.
+    // Threads that wait for each other alternately take more steps than a model may have.
     check(1, || {
         let shared = Arc::new(Guarded::new(None));
         let visitors: Vec<_> = (0..2)
@@ -318,7 +318,7 @@ fn two_visitors_take_turns_beside_an_owner() {
     });
 }
 
-/// A visitor to which the system refuses the fence changes nothing, and the owner goes on.
+/// A visitor whose fence is refused changes nothing, and the owner continues.
 #[test]
 fn a_refused_visitor_leaves_the_owner_alone() {
     check(3, || {

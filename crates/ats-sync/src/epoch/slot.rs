@@ -1,5 +1,5 @@
-//! The slots of threads: what a thread shows to the others, and what it keeps for itself. The
-//! module [`epoch`](super) explains and proves the scheme.
+//! Slots of threads: their public and private data. The module [`epoch`](super) explains and proves
+//! the scheme.
 
 use super::advance_rate::AdvanceRate;
 use super::bag::{Bag, Garbage};
@@ -10,54 +10,53 @@ use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::cell::Cell;
 use std::ptr;
 
-/// A thread tries to advance the epoch after it has retired so many objects as its [`AdvanceRate`]
-/// says, or this many bytes, whichever comes first.
+/// Number of retired bytes after which a thread tries to advance the epoch, unless the number of
+/// objects in its [`AdvanceRate`] is reached first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
-/// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog
-/// shrinks. That is done for [`FREE_EVERY`] retirements together; [`AdvanceRate`] keeps to
-/// multiples of that.
+/// Largest number of ripe objects freed for each retirement. Two for one lets a backlog shrink.
+/// [`FREE_EVERY`] retirements are served together; [`AdvanceRate`] uses multiples of that.
 pub(super) const RIPE_PER_RETIRED: usize = 2;
-/// An object that keeps so many bytes from being used does not wait for others. That bounds what
-/// the others keep.
+/// Number of bytes from which an object does not wait for further retirements. That bounds the
+/// bytes of the waiting ones.
 pub(super) const LARGE: usize = 4096;
-/// Room for this many ripe objects is kept by a thread that has none.
+/// Capacity for ripe objects that a thread without any keeps.
 const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
 /// The value of [`Slot::local`] when its thread is not pinned. Epochs start above it.
 pub(super) const IDLE: u64 = 0;
 
-/// The data that one thread shows to the others, and those that it keeps for itself.
+/// The public and private data of one thread.
 ///
-/// Slots are never freed while their domain lives: a thread that ends gives its slot to the next
-/// one, with what is left in the bag.
+/// Slots are never freed while their domain lives: an exiting thread leaves its slot to the next
+/// one, with the objects still in its bag.
 pub(super) struct Slot {
     /// The epoch in which the thread is pinned, or [`IDLE`].
     local: CachePadded<AtomicU64>,
     owned: AtomicBool,
     bag: Bag,
-    /// Set before the slot is published and never changed.
+    /// The next slot of the list. Set before the slot is published and never changed.
     pub(super) next: *const Slot,
-    /// The number of slots that there were when this one was made. As `next`.
+    /// Number of earlier slots. Set like `next`.
     pub(super) number: u32,
     /// The remaining fields belong to the owner alone.
     own: Own,
 }
 
 struct Own {
-    /// The number of guards of the thread that are alive.
+    /// Number of live guards of the thread.
     depth: Cell<u32>,
-    /// Give the slot back as soon as no guard is alive: the thread is ending.
+    /// `true` if the thread is exiting: the slot is given back with its last guard.
     leaving: Cell<bool>,
-    /// Ripe objects that retirements have taken out of the bag, to be freed when no guard is alive;
-    /// and whether there are any.
+    /// Ripe objects that retirements have taken out of the bag, to be freed with the last guard,
+    /// and `true` if there are any.
     ripe: Cell<Vec<Garbage>>,
     has_ripe: Cell<bool>,
-    /// Objects are being freed; a retirement inside takes nothing out of the bag, or the recursion
-    /// could become as deep as the bag is long.
+    /// `true` while objects are being freed; a nested retirement takes nothing out of the bag, or
+    /// the recursion could become as deep as the bag is long.
     freeing: Cell<bool>,
-    /// Retirements left, and bytes left, until the next attempt to advance.
+    /// Retirements and bytes left until the next attempt to advance.
     items_left: Cell<u32>,
     bytes_left: Cell<usize>,
-    /// The epoch at the last attempt to advance.
+    /// Epoch at the last attempt to advance.
     seen: Cell<u64>,
     advance_rate: AdvanceRate,
 }
@@ -79,17 +78,17 @@ impl Own {
     }
 }
 
-/// The work that is due after a retirement.
+/// Work due after a retirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
-    /// To free so many objects.
+    /// Number of objects to free.
     pub(super) free: usize,
-    /// To advance.
+    /// `true` to try to advance.
     pub(super) advance: bool,
 }
 
 impl Slot {
-    /// A slot that the calling thread owns.
+    /// Creates a slot owned by the calling thread.
     pub(super) fn new() -> Self {
         Self {
             local: CachePadded(AtomicU64::new(IDLE)),
@@ -111,23 +110,21 @@ impl Slot {
                 .is_ok()
     }
 
-    /// The epoch in which the owner is pinned. The caller is the owner.
+    /// Returns the epoch in which the owner is pinned. The caller is the owner.
     #[inline]
     pub(super) fn epoch(&self) -> u64 {
         self.local.load(Ordering::Relaxed)
     }
 
-    /// Says that the owner is pinned in this epoch.
+    /// Announces that the owner is pinned in this epoch.
     #[inline]
     pub(super) fn announce(&self, epoch: u64) {
-        // Release, although it takes rather than gives: the scan may read this store instead of the
-        // unpinning before it, and must then still be ordered after what we did while pinned
-        // (EPOCH-4).
+        // Release, although this store pins: a scan may read it instead of the unpinning before,
+        // and must still be ordered after our accesses while we were pinned (EPOCH-4).
         self.local.store(epoch, Ordering::Release);
     }
 
-    /// Returns `true` if the owner is pinned in another epoch than this one, which is the present
-    /// one.
+    /// Returns `true` if the owner is pinned in another epoch than this one, the current one.
     pub(super) fn lags(&self, epoch: u64) -> bool {
         // The fence of the caller acquires for all slots at once; ThreadSanitizer does not see it.
         let order = if cfg!(tsan) {
@@ -139,7 +136,7 @@ impl Slot {
         local != IDLE && local != epoch
     }
 
-    /// The number of guards of the owner that are alive.
+    /// Returns the number of live guards of the owner.
     #[inline]
     pub(super) fn guards(&self) -> u32 {
         self.own.depth.get()
@@ -157,7 +154,7 @@ impl Slot {
         let depth = self.own.depth.get() - 1;
         self.own.depth.set(depth);
         if depth == 0 {
-            // Release: what we did while pinned happens before what is freed because of it
+            // Release: our accesses while pinned happen before the freeing that this allows
             // (EPOCH-4).
             self.local.store(IDLE, Ordering::Release);
             self.free_put_aside();
@@ -168,8 +165,7 @@ impl Slot {
     }
 
     /// Takes up to `most` objects that are ripe in `epoch` out of the bag, and keeps them until the
-    /// owner is not pinned. The caller is the owner: now it may hold a lock, and freeing takes as
-    /// long as it takes.
+    /// owner unpins: now it may hold a lock, and freeing can take long. The caller is the owner.
     #[inline(never)]
     pub(super) fn put_aside(&self, epoch: u64, most: usize, barrier: &Barrier) {
         let mut ripe = self.own.ripe.take();
@@ -178,7 +174,7 @@ impl Slot {
         self.own.ripe.set(ripe);
     }
 
-    /// Frees what was [put aside](Slot::put_aside). For the owner.
+    /// Frees the objects that were [put aside](Slot::put_aside). The caller is the owner.
     #[inline]
     pub(super) fn free_put_aside(&self) {
         if self.own.has_ripe.get() {
@@ -188,13 +184,13 @@ impl Slot {
 
     #[cold]
     fn free_all_put_aside(&self) {
-        // A `free` function that pins comes here again when it unpins, and finds nothing.
+        // A `free` function that pins gets here again when it unpins, and finds nothing.
         self.own.has_ripe.set(false);
         let was_freeing = self.own.freeing.replace(true);
         let mut ripe = self.own.ripe.take();
         for garbage in ripe.drain(..) {
-            // SAFETY: no thread can see ripe objects (EPOCH-3), and those taken out of a bag are
-            // freed here only.
+            // SAFETY: no thread can see ripe objects (EPOCH-3), and only this function frees those
+            // that were put aside.
             unsafe { garbage.free() };
         }
         if ripe.capacity() <= PUT_ASIDE_CAPACITY {
@@ -203,7 +199,7 @@ impl Slot {
         self.own.freeing.set(was_freeing);
     }
 
-    /// The owner is about to end: gives the slot back now, or when its last guard goes.
+    /// Gives the slot back, because the owner is exiting: now, or with its last guard.
     pub(super) fn leave(&self) {
         if self.own.depth.get() == 0 {
             self.give_back();
@@ -223,24 +219,24 @@ impl Slot {
         self.own.freeing.get()
     }
 
-    /// The rate at which the owner tries to advance.
+    /// Returns the rate at which the owner tries to advance.
     pub(super) fn advance_rate(&self) -> &AdvanceRate {
         &self.own.advance_rate
     }
 
-    /// The epoch at the last attempt of the owner to advance.
+    /// Returns the epoch at the owner's last attempt to advance.
     pub(super) fn epoch_seen(&self) -> u64 {
         self.own.seen.get()
     }
 
-    /// Begins to count retirements anew, after an attempt to advance that left this epoch.
+    /// Restarts the count of retirements after an attempt to advance; `seen` is the epoch after it.
     pub(super) fn begin_to_spend(&self, seen: u64) {
         self.own.items_left.set(self.advance_rate().items());
         self.own.bytes_left.set(ADVANCE_BYTES);
         self.own.seen.set(seen);
     }
 
-    /// Counts a retirement. Says what it is time for.
+    /// Counts a retirement. Returns the work that is due.
     #[inline]
     pub(super) fn spend(&self, bytes: usize) -> Due {
         let items = self.own.items_left.get().saturating_sub(1);
@@ -260,13 +256,13 @@ impl Slot {
         }
     }
 
-    /// The objects that the thread has retired.
+    /// Returns the bag of objects that the thread has retired.
     #[inline]
     pub(super) fn bag(&self) -> &Bag {
         &self.bag
     }
 
-    /// The rest, of a slot that no other thread has any more.
+    /// Takes all objects out of a slot that no other thread uses any more.
     pub(super) fn take_rest(&mut self) -> Vec<Garbage> {
         self.bag.take_rest()
     }

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Tests that look at the global domain must not see each other's garbage or guards.
+/// Lock of the tests that read the global domain, which must not see each other's garbage or
+/// guards.
 static GLOBAL: Mutex<()> = Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -24,7 +25,7 @@ const DEAD: u64 = 0xDEAD_DEAD_DEAD_DEAD;
 
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
-/// Its destructor leaves a mark and counts, so that reading a freed one and freeing twice show.
+/// An object whose destructor marks and counts, so that reads of a freed one and double frees show.
 struct Canary {
     mark: u64,
     value: u64,
@@ -44,10 +45,11 @@ impl Canary {
 }
 
 unsafe fn free_canary(pointer: *mut u8) {
-    // SAFETY: retired pointers came from `Canary::new_boxed`.
+    // SAFETY: retired pointers come from `Canary::new_boxed`.
     let mut canary = unsafe { Box::from_raw(pointer.cast::<Canary>()) };
     canary.check();
-    // SAFETY: the box is ours; volatile so that the mark is really written before the memory goes.
+    // SAFETY: the box is ours; volatile so that the mark is really written before the memory is
+    // freed.
     unsafe { std::ptr::write_volatile(&raw mut canary.mark, DEAD) };
     FREED.fetch_add(1, Ordering::Relaxed);
 }
@@ -101,11 +103,11 @@ fn readers_never_see_a_freed_object_and_all_are_freed() {
             assert!(reader.join().expect("reader") > 0);
         }
     });
-    // The threads are gone; what they left in their bags must be found all the same.
+    // The threads have exited; the objects in their bags must be found all the same.
     super::collect();
     assert_eq!(super::pending(), (0, 0));
     assert_eq!(FREED.load(Ordering::Relaxed) - before, WRITERS * SWAPS);
-    // SAFETY: the last one was never retired, and all threads are joined.
+    // SAFETY: the last object was never retired, and all threads are joined.
     unsafe { free_canary(shared.into_inner().cast()) };
 }
 
@@ -148,7 +150,7 @@ fn a_grace_is_over_when_those_pinned_before_are_gone() {
     }
     unpin.send(()).expect("the other thread");
     early.join().expect("the other thread");
-    // Threads that come later, and come and go, are not waited for.
+    // A grace period does not wait for threads that pin later.
     let late = super::pin();
     drop(late);
     assert!(grace.is_over());
@@ -227,7 +229,7 @@ fn two_objects_are_freed_for_each_that_is_retired() {
         }
     }
     super::collect();
-    // Large objects do not wait until there are many.
+    // Large objects are freed before there are many.
     let blocker = super::pin();
     // SAFETY: no other thread has ever seen the objects. The false size does no harm.
     let retire_large = |guard: &Guard| unsafe {
@@ -244,7 +246,8 @@ fn two_objects_are_freed_for_each_that_is_retired() {
     super::collect();
 }
 
-/// A thread that retires may hold a lock, and what is freed takes as long as it takes.
+/// A thread that retires may hold a lock, and freeing can take long, so it waits for the last
+/// guard.
 #[test]
 fn nothing_is_freed_until_the_last_guard_goes() {
     let _alone = alone();
@@ -299,14 +302,14 @@ fn huge_objects_are_not_hoarded() {
     super::collect();
 }
 
-/// An object counts by the bytes that it keeps, not by its own: many small objects that keep much
-/// let the epoch advance as large ones do.
+/// An object counts with all bytes that it holds: many small objects that hold much advance the
+/// epoch like large ones.
 #[test]
 fn kept_bytes_advance_the_epoch() {
     let _alone = alone();
     let domain = Domain::new();
     let slot = domain.take_slot();
-    // Returns the number of epochs that begin while ten objects are retired that keep so many
+    // Returns the number of epochs that begin while ten objects are retired that hold this many
     // bytes.
     let epochs = |bytes| {
         let before = domain.epoch();
@@ -321,7 +324,7 @@ fn kept_bytes_advance_the_epoch() {
     assert!(epochs(1) <= 1);
     assert!(epochs(ADVANCE_BYTES / 2) >= 4);
     assert!(epochs(ADVANCE_BYTES) >= 9);
-    // Several objects may keep the same, so the sum may be beyond all memory.
+    // Several objects may hold the same memory, so the sum may exceed all memory.
     assert!(epochs(usize::MAX) >= 9);
     assert!(epochs(1) <= 1);
     assert!(domain.pending().0 < 20, "{:?}", domain.pending());
@@ -330,7 +333,7 @@ fn kept_bytes_advance_the_epoch() {
     assert_eq!(domain.pending(), (0, 0));
 }
 
-/// A domain with a collector of its own, which works until the end of the test.
+/// Returns a domain with its own collector, which works until the end of the test.
 fn domain_with_collector() -> &'static Domain {
     let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
     thread::spawn(move || {
@@ -366,7 +369,7 @@ fn retire_in(domain: &Domain, objects: usize) {
 }
 
 fn assert_soon(is_so: impl Fn() -> bool) {
-    // Forty times what it takes if the system lets the collector run.
+    // Forty times the time needed if the system lets the collector run.
     let deadline = Instant::now() + Duration::from_secs(4);
     while !is_so() {
         assert!(Instant::now() < deadline);
@@ -388,12 +391,12 @@ fn garbage_of_idle_threads_is_freed_by_the_collector() {
             let before = FREED.load(Ordering::Relaxed);
             retire_in(domain, objects);
             assert_empty_soon(domain);
-            // The collector takes some out of the queue, and then frees them.
+            // The collector takes objects out of the queue, and then frees them.
             let freed = || FREED.load(Ordering::Relaxed) - before;
             assert_soon(|| freed() >= objects);
             assert_eq!(freed(), objects);
         }
-        // It sleeps, and is woken the next time.
+        // The collector sleeps now, and is woken in the next round.
         thread::sleep(2 * SURVEY_EVERY);
     }
     // An object that is retired while a thread is pinned waits for that, and not for the next
@@ -407,7 +410,7 @@ fn garbage_of_idle_threads_is_freed_by_the_collector() {
     assert_empty_soon(domain);
 }
 
-/// A thread that retires steadily frees its own garbage; one that does it seldom is helped.
+/// A thread that retires steadily frees its own garbage; one that retires seldom is helped.
 #[test]
 fn surveys_tell_busy_threads_from_others() {
     let _alone = alone();
@@ -419,13 +422,13 @@ fn surveys_tell_busy_threads_from_others() {
     retire_in(&domain, 2 * FEW);
     assert_eq!(domain.survey(), 0, "busy");
     assert_eq!(domain.free_neglected(usize::MAX).objects, 0);
-    // It has stopped.
+    // The thread has stopped retiring.
     let target = domain.survey();
     assert!(domain.advance_to(target));
     assert_eq!(domain.free_neglected(FEW).objects, FEW, "in slices");
     assert_eq!(domain.free_neglected(usize::MAX).objects, FEW);
     assert_eq!(domain.pending(), (0, 0));
-    // Busy, but something delayed it.
+    // A busy thread whose bag has grown because of a delay.
     domain.survey();
     let slot = domain.take_slot();
     domain.pin(slot);
@@ -438,8 +441,8 @@ fn surveys_tell_busy_threads_from_others() {
     slot.leave();
 }
 
-/// Once the system refuses its half of the fence, nothing is freed for a while, and all as before
-/// afterwards.
+/// Once the system refuses the heavy fence, nothing is freed for a while, and everything works
+/// again afterwards.
 #[test]
 fn freeing_goes_on_after_the_system_refused_the_fence() {
     static REFUSES: AtomicBool = AtomicBool::new(false);
@@ -453,7 +456,7 @@ fn freeing_goes_on_after_the_system_refused_the_fence() {
     retire_in(&domain, 10);
     assert_eq!(domain.collect(), 0, "the system refuses");
     assert!(!domain.barrier().is_asymmetric());
-    // It would do it again. But readers use the other kind now.
+    // The system would allow the call again, but readers use the other kind of fence now.
     REFUSES.store(false, Ordering::Relaxed);
     assert!(domain.collect() == 0 || refused.elapsed() >= QUARANTINE);
     thread::sleep(QUARANTINE);
@@ -463,15 +466,16 @@ fn freeing_goes_on_after_the_system_refused_the_fence() {
     assert_eq!(domain.pending(), (0, 0));
 }
 
-/// A collector does not sleep without limit if it cannot know what other threads have retired.
+/// A collector does not sleep without limit if it cannot know whether other threads have retired
+/// objects.
 #[test]
 #[cfg_attr(miri, ignore = "measures time")]
 fn a_collector_without_fence_does_not_sleep_for_ever() {
     let barrier = Barrier::new(Some(|| false));
     let domain: &'static Domain = Box::leak(Box::new(Domain::with_barrier(barrier)));
     let mut collector = Collector::claim_in(domain).expect("there is no other");
-    // All bags are empty, by its word. It comes back from the first rest, in which the system
-    // refuses, and from the second, in which the domain has not settled yet.
+    // All bags are reported empty. The collector returns from the first rest, in which the system
+    // refuses the fence, and from the second, during the quarantine.
     for _ in 0..2 {
         collector.rest(Next::Sleep, None, || false);
         assert!(!domain.barrier().is_asymmetric());
@@ -516,7 +520,7 @@ fn a_domain_frees_what_is_left_in_it() {
     assert_eq!(FREED.load(Ordering::Relaxed) - before, 10);
 }
 
-/// Freeing one link retires the next: were retirements inside of `free` to free in turn, a long
+/// Freeing one link retires the next: if retirements inside `free` freed objects in turn, a long
 /// chain would overflow the stack.
 #[test]
 fn free_functions_may_retire() {
@@ -525,11 +529,11 @@ fn free_functions_may_retire() {
     }
     static LINKS: AtomicUsize = AtomicUsize::new(0);
     unsafe fn free_link(pointer: *mut u8) {
-        // SAFETY: retired links came from boxes.
+        // SAFETY: retired links come from boxes.
         let link = unsafe { Box::from_raw(pointer.cast::<Link>()) };
         LINKS.fetch_add(1, Ordering::Relaxed);
         if !link.next.is_null() {
-            // SAFETY: only this link led to the next one.
+            // SAFETY: only this link referred to the next one.
             unsafe { super::pin().retire(link.next.cast(), size_of::<Link>(), free_link) };
         }
     }

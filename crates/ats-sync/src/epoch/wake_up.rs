@@ -1,21 +1,21 @@
-//! The wake-up of the [`collector`](super::collector) of a domain by threads that work in it, whose
-//! invariants COLLECTOR-2 and COLLECTOR-3 are about it.
+//! Wake-ups of a domain's [`collector`](super::collector) by other threads; see its invariants
+//! COLLECTOR-2 and COLLECTOR-3.
 
 use crate::shim::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::thread::Thread;
 
-/// The collector works, or is about to look at everything.
+/// State of a collector that works, or is about to read all bags.
 pub(super) const AWAKE: u32 = 0;
-/// It rests until the next survey; only work of another kind wakes it.
+/// State of a collector that rests until the next survey; only other work wakes it.
 pub(super) const NAPPING: u32 = 1;
-/// It sleeps until there is garbage.
+/// State of a collector that sleeps until there is garbage.
 pub(super) const ASLEEP: u32 = 2;
 
-/// The state of the collector of a domain, and the way to wake it.
+/// The state of a domain's collector, and the means to wake it.
 pub(super) struct WakeUp {
     pub(super) state: AtomicU32,
-    /// The thread of the collector, once there is one.
+    /// The thread of the collector, if there is one.
     pub(super) collector: OnceLock<Thread>,
 }
 
@@ -27,7 +27,7 @@ impl WakeUp {
         }
     }
 
-    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a
+    /// Wakes the collector if it sleeps without limit. Called after a push into an empty bag and a
     /// light fence (COLLECTOR-2).
     #[inline]
     pub(super) fn wake_for_garbage(&self) {

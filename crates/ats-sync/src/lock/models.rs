@@ -46,7 +46,8 @@ fn one_that_gives_up_has_not_entered() {
         let other = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                // No time is left after the first look, which makes this independent of the clock.
+                // The time limit ends after the first check, so the model does not depend on the
+                // clock.
                 let entered = shared.0.wait_within(|| Some(Duration::ZERO));
                 if entered {
                     let _held = Held { lock: &shared.0 };

@@ -51,7 +51,7 @@ fn waiting_counts_as_contention() {
         while !asked.load(Ordering::Acquire) {
             thread::yield_now();
         }
-        // Long enough for the waiter to reach the kernel, so that waking is tested too.
+        // Long enough for the waiter to reach the kernel, so that waking is tested, too.
         thread::sleep(Duration::from_millis(30));
         drop(held);
         let seen = waiter.join().expect("waiter");
@@ -74,7 +74,7 @@ fn a_thread_gives_up_within_its_limit_and_takes_what_is_free() {
     assert!(matches!(lock.lock_within_limit(), Some((_, false))));
 }
 
-/// Threads that give up do not take a wake-up with them that another one needs.
+/// Threads that give up do not lose a wake-up that another thread needs.
 #[test]
 fn giving_up_loses_no_wakeup() {
     const ROUNDS: u64 = 3_000;

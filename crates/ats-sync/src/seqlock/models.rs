@@ -1,4 +1,4 @@
-//! Models for `loom`: what is published, and the number of it, seen by another thread.
+//! Models for `loom`: published contents and their number, read by another thread.
 
 use super::*;
 use loom::sync::Arc;
@@ -31,15 +31,15 @@ impl Store {
     }
 }
 
-/// Tries all interleavings with so many switches away from a thread that could go on.
+/// Tries all interleavings with a bounded number of preemptions.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
-/// While another thread publishes twice, the number is never behind what was seen before, nor ahead
-/// of what is seen after.
+/// Another thread publishes twice: the number is neither behind contents read before, nor ahead of
+/// contents read after.
 #[test]
 fn the_number_is_that_of_what_is_visible() {
     check(|| {
@@ -63,7 +63,7 @@ fn the_number_is_that_of_what_is_visible() {
     });
 }
 
-/// A reader sees all that one has seen before which has ended before it began.
+/// A reader sees everything that a reader saw which ended before it began.
 #[test]
 fn readers_agree() {
     check(|| {

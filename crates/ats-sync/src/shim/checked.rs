@@ -1,16 +1,16 @@
-//! Atomics for `loom`: its own, with marks by which it finds more of the interleavings that matter.
+//! Atomics for `loom`: its own, with marks by which it explores more relevant interleavings.
 //!
-//! `loom` leaves out interleavings that make no difference (dynamic partial-order reduction). Those
-//! that do make one it finds by the *last* access to each atomic, whichever thread it was: if that
-//! conflicts with the access at hand, the other order is tried as well. So a thread that loads a
-//! word and then stores to it hides from the search what another thread loaded before. Every writer
-//! that looks for a place under a lock does that. A model in which one thread reads and the other
-//! writes so may be explored in a single order, the reader first.
+//! `loom` skips equivalent interleavings (dynamic partial-order reduction). It finds the others by
+//! the *last* access to each atomic, by any thread: if that conflicts with the current access, the
+//! other order is tried as well. So a thread that loads a word and then stores to it hides an
+//! earlier load of another thread from the search. Every writer that searches for a slot under a
+//! lock does that. A model with one reader and such a writer may be explored in a single order, the
+//! reader first.
 //!
-//! Therefore each thread has a mark of its own, which it stores to before it loads anything, and
-//! which others touch before they store anything. Then a store conflicts with the last load of
-//! every other thread, whatever was loaded, and by and by it is tried before each of them. Marks
-//! are relaxed, so they order nothing but what fences order anyway.
+//! So each thread has its own mark, which it stores to before each load, and which other threads
+//! access before each store. Then a store conflicts with the last load of every other thread,
+//! whichever word was loaded, and step by step it is tried before each of them. Marks are relaxed,
+//! so they add no order that fences do not give anyway.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
 pub use loom::cell::UnsafeCell;
@@ -18,16 +18,16 @@ use loom::sync::atomic as inner;
 pub use loom::sync::atomic::{Ordering, fence};
 use std::sync::Arc;
 
-/// One mark for each thread. All are made by the first one, since to make an atomic is an access
-/// that must be ordered before all others.
+/// One mark for each thread. The first thread creates all of them, because the creation of an
+/// atomic is an access that must be ordered before all others.
 struct Marks {
     marks: [inner::AtomicUsize; loom::MAX_THREADS],
     threads: std::sync::atomic::AtomicUsize,
     quiet: std::sync::atomic::AtomicBool,
 }
 
-/// The marks, as one thread sees them. It keeps them alive: what the statics hold is used until the
-/// last of them has been dropped.
+/// A thread's reference to the marks. It keeps them alive, because they are used until the last
+/// thread has dropped it.
 struct Own {
     all: Arc<Marks>,
     index: usize,
@@ -53,7 +53,7 @@ loom::thread_local! {
     static OWN: Own = Own::new();
 }
 
-/// Does something without marks: the preparation of a model, while there is one thread.
+/// Runs the preparation of a model without marks, while there is one thread.
 pub fn quietly<R>(prepare: impl FnOnce() -> R) -> R {
     let all = OWN.with(|own| Arc::clone(&own.all));
     all.quiet.store(true, Ordering::Relaxed);
@@ -62,7 +62,7 @@ pub fn quietly<R>(prepare: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Before a load.
+/// Marks a load that is about to come.
 fn will_load(_: usize) {
     let _ = OWN.try_with(|own| {
         if !own.all.quiet.load(Ordering::Relaxed) {
@@ -71,7 +71,7 @@ fn will_load(_: usize) {
     });
 }
 
-/// Before a store.
+/// Marks a store that is about to come.
 fn will_store(_: usize) {
     let _ = OWN.try_with(|own| {
         let threads = own.all.threads.load(Ordering::Relaxed);
@@ -81,7 +81,7 @@ fn will_store(_: usize) {
     });
 }
 
-/// Before an operation that does both.
+/// Marks a read-modify-write that is about to come.
 fn will_change(address: usize) {
     will_load(address);
     will_store(address);
@@ -89,7 +89,7 @@ fn will_change(address: usize) {
 
 wrapped_atomics!();
 
-/// A load of a part of the value that never changes: which value it is makes no difference.
+/// Loads a part of the value that never changes, so any visible value will do.
 pub fn peek(word: &AtomicU64) -> u64 {
     word.0.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of
-//! each access before they make it.
+//! Instrumented atomics: those of the standard library, which report each access to
+//! [`count`](crate::count) before they make it.
 //!
 //! They have the size and the representation of the atomics that they wrap, so that data lies in
 //! the same cache lines as in an ordinary build.
@@ -11,7 +11,7 @@ pub use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 wrapped_atomics!(const);
 
-/// The items that modules use of which no model is made.
+/// Items for modules that have no models.
 macro_rules! access_for_owners {
     ($($name:ident: $value:ty),*) => {
         $(
@@ -29,8 +29,8 @@ macro_rules! access_for_owners {
                 /// # Safety
                 /// As for the function of the standard library.
                 pub const unsafe fn from_ptr<'a>(pointer: *mut $value) -> &'a Self {
-                    // SAFETY: the representation is that of the value, and the caller says that the
-                    // pointer is valid for `'a` and that the value is accessed atomically only.
+                    // SAFETY: the representation is that of the value, and the caller promises that
+                    // the pointer is valid for `'a` and that the value is only accessed atomically.
                     unsafe { &*pointer.cast::<Self>() }
                 }
             }

@@ -1,5 +1,5 @@
-//! Cells of the standard library under the interface of `loom`'s, which sees when an access begins
-//! and ends.
+//! Cells of the standard library with the interface of `loom`'s, which sees the begin and end of
+//! each access.
 
 use super::atomic::AtomicU64;
 use std::sync::atomic::{self, Ordering};
@@ -18,8 +18,8 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A load of a part of the value that never changes. Any value has it, so there is nothing to
-/// explore: under `shuttle` this is not one more point at which threads may take turns.
+/// Loads a part of the value that never changes. Every value has it, so there is nothing to
+/// explore: under `shuttle` this is no scheduling point.
 #[inline(always)]
 pub fn peek(word: &AtomicU64) -> u64 {
     crate::count::read(word);

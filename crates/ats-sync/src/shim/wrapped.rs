@@ -1,8 +1,8 @@
-//! Atomics around others, with something to be done before each access.
+//! Wrappers of atomics, with a hook before each access.
 
-/// All atomics, with those operations that this project uses, around the ones of a module called
-/// `inner`. The functions `will_load`, `will_store` and `will_change` say what is done before; they
-/// get the address of the atomic. `const` is for those that can be made at compile time.
+/// Defines wrappers of the atomics of a module called `inner`, with the operations that this
+/// project uses. The hooks `will_load`, `will_store` and `will_change` run before them and get the
+/// address of the atomic. `const` is for atomics that can be made at compile time.
 macro_rules! wrapped_atomics {
     ($($const:ident)?) => {
         wrapped_atomics!(@numbers [$($const)?]
@@ -38,8 +38,8 @@ macro_rules! wrapped_atomics {
                 Self(inner::$name::new(value))
             }
 
-            // An exchange that may fail for no reason is one that does not, so that runs can be
-            // repeated.
+            // A weak exchange is a strong one, which never fails spuriously, so that runs are
+            // repeatable.
             wrapped_atomics! { @operations
                 load = load after will_load(order: Ordering) -> $value,
                 store = store after will_store(value: $value, order: Ordering) -> (),
