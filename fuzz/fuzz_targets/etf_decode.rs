@@ -1,4 +1,4 @@
-//! Any bytes: the decoder gives an error, or a term that survives being written and read.
+//! Arbitrary bytes: the decoder returns an error, or a term that survives encoding and decoding.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use ats_term::etf::{Atoms, Options, decode_first, encode};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    // A fuzzer would fill the atom table in the long run; node and module names must be new at
+    // A fuzzer would fill the atom table in the long run, but node and module names must be new at
     // times.
     let options = Options {
         atoms: Atoms::New { limit: 2 },

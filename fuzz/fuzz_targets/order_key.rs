@@ -1,4 +1,4 @@
-//! Two terms in external form, one after the other: keys and comparison agree.
+//! Two terms in the external term format, one after the other: keys and comparison agree.
 
 #![no_main]
 

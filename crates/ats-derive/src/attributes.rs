@@ -1,16 +1,17 @@
-//! Attributes of a type that is derived for.
+//! Attributes of the type for which a trait is derived.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path};
 
-/// The attributes that the code depends on.
+/// The attributes that the generated code depends on.
 pub(crate) struct Attributes {
     /// The path of the module `map` of the crate `ats`.
     pub(crate) map: TokenStream,
-    /// `true` if fields may lie where no reference leads to.
+    /// `true` for a packed type, whose fields may be unaligned, so that references to them are
+    /// impossible.
     pub(crate) is_packed: bool,
-    /// The type of the numbers of variants.
+    /// The type of the variants' numbers.
     pub(crate) number: Option<Ident>,
 }
 
@@ -61,7 +62,7 @@ impl Attributes {
     }
 }
 
-/// Refuses attributes of fields and variants, of which there are none.
+/// Refuses attributes of fields and variants, because none are supported.
 fn refuse_inside(data: &Data) -> Result<(), Error> {
     let check = |attributes: &[Attribute]| {
         let ours = attributes.iter().find(|it| it.path().is_ident("ats"));

@@ -1,4 +1,4 @@
-//! Bounds of the generics of a type: what its fields need.
+//! Bounds of the generics of a type, as its fields need them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,8 +7,8 @@ use syn::{
     TypeParamBound, parse_quote,
 };
 
-/// Returns the generics of a type, with those that fields have made ones with the trait: type
-/// parameters outside of `PhantomData`, and associated types of them.
+/// Returns the generics of a type, with a bound by the trait for those that fields use: type
+/// parameters outside of `PhantomData`, and their associated types.
 pub(crate) fn bounded(input: &DeriveInput, reads: &TokenStream) -> Generics {
     let mut generics = input.generics.clone();
     let mut found = Found {
@@ -31,7 +31,7 @@ pub(crate) fn bounded(input: &DeriveInput, reads: &TokenStream) -> Generics {
     generics
 }
 
-/// Type parameters, and the types that are bounded for them.
+/// Type parameters, and the types bounded because of them.
 struct Found {
     parameters: Vec<Ident>,
     types: Vec<TokenStream>,
@@ -50,7 +50,7 @@ impl Found {
         self.parameters.contains(ident)
     }
 
-    /// Returns `true` if a type has a parameter anywhere.
+    /// Returns `true` if a type contains a parameter.
     fn has_parameter(&self, tokens: TokenStream) -> bool {
         tokens.into_iter().any(|token| match token {
             TokenTree::Ident(ident) => self.is_parameter(&ident),
@@ -116,7 +116,7 @@ impl Found {
         }
     }
 
-    /// Bounds the parameters in the arguments of a macro, which may be of any form.
+    /// Bounds the parameters in the arguments of a macro, which may have any form.
     fn look_at_tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {

@@ -1,10 +1,10 @@
-//! The words of the traits, and the code that is made.
+//! The names in the traits, and the generated code.
 
 use proc_macro2::TokenStream;
 
-/// The words of a trait that is derived.
+/// The names in a derived trait.
 pub(crate) struct Words {
-    /// The trait that reads, and the one that writes.
+    /// The trait for decoding, and the one for encoding.
     pub(crate) reads: &'static str,
     pub(crate) writes: &'static str,
     pub(crate) bytes: &'static str,
@@ -25,12 +25,12 @@ pub(crate) const VALUE: Words = Words {
     is_key: false,
 };
 
-/// The code of a type: names in it begin so that no constant of the program has them.
+/// The generated code of a type. Its names have a prefix that no constant of the program has.
 pub(crate) struct Code {
-    /// The statements that write a value.
+    /// Statements that encode a value.
     pub(crate) encode: TokenStream,
-    /// The expression that tells if the parts are proven.
+    /// Expression that is `true` if the parts are proven.
     pub(crate) is_proven: TokenStream,
-    /// The expression that reads a value, if it is there.
+    /// Expression that decodes a value, if there is one.
     pub(crate) decode: TokenStream,
 }

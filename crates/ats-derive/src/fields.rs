@@ -1,4 +1,4 @@
-//! Fields of structs and variants: the code that takes them apart, writes them, and reads them.
+//! Fields of structs and variants: the code that destructures, encodes and decodes them.
 
 use crate::attributes::Attributes;
 use crate::code::Words;
@@ -8,9 +8,9 @@ use syn::{Ident, Type};
 
 /// The fields of a struct or a variant.
 pub(crate) struct Fields<'a> {
-    /// The names in the code, and the types.
+    /// Names in the generated code, and types.
     fields: Vec<(Ident, Type)>,
-    /// The names in the type, if they have some.
+    /// Names in the type, if the fields have names.
     named: Option<Vec<Ident>>,
     attributes: &'a Attributes,
     is_key: bool,
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The length of all values that have these fields, if those of each field have one.
+    /// Returns the fixed length of all values with these fields, if each field has a fixed length.
     pub(crate) fn length(&self) -> TokenStream {
         let map = &self.attributes.map;
         if self.is_key {
@@ -48,8 +48,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The pattern that gives each field its name in the code; also the expression that puts them
-    /// together.
+    /// Returns the pattern that binds each field to its name in the code; it is also the expression
+    /// that constructs the value.
     pub(crate) fn pattern(&self) -> TokenStream {
         let names = self.fields.iter().map(|(name, _)| name);
         match &self.named {
@@ -59,8 +59,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The struct that the pattern takes apart: itself, for copies of its fields, if nothing can
-    /// refer to them.
+    /// Returns the expression that the pattern destructures: the value itself, for copies of its
+    /// fields, if references to them are impossible.
     pub(crate) fn whole(&self) -> TokenStream {
         match self.attributes.is_packed {
             true => quote!(*self),
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The reference to a field.
+    /// Returns the reference to a field.
     fn reference(&self, name: &Ident) -> TokenStream {
         match self.attributes.is_packed {
             true => quote!(&#name),
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The statements that write the fields.
+    /// Returns the statements that encode the fields.
     pub(crate) fn encode(&self) -> TokenStream {
         let map = &self.attributes.map;
         let each = self
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
         each.collect()
     }
 
-    /// The expression that tells if each field is proven.
+    /// Returns the expression that is `true` if each field is proven.
     pub(crate) fn is_proven(&self) -> TokenStream {
         let map = &self.attributes.map;
         let each = self.fields.iter().map(|(name, kind)| {
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
         quote!(true #(&& #each)*)
     }
 
-    /// The expression that reads the fields, and puts them together, if they are there.
+    /// Returns the expression that decodes the fields and constructs the value, if they are there.
     pub(crate) fn decode(&self, constructor: &TokenStream) -> TokenStream {
         let map = &self.attributes.map;
         let statements = self.fields.iter().map(|(name, kind)| {
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The statement that writes what a reference leads to.
+/// Returns the statement that encodes the target of a reference.
 pub(crate) fn encode_one(
     map: &TokenStream,
     value: &TokenStream,
@@ -127,7 +127,7 @@ pub(crate) fn encode_one(
     }
 }
 
-/// The expression that reads a value, if it is there.
+/// Returns the expression that decodes a value, if there is one.
 pub(crate) fn read_one(map: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
     match is_key {
         true => quote!(<#kind as #map::Key>::decode(__ats_reader)),

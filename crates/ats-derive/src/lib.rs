@@ -1,6 +1,6 @@
 //! Derive macros of the crate `ats`: keys and values of typed maps.
 //!
-//! They are used by way of that crate, with its feature `derive`.
+//! They are used through that crate, with its feature `derive`.
 
 mod attributes;
 mod bounds;
@@ -16,26 +16,24 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Ident, parse_macro_input};
 
-/// Makes a type a `Key` by its parts, whose types are keys. A struct has the order of its fields,
-/// as they stand there. An enum has the order of its variants, and those of the same variant have
-/// that of its fields. So the order is that which `#[derive(Ord)]` gives, also if variants have
-/// numbers.
+/// Derives `Key` for a type whose parts are keys. A struct is ordered by its fields, in declaration
+/// order. An enum is ordered by its variants, and within a variant by its fields. So the order is
+/// that of `#[derive(Ord)]`, even if variants have numbers.
 ///
-/// Type parameters that fields have outside of `PhantomData` become keys, and so do associated
-/// types of them. `#[ats(crate = "path::to::ats")]` tells where the crate `ats` is, if it has
+/// Type parameters that fields use outside of `PhantomData` must be keys, and so must their
+/// associated types. `#[ats(crate = "path::to::ats")]` is the path of the crate `ats`, if it has
 /// another name or comes from another crate.
 #[proc_macro_derive(Key, attributes(ats))]
 pub fn derive_key(input: Output) -> Output {
     derive(&parse_macro_input!(input), &KEY)
 }
 
-/// Makes a type a `Value` by its parts, whose types are values. A value of an enum is the place of
-/// its variant, counted from 0, and its fields. Values that a map on disk keeps are read again if
-/// their types, and the order of fields and variants, stay as they are; a new variant may be added
-/// behind the others.
+/// Derives `Value` for a type whose parts are values. A value of an enum is the index of its
+/// variant, counted from 0, and its fields. Values in a map on disk can be decoded as long as their
+/// types, and the order of fields and variants, do not change; new variants may be appended.
 ///
-/// Type parameters that fields have outside of `PhantomData` become values, and so do associated
-/// types of them. `#[ats(crate = "path::to::ats")]` tells where the crate `ats` is, if it has
+/// Type parameters that fields use outside of `PhantomData` must be values, and so must their
+/// associated types. `#[ats(crate = "path::to::ats")]` is the path of the crate `ats`, if it has
 /// another name or comes from another crate.
 #[proc_macro_derive(Value, attributes(ats))]
 pub fn derive_value(input: Output) -> Output {

@@ -7,7 +7,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use syn::{DataEnum, Type, parse_quote};
 
-/// The code of an enum.
+/// Generates the code of an enum.
 pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -> Code {
     let map = &attributes.map;
     let (kind, numbers) = numbers(data, attributes, words);
@@ -26,7 +26,7 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
             ::core::option::Option::Some(__ats_number) if __ats_number == #number => #built
         });
     }
-    // References to an enum without variants can be matched only by what they lead to.
+    // A reference to an enum without variants can only be matched by its target.
     let whole = match numbers.is_empty() {
         true => quote!(*self),
         false => quote!(self),
@@ -44,8 +44,8 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
     }
 }
 
-/// Returns the numbers that stand for variants, and their type: their places, or for keys the
-/// numbers that the program gives them, since those tell the order.
+/// Returns the numbers that represent variants, and their type: their indices, or for keys the
+/// numbers that the program gives them, because those define the order.
 fn numbers(data: &DataEnum, attributes: &Attributes, words: &Words) -> (Type, Vec<TokenStream>) {
     let has_numbers = data.variants.iter().any(|it| it.discriminant.is_some());
     if !words.is_key || !has_numbers {

@@ -6,7 +6,7 @@ use engine::{Key, KeyBytes, OrderedMap, Value};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-/// The crate as others give it on.
+/// The crate as re-exported by another one.
 mod again {
     pub(crate) mod deeper {
         pub(crate) use engine as ats;

@@ -1,4 +1,4 @@
-//! Imports between the files of a crate: which file takes which names of which other.
+//! Imports between the files of a crate: the names that each file takes from another.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Imports {
     pub files: Vec<String>,
     /// The names that the first file takes from the second.
     pub between: BTreeMap<(usize, usize), BTreeSet<String>>,
-    /// The crates that paths of a file begin with, as they are called in code.
+    /// The crates that a file's paths begin with, by their names in code.
     pub crates: BTreeSet<(usize, String)>,
 }
 
@@ -61,7 +61,7 @@ pub fn read(source: &Path) -> io::Result<Imports> {
 }
 
 impl Reader {
-    /// Adds a module that is a file. The files of its children are in `folder`.
+    /// Adds a module in a file of its own. The files of its children are in `folder`.
     fn read_file(
         &mut self,
         source: &Path,
@@ -175,7 +175,7 @@ impl Reader {
     /// Modules are nothing by themselves.
     fn resolve(&self, module: usize, path: &[String], depth: u32, found: &mut BTreeSet<usize>) {
         let [first, rest @ ..] = path else { return };
-        // Names that lead to each other are as long as that.
+        // Only names that refer to each other are that deep.
         if depth > 32 {
             return;
         }
@@ -356,7 +356,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Returns `true` if an item is compiled for tests only.
+/// Returns `true` if an item is compiled only for tests.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_cfg = |attribute: &&Attribute| attribute.path().is_ident("cfg");
     let mut conditions = attributes.iter().filter(is_cfg);

@@ -1,6 +1,6 @@
-//! Checks that the house is as `docs/inside/house.md` says: no two files of a crate point at each
-//! other, not even by way of others, and crates point down only, in the order that is drawn there.
-//! So do the rooms of a crate that are drawn there.
+//! Checks that the crates follow `docs/inside/house.md`: no two files of a crate import each other,
+//! not even indirectly, and crates import only downwards, in the order drawn there. So do the rooms
+//! of a crate that are drawn there.
 //!
 //! An import is a `use` or another path that leads to an item of another file, outside of code that
 //! is compiled for tests only. An import through a re-export counts for the file that defines the

@@ -1,4 +1,4 @@
-//! Planted circles and imports that point up.
+//! Tests with artificial cycles and upward imports.
 
 use super::faults;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const HOUSE: &str = "\
 ```
 ";
 
-/// A house in a folder that is removed with it.
+/// A house in a temporary folder, which is removed with it.
 struct House(PathBuf);
 
 impl House {
