@@ -131,14 +131,14 @@ impl Gate {
         entered.expect("this way of locking waits")
     }
 
-    /// Like [`enter`](Gate::enter), but a thread that [must not wait](lock::set_may_wait) for long
-    /// may give up, as in [`Lock::lock_within_limit`].
+    /// Enters like [`enter`](Gate::enter), but a thread that [must not wait](lock::set_may_wait)
+    /// for long may give up, as in [`Lock::lock_within_limit`].
     #[inline]
     pub fn enter_within_limit<'l>(&self, lock: &'l Lock) -> Option<(Held<'l>, bool)> {
         self.enter_by(|| lock.lock_within_limit(), lock::limit_of_thread)
     }
 
-    /// Like [`enter`](Gate::enter), but leaves the statistics of the lock unchanged, as in
+    /// Enters like [`enter`](Gate::enter), but leaves the statistics of the lock unchanged, as in
     /// [`Lock::lock_uncounted`].
     pub fn enter_uncounted<'l>(&self, lock: &'l Lock) -> Held<'l> {
         let entered = self.enter_by(|| Some((lock.lock_uncounted(), false)), || None);

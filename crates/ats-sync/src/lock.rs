@@ -103,7 +103,7 @@ impl Lock {
         self.lock_noting().0
     }
 
-    /// Like [`lock`](Lock::lock); also returns `true` if it had to wait.
+    /// Takes the lock like [`lock`](Lock::lock); also returns `true` if it had to wait.
     #[inline]
     pub fn lock_noting(&self) -> (Held<'_>, bool) {
         if let Some(held) = self.try_lock() {
@@ -117,9 +117,9 @@ impl Lock {
         }
     }
 
-    /// Like [`lock_noting`](Lock::lock_noting), but a thread that must [not wait](set_may_wait) for
-    /// long gives up after [`WAIT_LIMIT`]: it returns `None` and leaves the statistics unchanged.
-    /// Costs as much as `lock` if the lock is free.
+    /// Takes the lock like [`lock_noting`](Lock::lock_noting), but a thread that must [not
+    /// wait](set_may_wait) for long gives up after [`WAIT_LIMIT`]: it returns `None` and leaves the
+    /// statistics unchanged. Costs as much as `lock` if the lock is free.
     #[inline]
     pub fn lock_within_limit(&self) -> Option<(Held<'_>, bool)> {
         if let Some(held) = self.try_lock() {
