@@ -73,9 +73,9 @@ pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
     let _work = exact_key_within(term, out, options, usize::MAX);
 }
 
-/// Like [`exact_key`], but gives up after about `most` steps: then it appends nothing and returns
-/// `None`. Otherwise returns the number of steps. For callers with limited time. A step is a byte
-/// of the key, or about a nanosecond of sorting map keys.
+/// Appends the key like [`exact_key`], but gives up after about `most` steps: then it appends
+/// nothing and returns `None`. Otherwise returns the number of steps. For callers with limited
+/// time. A step is a byte of the key, or about a nanosecond of sorting map keys.
 #[inline]
 pub fn exact_key_within<T: TermRef>(
     term: T,
@@ -94,7 +94,7 @@ pub fn exact_key_within<T: TermRef>(
     keys::write(term, &mut Exact::new(options), out, most)
 }
 
-/// Like [`exact_key_within`], and reports the maps in the term to `record`.
+/// Appends the key like [`exact_key_within`], and reports the maps in the term to `record`.
 pub(crate) fn exact_key_with_recorder<T: TermRef, R: MapRecorder<T>>(
     term: T,
     out: &mut Vec<u8>,

@@ -65,7 +65,8 @@ pub(crate) fn write<T: TermRef, F: Format>(
     write_recorded(term, format, out, most, &mut NoRecorder)
 }
 
-/// Like [`write()`], and reports the maps to `record`, except those captured by funs.
+/// Appends the key like [`write()`], and reports the maps to `record`, except those captured by
+/// funs.
 pub(crate) fn write_recorded<T: TermRef, F: Format, R: MapRecorder<T>>(
     term: T,
     format: &mut F,

@@ -50,8 +50,8 @@ pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarg
     Writer::new(None, out).write(term)
 }
 
-/// Like [`encode_into`], but writes identifiers of the running node with its present name and
-/// creation. A virtual machine of that name decodes them as its own.
+/// Encodes like [`encode_into`], but writes identifiers of the running node with its present name
+/// and creation. A virtual machine of that name decodes them as its own.
 ///
 /// # Errors
 /// Like [`encode_into`].

@@ -92,9 +92,9 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.encode_object_within(object, usize::MAX)
     }
 
-    /// Like [`encode_object`](ImageBuilder::encode_object), but gives up after about `most` steps.
-    /// A step is a word of the image, or a similar amount of work while map keys are sorted.
-    /// Intended for callers that must return quickly.
+    /// Encodes an object like [`encode_object`](ImageBuilder::encode_object), but gives up after
+    /// about `most` steps. A step is a word of the image, or a similar amount of work while map
+    /// keys are sorted. Intended for callers that must return quickly.
     pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
             return Err(NoImage::NotATuple);

@@ -45,8 +45,9 @@ pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) ->
     term_eq_within(a, b, zeros, &mut left).expect("image: no limit")
 }
 
-/// Like [`term_eq`], but gives up after about `left` steps and returns `None`. Subtracts its steps
-/// from `left`. For callers with limited time. A step is a box, or 8 words, and takes up to 10 ns.
+/// Compares like [`term_eq`], but gives up after about `left` steps and returns `None`. Subtracts
+/// its steps from `left`. For callers with limited time. A step is a box, or 8 words, and takes up
+/// to 10 ns.
 pub fn term_eq_within<H: Host>(
     a: ImageRef<'_, H>,
     b: ImageRef<'_, H>,
@@ -97,7 +98,7 @@ fn spend(steps: usize, left: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// Like [`same_box`], with a limit of steps.
+/// Compares like [`same_box`], with a limit of steps.
 #[inline]
 fn same_box_within<H: Host>(
     a: RawBox<'_>,

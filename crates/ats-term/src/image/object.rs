@@ -22,7 +22,7 @@ impl<'a, H: Host> Object<'a, H> {
         Self::new(words)
     }
 
-    /// Like [`from_words`](Object::from_words), for words that this module guarantees.
+    /// Wraps words like [`from_words`](Object::from_words), for words that this module guarantees.
     pub(super) fn new(words: &'a [u64]) -> Self {
         debug_assert!(arity(words) <= words.len());
         Self {

@@ -64,9 +64,9 @@ pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
 /// Number of resources up to which [`kept_bytes_beyond`] recognizes shared ones.
 const MOST_TOLD_APART: usize = 1000;
 
-/// Like [`kept_bytes`], but counts each resource once, and none that `other`, words of the same
-/// kind, keeps as well. Beyond a thousand resources, shared ones are counted, too. O(number of
-/// boxes).
+/// Returns the bytes like [`kept_bytes`], but counts each resource once, and none that `other`,
+/// words of the same kind, keeps as well. Beyond a thousand resources, shared ones are counted,
+/// too. O(number of boxes).
 ///
 /// # Safety
 /// Same as for [`Object::from_words`](super::Object::from_words), for both.

@@ -56,8 +56,9 @@ impl<T: HostTerm> ImageBuilder<T> {
         built.expect("no image has so many words");
     }
 
-    /// Like [`replace_elements`](ImageBuilder::replace_elements), but gives up if the old image or
-    /// the new one takes more than about `most` words, before many more are written.
+    /// Replaces elements like [`replace_elements`](ImageBuilder::replace_elements), but gives up if
+    /// the old image or the new one takes more than about `most` words, before many more are
+    /// written.
     pub fn replace_elements_within(
         &mut self,
         object: Object<'_, T::Host>,

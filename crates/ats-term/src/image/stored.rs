@@ -26,7 +26,7 @@ impl<'a, H: Host> Stored<'a, H> {
         Self::new(words)
     }
 
-    /// Like [`from_words`](Stored::from_words), for words that this module guarantees.
+    /// Wraps words like [`from_words`](Stored::from_words), for words that this module guarantees.
     #[inline]
     pub(super) fn new(words: &'a [u64]) -> Self {
         match words.first() {

@@ -14,9 +14,9 @@ pub fn order_key<T: TermRef>(term: T, out: &mut Vec<u8>, zeros: Zeros) {
     let _work = order_key_within(term, out, zeros, usize::MAX);
 }
 
-/// Like [`order_key`], but gives up after about `most` steps: then it appends nothing and returns
-/// `None`. Otherwise returns the number of steps. For callers with limited time. A step is a byte
-/// of the key, or about a nanosecond of sorting map keys.
+/// Appends the key like [`order_key`], but gives up after about `most` steps: then it appends
+/// nothing and returns `None`. Otherwise returns the number of steps. For callers with limited
+/// time. A step is a byte of the key, or about a nanosecond of sorting map keys.
 #[inline]
 pub fn order_key_within<T: TermRef>(
     term: T,

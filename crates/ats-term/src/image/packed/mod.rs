@@ -97,7 +97,7 @@ impl<'a, H: Host> Packed<'a, H> {
         Self::new(words)
     }
 
-    /// Like [`from_words`](Packed::from_words), for words that this module guarantees.
+    /// Wraps words like [`from_words`](Packed::from_words), for words that this module guarantees.
     pub(super) fn new(words: &'a [u64]) -> Self {
         debug_assert!(
             words
@@ -119,8 +119,8 @@ impl<'a, H: Host> Packed<'a, H> {
         self.unpack_first(usize::MAX, room)
     }
 
-    /// Like [`unpack`](Packed::unpack), but all elements after the first `count` are nil. O(number
-    /// of elements + size of the first `count`).
+    /// Unpacks like [`unpack`](Packed::unpack), but all elements after the first `count` are nil.
+    /// O(number of elements + size of the first `count`).
     pub fn unpack_first<'r>(self, count: usize, room: &'r mut Vec<u64>) -> Object<'r, H>
     where
         'a: 'r,

@@ -16,7 +16,7 @@ struct Waiting {
     end: usize,
 }
 
-/// The stack of outer boxes that wait.
+/// The stack of outer boxes that wait until the current box is unpacked.
 struct Around {
     /// The first waiting slot of the innermost one. 0 if there is none: the first slot of an image
     /// never waits behind another one.
