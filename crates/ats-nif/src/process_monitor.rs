@@ -178,7 +178,8 @@ impl<T: ExitListener> TableMonitors<T> {
         self.first.iter().chain(&self.more)
     }
 
-    /// Has a table told of the exit of a local process. Returns `false` if that is gone already.
+    /// Monitors a local process for a table, which is told of its exit. Returns `false` if the
+    /// process is gone already.
     pub(crate) fn monitor(&mut self, env: Env<'_>, pid: Word, table: &ResourceRef<T>) -> bool {
         if self.iter().any(|monitor| monitor.pid == pid) {
             return true;

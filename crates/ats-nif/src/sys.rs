@@ -93,15 +93,15 @@ pub struct ErlNifEntry {
     pub num_of_funcs: c_int,
     /// The functions.
     pub funcs: *mut ErlNifFunc,
-    /// Called when the library is loaded for the first time.
+    /// The callback for the first load of the library.
     pub load: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut *mut c_void, Word) -> c_int>,
     /// Unused by the VM today.
     pub reload: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut *mut c_void, Word) -> c_int>,
-    /// Called when the library is loaded while old code of the module has it.
+    /// The callback for a load of the library while old code of the module has it.
     pub upgrade: Option<
         unsafe extern "C" fn(*mut ErlNifEnv, *mut *mut c_void, *mut *mut c_void, Word) -> c_int,
     >,
-    /// Called when the module's code is purged.
+    /// The callback for the purge of the module's code.
     pub unload: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void)>,
     /// Kind of VM, zero terminated.
     pub vm_variant: *const c_char,
@@ -187,17 +187,17 @@ pub struct ErlNifMapIterator {
 /// Callbacks of a resource type.
 #[repr(C)]
 pub struct ErlNifResourceTypeInit {
-    /// Called when the last reference to a resource is gone.
+    /// The callback for the release of the last reference to a resource.
     pub dtor: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void)>,
-    /// Called when an event is deselected.
+    /// The callback for the deselection of an event.
     pub stop: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void, c_int, c_int)>,
-    /// Called when a monitored process is gone.
+    /// The callback for the exit of a monitored process.
     pub down: Option<
         unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void, *mut ErlNifPid, *mut ErlNifMonitor),
     >,
     /// Number of callbacks given.
     pub members: c_int,
-    /// Called by other libraries.
+    /// The callback for other libraries.
     pub dyncall: Option<unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void, *mut c_void)>,
 }
 

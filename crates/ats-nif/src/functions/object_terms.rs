@@ -95,7 +95,8 @@ pub(super) fn object_list_unlimited<'e>(
     })
 }
 
-/// Like [`object_list_unlimited`], for objects kept beyond the guard they were found under.
+/// Makes a list like [`object_list_unlimited`], for objects kept beyond the guard they were found
+/// under.
 #[cold]
 pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
     scratch::with_read_buffers(|reading| {

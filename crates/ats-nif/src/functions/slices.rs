@@ -237,8 +237,8 @@ impl<'e> Work<'e> {
         self.go_on_with(&shared.table, &terms, prepared, cursor, moment, guard)
     }
 
-    /// Like [`go_on`](Work::go_on), for objects reached through another term: makes that term and
-    /// that of the specification.
+    /// Continues like [`go_on`](Work::go_on), for objects reached through another term: makes that
+    /// term and that of the specification.
     pub(super) fn go_on_with(
         mut self,
         table: &Table<VmHost>,
