@@ -7,14 +7,14 @@
 
 mod end_hints;
 
+use crate::batch::Batch;
 use crate::blocking;
 use crate::entry::MAX_BYTES;
 use crate::entry::collapse::is_absent;
 use crate::error::Error;
 use crate::read::{Snapshot, visit_each};
+use crate::record_count::CountChange;
 use crate::store::DiskStore;
-use crate::write::Batch;
-use crate::write::count::CountChange;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, KeyRange, MayBlock, MergeOperator, Merges, Store,

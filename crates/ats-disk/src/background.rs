@@ -1,22 +1,21 @@
 //! Work that no caller waits for: memtables are written to runs, runs compacted, journals synced at
-//! intervals, and snapshots expire. The threads are those of the [pools](pool).
+//! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
 
 mod idle;
-pub(crate) mod pool;
-pub(crate) mod schedule;
 
+use crate::batch::Batch;
 use crate::blocking;
 use crate::compaction::Compactor;
-use crate::core::Core;
 use crate::error::Error;
 use crate::files::Files;
 use crate::flush::Flusher;
 use crate::fs;
 use crate::options::Durability;
-use crate::write::{Batch, Writer};
+use crate::pool::{Member, Pool, Turn};
+use crate::state::Core;
+use crate::write::Writer;
 use ats_store::MayBlock;
 use idle::{CLOSE_AFTER, IDLE_AFTER, IdleTimer};
-use pool::{Member, Pool, Turn};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;

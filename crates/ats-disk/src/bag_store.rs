@@ -10,13 +10,13 @@ mod layout;
 mod values;
 
 use crate::atomic_store::AtomicStore;
+use crate::batch::Batch;
 use crate::blocking;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::read::{Snapshot, SnapshotStore, SnapshotView};
+use crate::record_count::CountChange;
 use crate::store::DiskStore;
-use crate::write::Batch;
-use crate::write::count::CountChange;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, MayBlock, Store,

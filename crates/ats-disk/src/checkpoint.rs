@@ -11,14 +11,14 @@
 //! disk, so what can be synced together is: the names of all files at once, and then the names of
 //! those.
 
-use crate::core::{Core, Version};
 use crate::directory::{StoreDirectory, copy_file, prepare_file, put_files, read_file};
 use crate::error::Error;
-use crate::files::manifest::{self, Manifest};
 use crate::flush::Flusher;
 use crate::fs::{Directory, remove_if_there};
 use crate::journal::{self, ToSync};
+use crate::manifest::{self, Manifest};
 use crate::run_file::{FileMeta, file_name};
+use crate::state::{Core, Version};
 use crate::write::Writer;
 use std::io::{self, ErrorKind};
 use std::ops::Range;

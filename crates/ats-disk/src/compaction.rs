@@ -13,13 +13,13 @@ mod executor;
 mod policy;
 mod purge;
 
-use crate::core::{Core, StoredRun};
 use crate::error::Error;
 use crate::files::Files;
-use crate::files::manifest::CompactionMeta;
 use crate::flush::Flusher;
+use crate::manifest::CompactionMeta;
 use crate::progress::OnProgress;
 use crate::run_file::FileMeta;
+use crate::state::{Core, StoredRun};
 use executor::Executor;
 use parking_lot::Mutex;
 use policy::Size;

@@ -2,22 +2,20 @@
 //!
 //! A change of the runs is made durable, and then visible.
 
-pub(crate) mod manifest;
-pub(crate) mod obsolete;
 mod reserve;
 mod run_writer;
 
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
 pub(crate) use run_writer::RunWriter;
 
-use crate::core::{Core, Sealed, StoredRun, Version};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
+use crate::manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
 use crate::operator_id::OperatorId;
 use crate::run_file::{
     BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
 };
-use manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
+use crate::state::{Core, Sealed, StoredRun, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,13 +1,13 @@
 //! Flush: a memtable becomes a run.
 
-use crate::core::{Core, Sealed, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::files::manifest::{Edit, RunMeta};
 use crate::files::{Files, RunWriter};
 use crate::journal;
+use crate::manifest::{Edit, RunMeta};
 use crate::memtable::MemtableCursor;
+use crate::state::{Core, Sealed, Version};
 use crate::write::Writer;
 use ats_store::{Direction, MayBlock};
 use parking_lot::Mutex;

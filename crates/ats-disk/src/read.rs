@@ -4,28 +4,24 @@
 //! is older does not matter, and merges that.
 
 mod diff;
-pub(crate) mod expiry;
 mod median;
 mod pinned;
 mod scan;
 mod snapshot;
-pub(crate) mod snapshot_list;
 mod snapshot_store;
-pub(crate) mod tombstone_gaps;
 
 pub use diff::{Diff, Difference};
-pub use expiry::{Ending, KeptSnapshots};
 pub(crate) use scan::look_for_gap;
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
 pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
 
-use crate::core::{Core, StoredRun, Version};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
 use crate::memtable::Lookup;
 use crate::run_file::key_hash;
+use crate::state::{Core, StoredRun, Version};
 use ats_store::MayBlock;
 use std::cell::RefCell;
 use std::ops::ControlFlow;

@@ -10,33 +10,26 @@
 //! `write_state`. **WRITE-2** What is published was written to the journal before, and, if its
 //! writer wants that, synced. **WRITE-3** After an error nothing of the group is applied.
 
-pub(crate) mod back_pressure;
-pub(crate) mod batch;
-pub(crate) mod count;
-mod group;
 mod memtable_pool;
-pub(crate) mod state;
 
-pub use batch::Batch;
-
+use crate::batch::{Batch, BatchItem, BatchItems};
 use crate::blocking;
-use crate::core::{Core, Sealed, Version};
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::journal::{Journal, NextJournal, ToSync};
-use crate::memory;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
+use crate::record_count::RecordCount;
+use crate::state::back_pressure::BackPressure;
+use crate::state::group::{Batches, GROUP_BYTES, Group, Queue};
+use crate::state::memory;
+use crate::state::write_state::WriteState;
+use crate::state::{Core, Sealed, Version};
 use ats_store::MayBlock;
-use back_pressure::BackPressure;
-use batch::{BatchItem, BatchItems};
-use count::RecordCount;
-use group::{Batches, GROUP_BYTES, Group, Queue};
 use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
-use state::WriteState;
 use std::mem;
 use std::sync::Arc;
 

@@ -23,8 +23,8 @@
 //! keys begin with no other key, and order keys go on with `FE` or `FF`, which no term begins with.
 
 use super::identity::push_value;
+use crate::batch::NUMBER_BYTES;
 use crate::error::Error;
-use crate::write::batch::NUMBER_BYTES;
 
 /// The byte between a key and the hash of a value.
 const SEPARATOR: u8 = 0x01;

@@ -4,18 +4,18 @@
 //! was when the process ended. A file whose keys no other run of the compaction has or deletes is
 //! taken as it is.
 
-use crate::core::{Core, StoredRun};
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
-use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::files::{Files, RunWriter};
 use crate::flush::Flusher;
+use crate::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Reserved, Run, RunFile};
+use crate::state::{Core, StoredRun};
 use ats_store::{Direction, MayBlock, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! others have become a tenth of the oldest. So a store that was loaded, and is read, has one or
 //! two runs.
 
-use crate::write::back_pressure::most_runs;
+use crate::state::back_pressure::most_runs;
 use std::ops::Range;
 
 /// A run, as far as the choice depends on it.
@@ -116,7 +116,7 @@ fn count_similar(sizes: &[Size]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::back_pressure::debt;
+    use crate::state::back_pressure::debt;
 
     const DUE: Effort = Effort {
         fan_in: 4,

@@ -9,12 +9,12 @@
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
 use super::{Claim, Claims, Compactor};
-use crate::core::{StoredRun, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
-use crate::files::manifest::{CompactionMeta, Edit, RunMeta};
+use crate::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Run, RunFile, file_name};
+use crate::state::{StoredRun, Version};
 use ats_store::{Direction, MayBlock};
 use std::sync::Arc;
 

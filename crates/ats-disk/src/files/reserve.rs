@@ -13,9 +13,9 @@
 //! when the store is closed, as large as the largest file is then. A file system that cannot make
 //! room ahead has none.
 
-use crate::core::Core;
 use crate::error::{Error, is_full};
 use crate::fs::{Directory, remove_if_there};
+use crate::state::Core;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;

@@ -2,12 +2,12 @@
 
 use super::Fault;
 use super::survey::Survey;
-use crate::core::Version;
+use crate::batch::BatchItems;
 use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memtable::{Memtable, Retention};
-use crate::write::batch::BatchItems;
+use crate::state::Version;
 use std::sync::Arc;
 
 /// Changes without a gap.

@@ -10,9 +10,9 @@
 
 use crate::directory::{StoreDirectory, open_dir};
 use crate::error::Error;
-use crate::files::manifest::{self, Manifest};
 use crate::fs::{Directory, File, FileSystem, Sharing, with_retries};
 use crate::journal;
+use crate::manifest::{self, Manifest};
 use crate::run_file::{file_name, file_number};
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use super::Fault;
 use super::layer::Layers;
 use super::survey::Survey;
+use crate::batch::Batch;
 use crate::directory::StoreDirectory;
 use crate::entry::Kind;
 use crate::entry::collapse::Chain;
@@ -10,7 +11,6 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::progress::{OnProgress, Progress};
 use crate::store::DiskStore;
-use crate::write::Batch;
 use ats_store::{MergeOperator, Merged};
 use std::io;
 use std::ops::ControlFlow;

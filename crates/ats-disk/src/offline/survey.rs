@@ -3,10 +3,10 @@
 use super::{Fault, live};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::files::manifest::{self, Contents, Edit};
 use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
+use crate::manifest::{self, Contents, Edit};
 use crate::operator_id::OperatorId;
 use crate::run_file::file_number;
 use crate::run_file::{FileMeta, Footer};

@@ -5,7 +5,7 @@ use super::journal::Journals;
 use super::run::ScannedFile;
 use super::survey::Survey;
 use crate::error::Error;
-use crate::files::manifest::RunMeta;
+use crate::manifest::RunMeta;
 use crate::progress::{OnProgress, Progress};
 use crate::run_file::file_name;
 use crate::run_file::{BlockCache, FileMeta, Identity, Run, RunFile};

@@ -4,9 +4,9 @@
 use crate::directory::{StoreDirectory, copy_file};
 use crate::error::Error;
 use crate::files::RESERVE_NAME;
-use crate::files::manifest;
 use crate::fs::{Directory, remove_if_there};
 use crate::journal;
+use crate::manifest;
 use crate::run_file::file_number;
 use std::io::{self, ErrorKind};
 use std::path::{self, Path, PathBuf};

@@ -9,12 +9,12 @@
 use super::pinned::Pinned;
 use super::scan::Scan;
 use super::snapshot::Snapshot;
-use crate::core::Version;
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::{Run, RunFile};
+use crate::state::Version;
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::pinned::Pinned;
 use super::scan::Scan;
-use crate::core::Version;
 use crate::error::Error;
 use crate::median::{FEW, Median};
+use crate::state::Version;
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 

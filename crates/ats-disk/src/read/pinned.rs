@@ -1,8 +1,8 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
-use super::expiry::{Ending, Held, Pin, nanos};
-use crate::core::{Core, Version};
 use crate::error::Error;
+use crate::state::expiry::{Ending, Held, Pin, nanos};
+use crate::state::{Core, Version};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};

@@ -2,18 +2,18 @@
 //!
 //! A walk passes keys without a value: those that were deleted, alone or with a range, and those
 //! whose value counts as missing. Where it passes many of them, it asks for a
-//! [gap](super::tombstone_gaps) that other walks have found, and tells of the one that it has found
+//! [gap](crate::state::tombstone_gaps) that other walks have found, and tells of the one that it has found
 //! itself.
 
 use super::pinned::Pinned;
-use super::tombstone_gaps::{Behind, LEAST_PASSED};
-use crate::core::{Core, Version};
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::Deleted;
+use crate::state::tombstone_gaps::{Behind, LEAST_PASSED};
+use crate::state::{Core, Version};
 use ats_store::{Direction, KeyRange, MayBlock, successor};
 use std::sync::Arc;
 

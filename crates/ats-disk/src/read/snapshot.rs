@@ -1,12 +1,12 @@
 //! Snapshots: the store as it was at a moment.
 
-use super::expiry::{Ending, Pin};
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
 use super::{Moment, get_in};
-use crate::core::Core;
 use crate::error::Error;
+use crate::state::Core;
+use crate::state::expiry::{Ending, Pin};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 use std::time::Duration;

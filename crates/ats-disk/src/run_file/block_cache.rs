@@ -1,6 +1,6 @@
 //! The cache of what was read of files: blocks, and the parts that say where blocks are.
 //!
-//! One cache serves all files of a store, or of all stores that [share memory](crate::memory). It
+//! One cache serves all files of a store, or of all stores that [share memory](crate::state::memory). It
 //! has a budget in bytes, which it does not exceed but for what readers hold at the moment.
 //! `quick_cache` decides what it lets go (a form of CLOCK-Pro, which keeps what is read again when
 //! something large is read once).

@@ -10,22 +10,22 @@
 //! A store that is opened for reading is left as it is.
 
 use crate::background::Worker;
-use crate::core::{Core, Sealed, Version};
+use crate::batch::BatchItems;
 use crate::directory::{StoreDirectory, write_new};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
-use crate::files::manifest::{self, Contents, Edit, Manifest, NewFile};
 use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::memory;
+use crate::manifest::{self, Contents, Edit, Manifest, NewFile};
 use crate::memtable::{Memtable, Retention};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
 use crate::run_file::{BlockCache, file_number};
-use crate::write::batch::BatchItems;
-use crate::write::state::WriteState;
+use crate::state::memory;
+use crate::state::write_state::WriteState;
+use crate::state::{Core, Sealed, Version};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;

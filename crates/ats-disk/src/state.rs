@@ -1,26 +1,35 @@
 //! The state that the parts of an open store share.
 
+pub(crate) mod back_pressure;
+pub(crate) mod expiry;
+pub(crate) mod group;
+pub(crate) mod memory;
+pub(crate) mod obsolete;
+pub(crate) mod schedule;
+pub(crate) mod snapshot_list;
 mod status;
+pub(crate) mod tombstone_gaps;
 mod version;
+pub(crate) mod write_state;
 
 pub(crate) use status::Status;
 pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
 
-use crate::background::schedule::Schedule;
 use crate::directory::{DirectoryLock, StoreDirectory};
-use crate::files::obsolete::Obsolete;
 use crate::fs::{Directory, FileSystem, Sharing};
-use crate::memory::{self, Share};
 use crate::options::Options;
-use crate::read::expiry::SnapshotExpiry;
-use crate::read::snapshot_list::SnapshotList;
-use crate::read::tombstone_gaps::TombstoneGaps;
 use crate::stats::Stats;
-use crate::write::back_pressure::{self, BackPressure};
-use crate::write::state::WriteState;
+use back_pressure::BackPressure;
+use expiry::SnapshotExpiry;
+use memory::Share;
+use obsolete::Obsolete;
 use parking_lot::Mutex;
+use schedule::Schedule;
+use snapshot_list::SnapshotList;
 use std::iter;
 use std::sync::Arc;
+use tombstone_gaps::TombstoneGaps;
+use write_state::WriteState;
 
 /// The state that the parts of an open store share: the files and options that it is made of, the
 /// version that is published, and what the store may still do. The parts

@@ -8,10 +8,10 @@
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
-use crate::background::pool::Membership;
 use crate::fs::RealFs;
+use crate::pool::Membership;
 use crate::run_file::block_cache;
-use crate::write::back_pressure::BackPressure;
+use crate::state::back_pressure::BackPressure;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};

@@ -8,10 +8,10 @@
 //! been published before it began. A write that it does not find went to a memtable that came
 //! later, and so did all later writes.
 
-use crate::files::manifest::RunMeta;
+use crate::batch::BatchItem;
+use crate::manifest::RunMeta;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::run_file::Run;
-use crate::write::batch::BatchItem;
 use arc_swap::{ArcSwap, Guard};
 use ats_store::MergeOperator;
 use parking_lot::Mutex;

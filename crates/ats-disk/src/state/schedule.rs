@@ -1,6 +1,6 @@
-//! The memberships of a store in the [pools](super::pool), by which its background work is woken.
+//! The memberships of a store in the [pools](crate::pool), by which its background work is woken.
 
-use super::pool::Membership;
+use crate::pool::Membership;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -11,7 +11,7 @@
 //! either one the group has seen, or the one that was published when the group began.
 
 use crate::error::Error;
-use crate::write::count::RecordCount;
+use crate::record_count::RecordCount;
 use ats_sync::SeqlockNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The state of writing, which one thread has at a time.
 
-use super::count::RecordCount;
 use super::group::Batches;
 use crate::journal::Journal;
+use crate::record_count::RecordCount;
 
 /// The state that only the leader of a group touches.
 pub(crate) struct WriteState {

@@ -1,8 +1,8 @@
 //! Batches that are written as one.
 
-use super::batch::{Batch, Numbered};
-use super::count::CountChange;
+use crate::batch::{Batch, Numbered};
 use crate::error::Error;
+use crate::record_count::CountChange;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 

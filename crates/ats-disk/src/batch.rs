@@ -1,9 +1,9 @@
 //! Batches: changes that are made as one.
 
-use super::count::CountChange;
 use crate::coding::{Damaged, Decoder, put_bytes};
 use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
+use crate::record_count::CountChange;
 use ats_store::KeyRange;
 use std::ops::Range;
 
