@@ -1,6 +1,6 @@
 //! Tests with artificial cycles and upward imports.
 
-use super::faults;
+use super::{faults, floors, imports};
 use std::path::PathBuf;
 use std::{fs, process};
 
@@ -9,11 +9,6 @@ const HOUSE: &str = "\
 ```
    crates/ats-top     what is above
    ats-left  one side      ats-right  the other
-```
-```
-   crates/ats-left/src
-   above, beside   what is above
-   below
 ```
 ";
 
@@ -147,43 +142,54 @@ fn crates_may_point_down_only() {
 }
 
 #[test]
-fn rooms_that_are_drawn_may_point_down_only() {
+fn rooms_may_not_point_at_each_other() {
     let house = House::new(
         "rooms",
         &[
             ("ats-left/src/lib.rs", "mod above; mod below; mod beside;"),
-            ("ats-left/src/above.rs", "use crate::below::Below;"),
-            ("ats-left/src/beside.rs", "pub struct Beside;"),
-            ("ats-left/src/below.rs", "mod deep; pub struct Below;"),
-            ("ats-left/src/below/deep.rs", "use crate::beside::Beside;"),
+            (
+                "ats-left/src/above.rs",
+                "mod part; use crate::below::Below;",
+            ),
+            ("ats-left/src/above/part.rs", "pub struct Part;"),
+            ("ats-left/src/below.rs", "pub struct Below;"),
+            ("ats-left/src/beside.rs", "use crate::above::part::Part;"),
         ],
     );
-    let expected = "points up: crates/ats-left/src/below/deep.rs -> crates/ats-left/src/beside.rs";
-    assert_eq!(house.faults(), [expected]);
+    assert_eq!(house.faults(), [""; 0]);
+    let imports = imports::read(&house.0.join("crates/ats-left/src")).expect("a crate");
+    assert_eq!(
+        floors(&imports),
+        [vec!["beside"], vec!["above"], vec!["below"]]
+    );
+    house.write(
+        "crates/ats-left/src/below.rs",
+        "use crate::above::part::Part; pub struct Below;",
+    );
+    let circle = "circle of rooms in crates/ats-left/src/: above, below\n  \
+                  above.rs -> below.rs\n  below.rs -> above/part.rs";
+    assert_eq!(house.faults(), [circle]);
 }
 
 #[test]
-fn a_part_of_a_room_may_be_drawn_below_it() {
+fn rooms_of_a_folder_may_not_point_at_each_other() {
     let house = House::new(
-        "parts",
+        "folders",
         &[
-            ("ats-left/src/lib.rs", "mod above; mod below; mod beside;"),
+            ("ats-left/src/lib.rs", "mod above;"),
+            ("ats-left/src/above.rs", "mod left; mod right;"),
             (
-                "ats-left/src/above.rs",
-                "mod state; use crate::below::Below; pub use state::State; struct Above(State);",
+                "ats-left/src/above/left.rs",
+                "mod deep; use super::right::Right;",
             ),
-            ("ats-left/src/above/state.rs", "pub struct State;"),
+            ("ats-left/src/above/left/deep.rs", "pub struct Deep;"),
             (
-                "ats-left/src/below.rs",
-                "use crate::above::State; pub struct Below(State);",
+                "ats-left/src/above/right.rs",
+                "use super::left::deep::Deep; pub struct Right;",
             ),
-            ("ats-left/src/beside.rs", "use crate::above::State;"),
         ],
     );
-    let up = "points up: crates/ats-left/src/below.rs -> crates/ats-left/src/above/state.rs";
-    let beside = "points up: crates/ats-left/src/beside.rs -> crates/ats-left/src/above/state.rs";
-    assert_eq!(house.faults(), [up, beside]);
-    let lower = HOUSE.replace("   below\n", "   below\n   above/state\n");
-    house.write("docs/inside/house.md", &lower);
-    assert_eq!(house.faults(), [""; 0]);
+    let circle = "circle of rooms in crates/ats-left/src/above: left, right\n  \
+                  above/left.rs -> above/right.rs\n  above/right.rs -> above/left/deep.rs";
+    assert_eq!(house.faults(), [circle]);
 }
