@@ -201,6 +201,7 @@ mod coding;
 mod compaction;
 mod cursor;
 mod directory;
+mod engine;
 mod entry;
 mod error;
 #[cfg(feature = "fault-injection")]

@@ -10,6 +10,7 @@ use crate::batch::Batch;
 use crate::blocking;
 use crate::checkpoint;
 use crate::directory::{StoreDirectory, replace_file};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::fs::Sharing;
 use crate::options::{Durability, Options};
@@ -59,26 +60,26 @@ pub struct DiskStore {
 
 /// Ends the background work when it is dropped.
 struct Owner {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
     worker: Arc<Worker>,
 }
 
 impl Owner {
     /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
-        self.core.status.begin_closing();
-        if self.core.status.is_forked() {
+        self.engine.core.status.begin_closing();
+        if self.engine.core.status.is_forked() {
             return;
         }
-        self.core.background.end();
+        self.engine.core.background.end();
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
-        self.core.release_directory();
-        if self.core.status.is_forked() {
+        self.engine.core.release_directory();
+        if self.engine.core.status.is_forked() {
             // A thread of the other process may have held any lock of it, and of its memory, when
             // this one was made.
             mem::forget(Arc::clone(&self.worker));
@@ -145,9 +146,9 @@ impl DiskStore {
         options: Options,
         beside: &[(&str, &[u8])],
     ) -> Result<Self, Error> {
-        let worker = recovery::open(directory, options, beside)?;
-        let core = Arc::clone(&worker.core);
-        let owner = Owner { core, worker };
+        let engine = Arc::new(recovery::open(directory, options, beside)?);
+        let worker = Arc::new(Worker::new(Arc::clone(&engine)));
+        let owner = Owner { engine, worker };
         // After an error, the owner ends what has begun before it lets go of the directory.
         let started = owner.worker.start();
         started.map_err(|error| Error::io(&error, "starting threads"))?;
@@ -168,11 +169,11 @@ impl DiskStore {
     }
 
     fn core(&self) -> &Arc<Core> {
-        &self.owner.core
+        &self.owner.engine.core
     }
 
-    fn worker(&self) -> &Worker {
-        &self.owner.worker
+    fn engine(&self) -> &Engine {
+        &self.owner.engine
     }
 
     /// The operator that merges operands.
@@ -284,7 +285,7 @@ impl DiskStore {
         batch: &Batch,
         durability: Durability,
     ) -> Result<(), Error> {
-        self.worker().commit(may_block, batch, durability)?;
+        self.engine().commit(may_block, batch, durability)?;
         let (deletes, last) = batch.deleted_keys();
         if deletes > 0 {
             read::look_for_gap(self.core(), deletes, last);
@@ -423,7 +424,7 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], after which the store is read-only; [`Error::ReadOnly`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.worker().writer.sync()
+        self.engine().writer.sync()
     }
 
     /// Closes the journal to which the store writes, which the next change opens again. All earlier
@@ -434,7 +435,7 @@ impl DiskStore {
     /// # Errors
     /// Those of [`sync`](DiskStore::sync).
     pub fn close_logs(&self) -> Result<(), Error> {
-        self.worker().close_logs().map(|_| ())
+        self.engine().writer.close_logs().map(|_| ())
     }
 
     /// Writes to runs what is in memtables. Writes of other threads meanwhile are not waited for.
@@ -455,10 +456,10 @@ impl DiskStore {
         let _guard = self.core().directory_lock.acquire()?;
         let last_seq = {
             let mut write_state = self.core().write_state.lock();
-            self.worker().writer.seal(&mut write_state);
+            self.engine().writer.seal(&mut write_state);
             write_state.last_seq
         };
-        self.worker().flusher.flush_up_to(last_seq)?;
+        self.engine().flusher.flush_up_to(last_seq)?;
         Ok(last_seq)
     }
 
@@ -482,7 +483,7 @@ impl DiskStore {
         let core = self.core();
         core.status.check_writable()?;
         let _guard = core.directory_lock.acquire()?;
-        let compactor = &self.worker().compactor;
+        let compactor = &self.engine().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
@@ -515,7 +516,7 @@ impl DiskStore {
     /// Those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
         let _guard = self.core().directory_lock.acquire()?;
-        self.worker().work()
+        self.owner.worker.work()
     }
 
     /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at
@@ -532,7 +533,7 @@ impl DiskStore {
         let core = self.core();
         core.status.check_writable()?;
         let _guard = core.directory_lock.acquire()?;
-        let compactor = &self.worker().compactor;
+        let compactor = &self.engine().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         loop {
             let compacted = compactor.settle_reserved(&reservation)?;
@@ -605,8 +606,8 @@ impl DiskStore {
         earlier: Option<&StoreDirectory>,
         beside: &[&str],
     ) -> Result<(), Error> {
-        let worker = self.worker();
-        checkpoint::make(&worker.writer, &worker.flusher, target, earlier, beside)
+        let engine = self.engine();
+        checkpoint::make(&engine.writer, &engine.flusher, target, earlier, beside)
     }
 
     /// Has the next change get a sequence number above this one. Until that change is in a run, the
@@ -619,7 +620,7 @@ impl DiskStore {
     /// The figures of the store.
     #[must_use]
     pub fn info(&self) -> Info {
-        Info::of(self.worker())
+        Info::of(self.engine())
     }
 
     /// Reads all files and checks them.
@@ -648,7 +649,7 @@ impl DiskStore {
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();
-        self.worker().flusher.end_writing(flushed.is_ok());
+        self.engine().flusher.end_writing(flushed.is_ok());
         self.core().release_directory();
         flushed
     }

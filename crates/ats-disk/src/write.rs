@@ -422,4 +422,17 @@ impl Writer {
         }
         Ok(())
     }
+
+    /// Closes the file of the journal, which the next change opens again. Writes are synced before,
+    /// because nobody would be told of an error that comes later. Returns `true` if it is closed,
+    /// `false` if it is in use.
+    pub(crate) fn close_logs(&self) -> Result<bool, Error> {
+        self.sync()?;
+        let is_closed =
+            (self.core.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
+        if is_closed {
+            self.next_journal.give_up();
+        }
+        Ok(is_closed)
+    }
 }

@@ -1,6 +1,6 @@
 //! Figures that a store tells of itself.
 
-use crate::background::Worker;
+use crate::engine::Engine;
 use crate::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -123,8 +123,8 @@ impl Info {
         (self.reads > 0).then(|| looked_at as f64 / self.reads as f64)
     }
 
-    pub(crate) fn of(worker: &Worker) -> Self {
-        let core = &worker.core;
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let core = &engine.core;
         let version = core.versions.current_arc();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = &core.stats;
@@ -138,11 +138,11 @@ impl Info {
             })
             .collect();
         let (pinned_files, pinned_bytes) = core.obsolete.pinned_files();
-        let cache = worker.files.cache.statistics();
+        let cache = engine.files.cache.statistics();
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
-            compacting: worker.compactor.runs(),
+            compacting: engine.compactor.runs(),
             memtable_bytes: version.memtables().map(|memtable| memtable.bytes()).sum(),
             memtable_keys: version.memtables().map(|memtable| memtable.len()).sum(),
             sealed_memtables: version.sealed.len(),

@@ -9,9 +9,9 @@
 //!
 //! A store that is opened for reading is left as it is.
 
-use crate::background::Worker;
 use crate::batch::BatchItems;
 use crate::directory::{StoreDirectory, write_new};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
@@ -37,7 +37,7 @@ pub(crate) fn open(
     directory: StoreDirectory,
     options: Options,
     beside: &[(&str, &[u8])],
-) -> Result<Arc<Worker>, Error> {
+) -> Result<Engine, Error> {
     options.check()?;
     // The first guard of a process makes a call of the system that is quick only while there is one
     // thread.
@@ -101,55 +101,55 @@ pub(crate) fn open(
     let runs = runs.collect::<Result<_, _>>()?;
     core.versions.exchange(|version| version.with_runs(runs));
     files.reserve.note_largest_file();
-    let worker = Worker::new(files);
+    let engine = Engine::new(files);
     let mut new_files = Vec::new();
     if is_new {
         for (name, bytes) in beside {
-            new_files.push((*name, write_new(&*worker.core.directory, name, bytes)?));
+            new_files.push((*name, write_new(&*engine.core.directory, name, bytes)?));
         }
     }
     if !is_read_only && !is_left_whole {
-        worker.files.set_unneeded(unneeded);
-        match worker
+        engine.files.set_unneeded(unneeded);
+        match engine
             .files
             .reserve
-            .with_reserve(|| take_over(&worker, &new_files))
+            .with_reserve(|| take_over(&engine, &new_files))
         {
             // The store can still be read, and there may be room later.
             Err(error) if error.is_full() && !is_new => {}
             done => done?,
         }
     }
-    Ok(Arc::new(worker))
+    Ok(engine)
 }
 
 /// Makes the manifest durable, removes files that are not needed, and writes to runs what was read
 /// from journals.
-fn take_over(worker: &Worker, new_files: &[NewFile<'_>]) -> Result<(), Error> {
-    worker.files.make_manifest(new_files)?;
-    worker.files.remove_unneeded()?;
-    leave_journals(worker)
+fn take_over(engine: &Engine, new_files: &[NewFile<'_>]) -> Result<(), Error> {
+    engine.files.make_manifest(new_files)?;
+    engine.files.remove_unneeded()?;
+    leave_journals(engine)
 }
 
 /// Writes to runs what was read from journals, and removes these. They may be shown by the system,
 /// but not be on the disk: a sync that has failed in an earlier process is not tried again, and the
 /// next one succeeds.
-fn leave_journals(worker: &Worker) -> Result<(), Error> {
-    while worker.flusher.flush_one()? {}
+fn leave_journals(engine: &Engine) -> Result<(), Error> {
+    while engine.flusher.flush_one()? {}
     let (last_seq, journal) = {
-        let write_state = worker.core.write_state.lock();
+        let write_state = engine.core.write_state.lock();
         (write_state.last_seq, write_state.journal.number())
     };
-    let mut manifest = worker.files.manifest.lock();
+    let mut manifest = engine.files.manifest.lock();
     if manifest.contents().first_journal != journal {
         let edit = Edit {
             flushed: Some((last_seq, journal)),
             ..Edit::default()
         };
-        worker.files.write_edit(&mut manifest, edit)?;
+        engine.files.write_edit(&mut manifest, edit)?;
     }
     drop(manifest);
-    worker.flusher.remove_journals(journal);
+    engine.flusher.remove_journals(journal);
     Ok(())
 }
 
