@@ -121,8 +121,7 @@ impl AtomicStore {
             None => self.lock_all(may_block)?,
         };
         let _written = self.hints.write(may_block, batch.written_keys())?;
-        self.store
-            .try_write(may_block, batch, self.store.durability())
+        self.store.commit(may_block, batch, self.store.durability())
     }
 
     /// Does what [`update`](Store::update) does, with the errors of this crate.
@@ -283,7 +282,7 @@ impl AtomicStore {
         batch.set_count_change(CountChange::By(added));
         let _written = self.hints.write(may_block, batch.written_keys())?;
         self.store
-            .try_write(may_block, &batch, self.store.durability())
+            .commit(may_block, &batch, self.store.durability())
     }
 
     /// Writes a batch, while the keys that it changes are locked. No record that it writes is
@@ -295,8 +294,7 @@ impl AtomicStore {
         bounds: &[&[u8]],
     ) -> Result<(), Error> {
         let _written = self.hints.write(may_block, bounds.iter().copied())?;
-        self.store
-            .try_write(may_block, batch, self.store.durability())
+        self.store.commit(may_block, batch, self.store.durability())
     }
 
     /// See [`EndHints::claim`].
@@ -318,7 +316,7 @@ impl AtomicStore {
         batch.delete_range(KeyRange::default())?;
         batch.set_count_change(CountChange::To(0));
         self.store
-            .try_write(may_block, &batch, self.store.durability())?;
+            .commit(may_block, &batch, self.store.durability())?;
         Ok(taken)
     }
 
@@ -334,7 +332,7 @@ impl AtomicStore {
         };
         let mut walk = self.hints.walk(end, || self.lock_all(may_block).is_ok());
         let mut scan = self.store.scan(walk.key_range(), direction)?;
-        let record = scan.try_next(may_block)?;
+        let record = scan.advance(may_block)?;
         let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
         if let Some((key, _)) = &record {
             walk.note(key);
@@ -354,7 +352,7 @@ impl Store for AtomicStore {
         key: &[u8],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, ats_store::Error> {
-        Ok(self.store.try_get(may_block, key, read)?)
+        Ok(self.store.read(may_block, key, read)?)
     }
 
     fn update(
@@ -392,7 +390,7 @@ impl Store for AtomicStore {
     /// O(records) the first time, and the first time after operands were written; otherwise O(1),
     /// and waits for no thread.
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
-        Ok(self.store.len(may_block)?)
+        Ok(self.store.count(may_block)?)
     }
 
     fn sum(

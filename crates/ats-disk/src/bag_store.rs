@@ -133,7 +133,7 @@ impl BagStore {
         let snapshot = self.atomic.store().snapshot();
         let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
         let (mut keys, mut bytes) = (Vec::new(), 0);
-        while let Some((record_key, value)) = scan.try_next(may_block)? {
+        while let Some((record_key, value)) = scan.advance(may_block)? {
             if let Record::Shared { key, .. } = Record::read(record_key, value)? {
                 keys.push(key.to_vec());
                 bytes += value.len();
@@ -207,7 +207,7 @@ impl BagStore {
     fn has_values(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<bool, Error> {
         with_records_of(key, |range| {
             let mut scan = self.atomic.store().scan_short(range)?;
-            Ok(scan.try_next(may_block)?.is_some())
+            Ok(scan.advance(may_block)?.is_some())
         })
     }
 
@@ -230,7 +230,7 @@ impl BagStore {
         let mut scan = self.atomic.store().scan_short(range)?;
         let mut equal = Vec::new();
         let mut compared = 0;
-        while let Some((record_key, bytes)) = scan.try_next(may_block)?
+        while let Some((record_key, bytes)) = scan.advance(may_block)?
             && equal.len() < most
         {
             compared += 1;

@@ -148,23 +148,22 @@
 //! done. No reader or writer waits for a snapshot, a scan or a checkpoint.
 //!
 //! A thread that must not block calls [`DiskStore::try_get`], [`DiskStore::try_write`],
-//! [`Snapshot::try_get`], [`Snapshot::try_median`] and [`Scan::try_next`] with `None` in the place
-//! of a [`MayBlock`]. They do what can be done in memory, or return [`Error::WouldBlock`] and
-//! change nothing; then a thread that may block makes the call again. The functions of
-//! [`AtomicStore`] and [`BagStore`] take the same argument.
+//! [`DiskStore::try_len`], [`Snapshot::try_get`], [`Snapshot::try_median`] and [`Scan::try_next`].
+//! They work in memory, or return [`Error::WouldBlock`] and change nothing; then a thread that may
+//! block calls the function without `try_`. The functions of [`AtomicStore`] and [`BagStore`],
+//! which are those of any [`Store`](ats_store::Store), take an `Option<`[`MayBlock`]`>` instead.
 //!
 //! ```
-//! # use ats_disk::{DiskStore, Error, MayBlock, Options};
+//! # use ats_disk::{DiskStore, Error, Options};
 //! # let directory = std::env::temp_dir().join(format!("ats-disk-block-{}", std::process::id()));
 //! let store = DiskStore::open(&directory, Options::default())?;
 //! store.put(b"apples", b"3")?;
 //!
 //! let mut value = Vec::new();
-//! let quick = store.try_get(None, b"apples", &mut |bytes| value = bytes.to_vec());
+//! let quick = store.try_get(b"apples", &mut |bytes| value = bytes.to_vec());
 //! if quick == Err(Error::WouldBlock) {
 //!     // On a thread that serves nobody.
-//!     let may_block = Some(MayBlock::here());
-//!     store.try_get(may_block, b"apples", &mut |bytes| value = bytes.to_vec())?;
+//!     store.get_with(b"apples", &mut |bytes| value = bytes.to_vec())?;
 //! }
 //! assert_eq!(value, b"3");
 //! # drop(store);

@@ -243,7 +243,7 @@ impl DiskStore {
         let mut batch = BATCH.try_with(RefCell::take).unwrap_or_default();
         batch.clear();
         let durability = self.durability();
-        let result = add(&mut batch).and_then(|()| self.try_write(may_block, &batch, durability));
+        let result = add(&mut batch).and_then(|()| self.commit(may_block, &batch, durability));
         if batch.bytes() <= 1 << 16 {
             let _ = BATCH.try_with(|kept| kept.replace(batch));
         }
@@ -270,16 +270,21 @@ impl DiskStore {
     /// # Errors
     /// Those of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.try_write(Some(MayBlock::here()), batch, durability)
+        self.commit(Some(MayBlock::here()), batch, durability)
     }
 
-    /// Like [`write_with`](DiskStore::write_with), but blocks only if it may. A write still hands
-    /// its bytes to the system, which keeps them in memory, and may make a process wait that writes
+    /// Like [`write_with`](DiskStore::write_with), but does not block. A write still hands its
+    /// bytes to the system, which keeps them in memory, and may make a process wait that writes
     /// more than its disk can take.
     ///
     /// # Errors
     /// Those of [`write`](DiskStore::write), and [`Error::WouldBlock`]. Then nothing has changed.
-    pub fn try_write(
+    pub fn try_write(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        self.commit(None, batch, durability)
+    }
+
+    /// Makes the changes of a batch as one, and blocks only if it may.
+    pub(crate) fn commit(
         &self,
         may_block: Option<MayBlock>,
         batch: &Batch,
@@ -309,7 +314,7 @@ impl DiskStore {
         key: &[u8],
     ) -> Result<Option<Vec<u8>>, Error> {
         let mut value = None;
-        self.try_get(may_block, key, &mut |bytes| value = Some(bytes.to_vec()))?;
+        self.read(may_block, key, &mut |bytes| value = Some(bytes.to_vec()))?;
         Ok(value)
     }
 
@@ -318,14 +323,20 @@ impl DiskStore {
     /// # Errors
     /// Those of [`get`](DiskStore::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.try_get(Some(MayBlock::here()), key, read)
+        self.read(Some(MayBlock::here()), key, read)
     }
 
-    /// Like [`get_with`](DiskStore::get_with), but blocks only if it may.
+    /// Like [`get_with`](DiskStore::get_with), but does not block.
     ///
     /// # Errors
     /// Those of [`get`](DiskStore::get), and [`Error::WouldBlock`].
-    pub fn try_get(
+    pub fn try_get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        self.read(None, key, read)
+    }
+
+    /// Lends the value of a key to `read`, and blocks only if it may. Returns `true` if there is
+    /// one.
+    pub(crate) fn read(
         &self,
         may_block: Option<MayBlock>,
         key: &[u8],
@@ -400,8 +411,30 @@ impl DiskStore {
     /// O(records).
     ///
     /// # Errors
+    /// Those of [`scan`](DiskStore::scan).
+    pub fn len(&self) -> Result<usize, Error> {
+        self.count(Some(MayBlock::here()))
+    }
+
+    /// Returns `true` if there are no records. It takes the first step of a scan.
+    ///
+    /// # Errors
+    /// Those of [`scan`](DiskStore::scan).
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
+        Ok(scan.next()?.is_none())
+    }
+
+    /// Like [`len`](DiskStore::len), but does not block.
+    ///
+    /// # Errors
     /// Those of [`scan`](DiskStore::scan), and [`Error::WouldBlock`].
-    pub fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
+    pub fn try_len(&self) -> Result<usize, Error> {
+        self.count(None)
+    }
+
+    /// Returns the number of records, and blocks only if it may.
+    pub(crate) fn count(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
         let core = self.core();
         if let Some(records) = core.snapshots.count()? {
             return Ok(records);

@@ -106,7 +106,7 @@ fn more_files_are_read_than_may_be_open() {
     check(&store, 1000);
     assert_eq!(open_files(), 1);
     // A caller that may not block opens no file.
-    let is_open = |number: usize| match store.try_get(None, &key(number), &mut |value| {
+    let is_open = |number: usize| match store.try_get(&key(number), &mut |value| {
         assert_eq!(value, key(number));
     }) {
         Ok(is_there) => is_there,
@@ -238,7 +238,7 @@ fn a_store_that_is_not_in_use_has_one_descriptor() {
     let put = |key: &[u8], value: &[u8]| {
         let mut batch = Batch::new();
         batch.put(key, value)?;
-        store.try_write(None, &batch, Durability::System)
+        store.try_write(&batch, Durability::System)
     };
     let refused = put(b"c", b"3");
     assert_eq!(refused, Err(Error::WouldBlock));

@@ -20,7 +20,7 @@ pub(crate) async fn blocking<T: Send + 'static, E: Send + 'static>(
 
 /// Makes the changes of a batch. They are on disk when later ones are that were synced.
 pub(crate) async fn write(store: &DiskStore, batch: Batch) -> Result<(), Error> {
-    match store.try_write(None, &batch, Durability::System) {
+    match store.try_write(&batch, Durability::System) {
         Err(Error::WouldBlock) => {
             let store = store.clone();
             blocking(move || store.write_with(&batch, Durability::System)).await

@@ -146,7 +146,7 @@ impl KeyValues {
     ) -> Result<Self, Error> {
         self.begin(key);
         let mut scan = with_records_of(key, scan)?;
-        while let Some((record_key, bytes)) = scan.try_next(may_block)? {
+        while let Some((record_key, bytes)) = scan.advance(may_block)? {
             self.add(may_block, record_key, &Record::read(record_key, bytes)?)?;
         }
         self.sort();
@@ -184,7 +184,7 @@ pub(super) fn scan(
     };
     let mut scan = snapshot.scan(range, direction)?;
     let (mut group, mut values) = (KeyValues::default(), Vec::new());
-    while let Some((record_key, bytes)) = scan.try_next(may_block)? {
+    while let Some((record_key, bytes)) = scan.advance(may_block)? {
         let record = Record::read(record_key, bytes)?;
         if group.is_empty() || group.key != record.key() {
             if show(&mut group, &mut values, visit)?.is_break() {
@@ -222,7 +222,7 @@ fn bound_of_records(
         high: None,
     };
     let mut scan = snapshot.scan(above, Direction::Up)?;
-    if let Some((record_key, bytes)) = scan.try_next(may_block)? {
+    if let Some((record_key, bytes)) = scan.advance(may_block)? {
         let key = Record::read(record_key, bytes)?.key();
         if key < bound {
             return Ok(end_of(key));

@@ -95,7 +95,7 @@ impl Diff {
         reason = "what it lends lives until the next call"
     )]
     pub fn next(&mut self) -> Result<Option<Difference<'_>>, Error> {
-        while self.step(MayBlock::here())? {
+        while self.step()? {
             if self.has_difference() {
                 return Ok(Some(self.difference()));
             }
@@ -107,8 +107,8 @@ impl Diff {
     ///
     /// # Errors
     /// Those of [`next`](Diff::next).
-    pub fn step(&mut self, may_block: MayBlock) -> Result<bool, Error> {
-        let may_block = Some(may_block);
+    pub fn step(&mut self) -> Result<bool, Error> {
+        let may_block = Some(MayBlock::here());
         if !self.has_begun {
             self.has_begun = true;
             let low = std::mem::take(&mut self.key);
@@ -142,7 +142,7 @@ impl Diff {
         }
         for (snapshot, value) in self.snapshots.iter().zip(&mut self.values) {
             *value = None;
-            snapshot.try_get(may_block, &self.key, &mut |bytes| {
+            snapshot.read(may_block, &self.key, &mut |bytes| {
                 *value = Some(bytes.to_vec());
             })?;
         }
@@ -257,7 +257,7 @@ impl DeletedKeys {
         self.pinned.check()?;
         loop {
             if let Some(scan) = &mut self.scan
-                && let Some((key, _)) = scan.try_next(may_block)?
+                && let Some((key, _)) = scan.advance(may_block)?
             {
                 self.key = Some(key.to_vec());
                 return Ok(());

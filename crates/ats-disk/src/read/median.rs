@@ -47,7 +47,7 @@ pub(crate) fn median(
 fn median_of_few(may_block: Option<MayBlock>, mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
     let mut keys = Vec::new();
     while keys.len() < 2 * FEW {
-        match scan.try_next(may_block) {
+        match scan.advance(may_block) {
             Ok(Some((key, _))) => keys.push(key.to_vec()),
             Ok(None) => break,
             // The key is there, and its value is none of the walk's business.

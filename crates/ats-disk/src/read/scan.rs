@@ -184,15 +184,23 @@ impl Scan {
         reason = "what it lends lives until the next call"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        self.try_next(Some(MayBlock::here()))
+        self.advance(Some(MayBlock::here()))
     }
 
-    /// Like [`next`](Scan::next), but blocks only if it may.
+    /// Like [`next`](Scan::next), but does not block.
     ///
     /// # Errors
     /// Those of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at its
     /// end.
-    pub fn try_next(&mut self, may_block: Option<MayBlock>) -> Result<Option<Record<'_>>, Error> {
+    pub fn try_next(&mut self) -> Result<Option<Record<'_>>, Error> {
+        self.advance(None)
+    }
+
+    /// Goes to the next record, and blocks only if it may.
+    pub(crate) fn advance(
+        &mut self,
+        may_block: Option<MayBlock>,
+    ) -> Result<Option<Record<'_>>, Error> {
         match self.step(may_block) {
             Ok(()) => {}
             Err(Error::Merge) => return Err(Error::Merge),
@@ -478,7 +486,7 @@ fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
     let passed = [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
         let mut scan = Scan::of(core, range, direction).ok()?;
         scan.most_passed = most_passed;
-        let _ended = scan.try_next(None);
+        let _ended = scan.try_next();
         Some(scan.passed.keys)
     });
     core.gaps.note_search(passed.into_iter().flatten().sum());

@@ -109,14 +109,20 @@ impl Snapshot {
     /// # Errors
     /// Those of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.try_get(Some(MayBlock::here()), key, read)
+        self.read(Some(MayBlock::here()), key, read)
     }
 
-    /// Like [`get_with`](Snapshot::get_with), but blocks only if it may.
+    /// Like [`get_with`](Snapshot::get_with), but does not block.
     ///
     /// # Errors
     /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
-    pub fn try_get(
+    pub fn try_get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        self.read(None, key, read)
+    }
+
+    /// Lends the value of a key to `read`, and blocks only if it may. Returns `true` if there is
+    /// one.
+    pub(crate) fn read(
         &self,
         may_block: Option<MayBlock>,
         key: &[u8],
@@ -135,7 +141,7 @@ impl Snapshot {
     ) -> Result<usize, Error> {
         let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
         let mut sum = 0;
-        while let Some((_, value)) = scan.try_next(may_block)? {
+        while let Some((_, value)) = scan.advance(may_block)? {
             sum += weigh(value);
         }
         Ok(sum)
@@ -148,14 +154,19 @@ impl Snapshot {
     /// # Errors
     /// Those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        self.try_median(Some(MayBlock::here()), key_range)
+        self.find_median(Some(MayBlock::here()), key_range)
     }
 
-    /// Like [`median`](Snapshot::median), but blocks only if it may.
+    /// Like [`median`](Snapshot::median), but does not block.
     ///
     /// # Errors
     /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
-    pub fn try_median(
+    pub fn try_median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        self.find_median(None, key_range)
+    }
+
+    /// Returns a median of a range, and blocks only if it may.
+    pub(crate) fn find_median(
         &self,
         may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,

@@ -43,7 +43,7 @@ impl SnapshotView for Snapshot {
         key: &[u8],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
-        self.try_get(may_block, key, read)
+        self.read(may_block, key, read)
     }
 
     fn scan(
@@ -63,7 +63,7 @@ pub(crate) fn visit_each(
     mut scan: Scan,
     visit: &mut Visit<'_>,
 ) -> Result<(), Error> {
-    while let Some((key, value)) = scan.try_next(may_block)? {
+    while let Some((key, value)) = scan.advance(may_block)? {
         if let ControlFlow::Break(()) = visit(key, value) {
             break;
         }
@@ -126,7 +126,7 @@ impl<V: SnapshotView> Store for SnapshotStore<V> {
         may_block: Option<MayBlock>,
         key_range: KeyRange<'_>,
     ) -> Result<Option<Vec<u8>>, ats_store::Error> {
-        Ok(self.0.snapshot().try_median(may_block, key_range)?)
+        Ok(self.0.snapshot().find_median(may_block, key_range)?)
     }
 
     /// Number of keys. O(n).

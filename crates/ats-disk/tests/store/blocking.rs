@@ -74,14 +74,14 @@ fn put_at_once(
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
     batch.put(key, value)?;
-    at_once(|may_block| store.try_write(may_block, &batch, durability))
+    at_once(|_| store.try_write(&batch, durability))
 }
 
 /// Reads a key of a store on disk, without blocking.
 fn get_at_once(store: &DiskStore, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let mut found = None;
     let mut read = |value: &[u8]| found = Some(value.to_vec());
-    at_once(|may_block| store.try_get(may_block, key, &mut read))?;
+    at_once(|_| store.try_get(key, &mut read))?;
     Ok(found)
 }
 
@@ -231,16 +231,15 @@ fn what_is_durable_or_large_is_not_written() {
     let mut batch = Batch::new();
     batch.put(b"k", b"w").expect("not too long");
     store.put(b"first", b"").expect("written");
-    let write =
-        |batch: &Batch| at_once(|may_block| store.try_write(may_block, batch, Durability::System));
+    let write = |batch: &Batch| at_once(|_| store.try_write(batch, Durability::System));
     assert_eq!(write(&batch), Ok(()));
     assert_eq!(store.get(b"k"), Ok(Some(b"w".to_vec())));
     batch.put(b"large", &[7; 1 << 20]).expect("not too long");
     assert_eq!(write(&batch), Err(Error::WouldBlock));
     assert_eq!(store.get(b"large"), Ok(None));
-    let store = AtomicStore::new(store);
-    let len_at_once = || at_once(|may_block| store.len(may_block));
-    assert_eq!(len_at_once(), Err(ats_store::Error::WouldBlock));
-    assert_eq!(store.len(BLOCK), Ok(2));
+    let len_at_once = || at_once(|_| store.try_len());
+    assert_eq!(len_at_once(), Err(Error::WouldBlock));
+    assert_eq!(store.is_empty(), Ok(false));
+    assert_eq!(store.len(), Ok(2));
     assert_eq!(len_at_once(), Ok(2));
 }

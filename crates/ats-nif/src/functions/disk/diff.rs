@@ -132,7 +132,7 @@ fn of_store(error: ats_disk::Error) -> NoReply {
 /// external term format. Each pair holds all changes of one key: on each side the objects of
 /// records that the other snapshot does not have unchanged.
 fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    let may_block = on_dirty_io()?;
+    on_dirty_io()?;
     let guard = ats_sync::pin();
     let first = find_readable(env, first, &guard)?.to_arc();
     let second = find_readable(env, second, &guard)?.to_arc();
@@ -161,7 +161,7 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
     };
     let (mut looked_at, mut last_key) = (0, Vec::new());
     let tag = loop {
-        if !diff.step(may_block).map_err(of_store)? {
+        if !diff.step().map_err(of_store)? {
             break KnownAtom::Done;
         }
         looked_at += 1;
